@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
@@ -181,6 +182,7 @@ class Desk:
     turns: TurnDesk
     times: PostgresCampaignTimes
     days: CampaignTimes
+    atoms: PostgresAtoms
 
 
 async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:
@@ -213,6 +215,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
         store.times,
         await store.times.times(campaign),
+        store.atoms,
     )
 
 

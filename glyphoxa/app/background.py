@@ -16,12 +16,16 @@ from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearne
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.models import LocalModels, load_llama
+from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
+from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
-from glyphoxa.chronicle.ports import Extractor
+from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
@@ -130,7 +134,7 @@ def _local_kinds(settings: Settings) -> list[str]:
     return [kind for kind, is_local in ((RECALL, recalls), (SECOND_LOOK, looks)) if is_local]
 
 
-# The chronicle's extractor: the rules, and a language model if configured.
+# The chronicle's extractor and judge: the rules, and a language model if configured.
 
 
 _REST_MS: Final = 5_000
@@ -138,12 +142,16 @@ _REST_MS: Final = 5_000
 _CLOUD_DEADLINE_MS: Final = 30_000
 _CLOUD: Final = QuestionLimits(max_chars=40_000)
 _CLOUD_TOKENS: Final = 4_000
+_CLOUD_AT_ONCE: Final = 4
+"""Calls at a time. A local model answers one after the other."""
 _LOCAL_DEADLINE_MS: Final = 150_000
 _LOCAL: Final = QuestionLimits(max_chars=6_000, max_found=5, max_text_chars=80)
 _LOCAL_TOKENS: Final = 600
 _LOCAL_CONTEXT: Final = 4_096
 """Two cores read about 50 tokens a second and write 20, so a full stretch takes a minute."""
 _GATHER_MS: Final = 60_000
+_JUDGE_MS: Final = 180_000
+"""For a stretch: twenty lines of players, with a local model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +160,26 @@ class TalkReaders:
 
     Attributes:
         asking: The language model that assists; None: rules only.
+        judging: The language model that judges; None: rules only.
+        check_every: Utterances after which the backstop runs.
     """
 
     asking: LlmReading | None = None
+    judging: LlmJudging | None = None
+    check_every: int = CHECK_EVERY
 
     def extractor(self, campaign: Campaign) -> Extractor:
+        return self.readers(campaign)[0]
+
+    def readers(self, campaign: Campaign) -> tuple[Extractor, TurnJudge]:
+        """Return the extractor and the judge of a campaign, which share the index of its names."""
         narrators = [player.name for player in campaign.players if player.dm]
         rules = RulesExtractor(campaign.language, narrators=narrators)
-        if self.asking is None:
-            return rules
-        return LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
+        extractor: Extractor = rules
+        if self.asking is not None:
+            extractor = LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
+        judge = RulesJudge(campaign.language, rules.index)
+        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging)
 
     @property
     def extract_ms(self) -> int:
@@ -171,12 +189,12 @@ class TalkReaders:
     @property
     def lease_ms(self) -> int:
         """Lease of a session. A reader that does not renew it counts as dead."""
-        return self.extract_ms + _REST_MS
+        return self.extract_ms + _REST_MS + (0 if self.judging is None else self.judging.stretch_ms)
 
     @property
     def gather_ms(self) -> int:
         """How long an incomplete stretch waits for more, because each model call covers a whole stretch."""
-        return 0 if self.asking is None else _GATHER_MS
+        return 0 if self.asking is None and self.judging is None else _GATHER_MS
 
 
 RULES: Final = TalkReaders()
@@ -192,14 +210,14 @@ async def open_talk_readers(
         NotFound: Its weights are missing.
         Corrupt: Its weights are damaged.
     """
-    if settings.memory.chronicle != "llm" or not runs_here(CHRONICLE, settings.chronicle.llm.name):
+    if not (settings.memory.asks_a_model and runs_here(CHRONICLE, settings.chronicle.llm.name)):
         return talk_readers_at_table(settings, stack, environ=environ)
     llama = await load_llama(settings, stack, context_tokens=_LOCAL_CONTEXT)
     llm = open_structured_llm(
         settings.chronicle.llm, stack, kind=CHRONICLE, here=Slot(llama, 0), max_tokens=_LOCAL_TOKENS
     )
     pace = Pace(settings.chronicle.calls_per_minute)
-    return TalkReaders(LlmReading(llm, pace, CircuitBreaker(now_ms), _LOCAL_DEADLINE_MS, _LOCAL))
+    return _readers(settings, LlmReading(llm, pace, CircuitBreaker(now_ms), _LOCAL_DEADLINE_MS, _LOCAL), at_once=1)
 
 
 def talk_readers_at_table(
@@ -210,11 +228,19 @@ def talk_readers_at_table(
     Raises:
         InvalidInput: See `open_talk_readers`.
     """
-    if settings.memory.chronicle != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
-        return RULES
+    if not settings.memory.asks_a_model or runs_here(CHRONICLE, settings.chronicle.llm.name):
+        return TalkReaders(check_every=settings.memory.backstop)
     llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
     pace = Pace(settings.chronicle.calls_per_minute)
-    return TalkReaders(LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD))
+    reading = LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD)
+    return _readers(settings, reading, at_once=_CLOUD_AT_ONCE)
+
+
+def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkReaders:
+    memory = settings.memory
+    asking = reading if memory.chronicle == "llm" else None
+    judging = LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None
+    return TalkReaders(asking, judging, memory.backstop)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:
@@ -232,7 +258,16 @@ async def chronicler_of(
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
-    return Chronicler(campaign, stored.language, log, readers.extractor(stored), extract_ms=readers.extract_ms)
+    return Chronicler(
+        campaign,
+        stored.language,
+        log,
+        *readers.readers(stored),
+        Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
+        extract_ms=readers.extract_ms,
+        check_every=readers.check_every,
+        terms=CoinedTerms(stored, log, asking=readers.asking),
+    )
 
 
 async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:

@@ -1,21 +1,44 @@
-"""Reads transcripts in order and stores the facts in them."""
+"""Reads transcripts in order, judges each utterance, and stores the facts in those worth remembering.
+
+The gate, in order:
+
+- Every utterance is in the transcript before it is read, whatever becomes of it.
+- The judge decides about each one (see `glyphoxa.chronicle.judge`). Facts are learned only from utterances that pass
+  `may_extract`. The others are context for these, except redirected ones and those about consent, which are left out.
+- Interval: an incomplete stretch is read when nobody has spoken for `gather_ms`.
+- Cadence: facts are learned with every stretch. Every `check_every` utterances, the backstop judges again what the
+  gate skipped, with what was said after it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from loguru import logger
 
+from glyphoxa.chronicle.atoms import Grafter
+from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import Effects, effects_of
-from glyphoxa.chronicle.ports import ChronicleLog, Extractor, LeaseLost, ReadingStep, SessionProgress, Unread
-from glyphoxa.chronicle.talk import LONGEST, Extraction, SceneTalk, stretches
+from glyphoxa.chronicle.ports import (
+    ChronicleLog,
+    Extractor,
+    JudgedUtterance,
+    LeaseLost,
+    ReadingStep,
+    SessionProgress,
+    TurnJudge,
+    Unread,
+)
+from glyphoxa.chronicle.talk import CHECK_EVERY, LONGEST, Extraction, NumberedUtterance, SceneTalk, stretches
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.judgement import Mode
+from glyphoxa.judgement.policy import may_extract
 
 PAGE: Final = 200
 """Utterances fetched at once."""
@@ -39,23 +62,34 @@ class Chronicler:
 
     Args:
         language: BCP 47 tag of the campaign.
+        grafter: Makes state atoms; None: with the speakers' names alone.
         extract_ms: Time limit of the extractor for one stretch.
+        check_every: Utterances after which the backstop runs.
+        terms: None: no coined terms are collected.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         campaign: CampaignId,
         language: str,
         log: ChronicleLog,
         extractor: Extractor,
+        judge: TurnJudge,
+        grafter: Grafter | None = None,
         *,
         extract_ms: int = EXTRACT_MS,
+        check_every: int = CHECK_EVERY,
+        terms: CoinedTerms | None = None,
     ) -> None:
         self._campaign = campaign
         self._language = language
         self._log = log
         self._extractor = extractor
+        self._judge = judge
+        self._grafter = grafter or Grafter(language, {})
         self._extract_ms = extract_ms
+        self._check_every = check_every
+        self._terms = terms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -77,8 +111,13 @@ class Chronicler:
         try:
             while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
                 await self._again(session, changed, tally, reached)
+                if self._terms is not None:
+                    self._terms.forget()
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
                 reached = await self._page(session, unread, tally, reached, told)
+            while await self._check(session, tally, reached):
+                pass
+            await self._coin(session, reached)
         except LeaseLost:
             logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
             return None
@@ -94,13 +133,27 @@ class Chronicler:
         parts: list[SceneTalk | None] = list(
             stretches(self._campaign, session, self._language, unread.said, unread.before)
         )
-        for n, part in enumerate(parts or [None], start=1):
+        withheld: set[UtteranceId] = set()
+        for n, whole in enumerate(parts or [None], start=1):
             # Utterances after the last one that were retracted have been read, too.
-            end = unread.up_to if part is None or n == len(parts) else part.said[-1].ordinal
-            effects = await self._effects(part, await self._extraction(part), tally)
+            end = unread.up_to if whole is None or n == len(parts) else whole.said[-1].ordinal
+            part = whole and replace(whole, before=_without(whole.before, withheld))
+            judged = await self._judged(part)
+            withheld |= _withheld(judged)
+            effects = await self._effects(part, await self._extraction(part, judged), judged, tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
-            step = ReadingStep(session, reached, end, effects.of, rereads=done, refused=effects.refused)
+            step = ReadingStep(
+                session,
+                reached,
+                end,
+                effects.of,
+                rereads=done,
+                refused=effects.refused,
+                judged=tuple(judged),
+                atoms=effects.atoms,
+            )
             await self._log.learn(self._campaign, step)
+            tally.n_read += len(judged)
             reached = end
             if told is not None:
                 told(reached)
@@ -113,34 +166,95 @@ class Chronicler:
         end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
         said = () if part is None else part.said
         at_ms = max((each.utterance.at_ms for each in said), default=0)
-        extraction = await self._extraction(part)
+        judged = await self._judged(part)
+        extraction = await self._extraction(part, judged)
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
         await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
-        effects = await self._effects(part, extraction, tally)
+        effects = await self._effects(part, extraction, judged, tally)
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
-        step = ReadingStep(session, reached, reached, effects.of, rereads=done, refused=effects.refused)
+        step = ReadingStep(
+            session,
+            reached,
+            reached,
+            effects.of,
+            rereads=done,
+            refused=effects.refused,
+            judged=tuple(judged),
+            atoms=effects.atoms,
+        )
         await self._log.learn(self._campaign, step)
+        tally.n_read += len(judged)
 
-    async def _extraction(self, part: SceneTalk | None) -> Extraction:
-        if part is None:
+    async def _coin(self, session: SessionId, reached: int) -> None:
+        """Propose the meanings of coined terms, each in a step of its own, which renews the lease."""
+        if self._terms is None:
+            return
+        async for talk, found in self._terms.due(session, up_to=reached):
+            effects = effects_of(found, talk, await self._log.known(self._campaign))
+            await self._log.learn(self._campaign, ReadingStep(session, reached, reached, effects.of))
+
+    async def _check(self, session: SessionId, tally: Tally, reached: int) -> bool:
+        """Judge the next utterances again, and learn from those that the gate missed. False: none are due."""
+        checked = await self._log.unchecked(self._campaign, session, up_to=reached, every=self._check_every)
+        if checked is None:
+            return False
+        said = [each.said for each in checked.said]
+        part = next(stretches(self._campaign, session, self._language, said, checked.before), None)
+        end, missed = checked.up_to, list[JudgedUtterance]()
+        effects = Effects(())
+        if part is not None:
+            if len(part.said) < len(said):
+                end = part.said[-1].ordinal
+            missed = list(await self._judge.judge_again(checked, part, await self._log.known(self._campaign)))
+            ids = {each.said.utterance.id for each in missed}
+            # What passed the gate was learned then: now it is context.
+            now = [each for each in checked.said[: len(part.said)] if each.said.utterance.id not in ids]
+            extraction = await self._extraction(part, [*missed, *map(_as_context, now)])
+            effects = await self._effects(part, extraction, missed, tally)
+        step = ReadingStep(
+            session,
+            reached,
+            reached,
+            effects.of,
+            refused=effects.refused,
+            judged=tuple(missed),
+            checked_to=end,
+            atoms=effects.atoms,
+        )
+        await self._log.learn(self._campaign, step)
+        return True
+
+    async def _judged(self, part: SceneTalk | None) -> Sequence[JudgedUtterance]:
+        return () if part is None else await self._judge.judge(part, await self._log.known(self._campaign))
+
+    async def _extraction(self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]) -> Extraction:
+        learned = _kept(judged)
+        if part is None or not learned:
             return Extraction()
+        said = _without(part.said, _withheld(judged))
+        context = frozenset(each.utterance.id for each in said) - learned
+        talk = replace(part, said=said, context=context)
         known = await self._log.known(self._campaign)
         try:
             async with asyncio.timeout(self._extract_ms / 1000):
-                return await self._extractor.extract(part, known)
+                return (await self._extractor.extract(talk, known)).learned_from(talk)
         except TimeoutError:
             raise Unavailable(
                 f"{len(part.said)} utterances could not be read within {self._extract_ms / 1000:g} s"
             ) from None
 
-    async def _effects(self, part: SceneTalk | None, extraction: Extraction, tally: Tally) -> Effects:
+    async def _effects(
+        self, part: SceneTalk | None, extraction: Extraction, judged: Sequence[JudgedUtterance], tally: Tally
+    ) -> Effects:
         if part is None:
             return Effects(())
-        effects = effects_of(extraction, part, await self._log.known(self._campaign))
+        known = await self._log.known(self._campaign)
+        effects = effects_of(extraction, part, known)
+        kept = _kept(judged)
+        effects = replace(effects, atoms=self._grafter.atoms_of(part, extraction, effects.ids, known, kept=kept))
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
-        tally.n_read += len(part.said)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
         tally.n_refused += len(effects.refused)
         return effects
@@ -150,6 +264,24 @@ class Chronicler:
             await self._log.failed(self._campaign, session, str(error))
         except Unavailable as away:
             logger.debug("the failure of session {} could not be recorded: {}", session, away)
+
+
+def _kept(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
+    return {each.said.utterance.id for each in judged if may_extract(each.judged.judgement)}
+
+
+def _withheld(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
+    """Return the utterances that are not even context: redirected ones, and those about consent."""
+    return {each.said.utterance.id for each in judged if each.judged.judgement.mode is not Mode.IN_WORLD_ANSWER}
+
+
+def _without(said: Sequence[NumberedUtterance], withheld: Collection[UtteranceId]) -> tuple[NumberedUtterance, ...]:
+    return tuple(each for each in said if each.utterance.id not in withheld)
+
+
+def _as_context(one: JudgedUtterance) -> JudgedUtterance:
+    judgement = replace(one.judged.judgement, extract_memory=False)
+    return replace(one, judged=replace(one.judged, judgement=judgement))
 
 
 # The background worker: reads new utterances of all campaigns, one campaign after the other.
@@ -210,6 +342,8 @@ class ChronicleWorker:
         for campaign in campaigns:
             try:
                 await self.read_new(campaign)
+                while await self._log.consolidate(campaign):
+                    pass
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts

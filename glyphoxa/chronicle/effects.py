@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from rapidfuzz import fuzz, process
 
+from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -59,10 +60,14 @@ class Effects:
     Attributes:
         of: Effects in the order of the utterances.
         refused: Reasons why findings were rejected.
+        ids: The entities of the extraction's keys.
+        atoms: State atoms of the utterances worth remembering.
     """
 
     of: tuple[Effect, ...]
     refused: tuple[str, ...] = ()
+    ids: Mapping[str, EntityId] = field(default_factory=dict)
+    atoms: tuple[StateAtom, ...] = ()
 
 
 def effects_of(extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity]) -> Effects:
@@ -104,6 +109,7 @@ class _Writing:
         return Effects(
             tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
             (*extraction.refused, *self._refused),
+            self._of_key,
         )
 
     def _entity(self, entity: ExtractedEntity) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
-from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
@@ -45,8 +44,7 @@ class SummaryLine:
     text: str
 
     def in_words(self, language: str) -> str:
-        form = (lexicon("chronicle", language) or lexicon("chronicle", "en")).value("said")
-        return str(form).format(speaker=as_label(self.said.utterance.speaker_name), text=quoted(self.text))
+        return said_in_words(self.said.utterance.speaker_name, self.text, language)
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:

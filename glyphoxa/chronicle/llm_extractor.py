@@ -37,7 +37,7 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.structured import StructuredLlm, Unparseable
+from glyphoxa.domain.structured import JsonSchema, StructuredLlm, Unparseable
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, fold, words
@@ -68,6 +68,29 @@ class LlmReading:
         """Maximum time for one stretch, including the rate limit."""
         return self.pace.gap_ms + self.deadline_ms
 
+    async def ask(self, system: str, user: str, schema: JsonSchema) -> dict[str, Any]:
+        """Ask the model, at its rate limit.
+
+        Raises:
+            Unavailable: It is paused, cannot be reached or is late.
+            Unparseable: See `StructuredLlm.complete`.
+        """
+        await self.pace.wait()
+        if not self.breaker.allows_call():
+            raise Unavailable("the model is paused after repeated failures")
+        try:
+            answer = await self.llm.complete(
+                system, user, schema, temperature=TEMPERATURE, deadline_ms=self.deadline_ms
+            )
+        except Unparseable:
+            self.breaker.succeeded()
+            raise
+        except BaseException:
+            self.breaker.failed()  # or the caller stopped it before its result was known
+            raise
+        self.breaker.succeeded()
+        return answer
+
 
 class LlmExtractor:
     """An `Extractor` that adds the findings of a model to those of the rules.
@@ -93,27 +116,10 @@ class LlmExtractor:
             return found
         if question.n_left:
             found = _noted(found, f"{question.n_left} lines of the stretch did not fit into the prompt")
-        if not asking.breaker.allows_call():
-            return _noted(found, "read by rules only: the model is paused after repeated failures")
         try:
-            await asking.pace.wait()
-            answer = await asking.llm.complete(
-                question.system,
-                question.user,
-                question.schema,
-                temperature=TEMPERATURE,
-                deadline_ms=asking.deadline_ms,
-            )
-        except Unavailable as error:
-            asking.breaker.failed()
+            answer = await asking.ask(question.system, question.user, question.schema)
+        except (Unavailable, Unparseable) as error:
             return _noted(found, f"read by rules only: {error}")
-        except Unparseable as error:
-            asking.breaker.succeeded()
-            return _noted(found, f"read by rules only: {error}")
-        except BaseException:
-            asking.breaker.failed()  # the caller stopped it before its result was known
-            raise
-        asking.breaker.succeeded()
         before = KnownBefore(known, self._rules.names, found, self._narrators)
         return await asyncio.to_thread(merged, answer, question, before, language=self._language)
 
@@ -254,6 +260,7 @@ def merged(answer: dict[str, Any], question: TalkQuestion, known: KnownBefore, *
 class _Merging:
     def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
         self._known = known
+        self._talk = question.talk
         self._most = question.max_found
         self._heard = ShownLines(question.lines, language)
         self._only_meant: set[str] = set()
@@ -410,7 +417,10 @@ class _Merging:
         n_lines = len(self._heard.lines)
         if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
             raise ClaimRejected("its evidence includes a line that does not exist")
-        return [self._heard.lines[each - 1] for each in sorted(set(numbers))]
+        lines = [self._heard.lines[each - 1] for each in sorted(set(numbers))]
+        if self._talk.is_context(_ids(lines)):
+            raise ClaimRejected("its evidence is context only")
+        return lines
 
     def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:
         """Return the evidence, extended by the nearest line that names each entity of the claim.

@@ -55,6 +55,8 @@ CONFIDENCE: Final = {"certain": 0.65, "likely": 0.55, "unsure": 0.4}
 """Words instead of numbers, because a model answers 0.9 to everything. Even "certain" needs review by the DM, unless
 `memory.auto_accept` is lower.
 """
+_MAX_BEFORE: Final = 8
+"""Lines before a stretch that resolve its pronouns."""
 MAX_LINE_CHARS: Final = 800
 """Characters shown to the model; the rules read the rest of a longer line."""
 
@@ -92,6 +94,7 @@ class TalkQuestion:
     """A prompt for `glyphoxa.domain.structured.StructuredLlm`.
 
     Attributes:
+        talk: What it is about.
         lines: The numbered lines; the first is number 1.
         max_found: Limit for each kind.
         n_left: Lines of the stretch that did not fit.
@@ -99,6 +102,7 @@ class TalkQuestion:
 
     user: str
     schema: dict[str, Any]
+    talk: SceneTalk
     lines: tuple[NumberedUtterance, ...]
     max_found: int
     n_left: int = 0
@@ -106,30 +110,32 @@ class TalkQuestion:
 
 
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
-    """Return the prompt, without out-of-character and off-record lines. None: no line may be shown."""
-    said, before = _shown(talk.said), _shown(talk.before)
+    """Return the prompt, without out-of-character and off-record lines. None: no line to learn from is left."""
+    said, before = shown(talk.said), shown(talk.before[-_MAX_BEFORE:])
     room, n_fit = limits.max_chars, 0
     for each in said:
-        room -= len(_line(0, each)) + 3
+        room -= len(numbered_line(0, each)) + 3
         if room < 0:
             break
         n_fit += 1
-    if not n_fit:
+    if talk.is_context(each.utterance.id for each in said[:n_fit]):
         return None
     n_before = 0
     for each in reversed(before):
-        room -= len(_line(0, each)) + 3
+        room -= len(numbered_line(0, each)) + 3
         if room < 0:
             break
         n_before += 1
     lines = (*before[len(before) - n_before :], *said[:n_fit])
-    text = "\n".join(_line(number, each) for number, each in enumerate(lines, start=1))
-    if n_before:
-        text = f"Lines 1 to {n_before} were read before: use them to understand the others.\n{text}"
-    return TalkQuestion(text, _schema(len(lines), limits), lines, limits.max_found, len(said) - n_fit)
+    text = "\n".join(numbered_line(number, each) for number, each in enumerate(lines, start=1))
+    context = [str(number) for number, each in enumerate(lines, start=1) if talk.is_context([each.utterance.id])]
+    if context:
+        text = f"Only use these lines to understand the others: {', '.join(context)}.\n{text}"
+    return TalkQuestion(text, _schema(len(lines), limits), talk, lines, limits.max_found, len(said) - n_fit)
 
 
-def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+def shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+    """Return the utterances that a model may see: none that is out of character or off the record."""
     return tuple(
         each
         for each in said
@@ -140,7 +146,8 @@ def _shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
     )
 
 
-def _line(number: int, said: NumberedUtterance) -> str:
+def numbered_line(number: int, said: NumberedUtterance) -> str:
+    """Return the utterance in one line, whatever it contains, so that it cannot pretend to be several."""
     spoken = said.utterance
     return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:MAX_LINE_CHARS]}"
 

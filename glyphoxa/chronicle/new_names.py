@@ -12,6 +12,7 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.titles import KIN, TITLES
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
+from glyphoxa.names.naming import ARTICLES
 from glyphoxa.turns.address import trades_of
 
 _WORDS: Final = lexicon("chronicle")
@@ -52,9 +53,14 @@ _NOT_OF_THE_STORY: Final = _WORDS.words("not_of_the_story")
 _CALLED: Final = _WORDS.compile(r"\b{called}\s+(?:the |der |die |das )?$", flags=re.IGNORECASE)
 _CASTS: Final = _WORDS.compile(r"\b{casts}\W+(?:\w+\W+)?$", flags=re.IGNORECASE)
 """The following name is a spell or a feat."""
+_OF_SHAPE: Final = 0.65
 _SHORTEST: Final = 3
 _MAX_WORDS: Final = 6
 """Maximum words of a name."""
+CONCEPT: Final = "concept"
+"""Type of a coined term: a name that nothing shows to be a person, a place, a group or a thing."""
+_NUMERAL: Final = re.compile("[IVXLCDM]+")
+_PREFIXES: Final = _WORDS.words("name_prefixes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,46 @@ class NameFinder:
                 if found is not None:
                     yield found
             at += max(len(run), 1)
+
+    def terms_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
+        """Yield what `names_in` yields, and other words that are written like terms.
+
+        Those are words in capitals ("ORACLE") or with capitals inside ("GeoNet"), and ordinary ones with a capital
+        after an article ("the Geometers"). In a line in capitals, no word is a term.
+        """
+        spoken = words(text)
+        n_loud = sum(word.text.isupper() and len(word.text) > 1 for word in spoken)
+        if not _is_mixed_case(spoken) or 2 * n_loud > len(spoken):
+            return
+        spans = list(taken)
+        for word in spoken:
+            if self._is_shaped(word, nobody) and not _overlaps(word, spans):
+                spans.append((word.start, word.end))
+                yield NewName(word.text, CONCEPT, word.start, word.end, _OF_SHAPE)
+        for name in self.names_in(text, taken=spans, nobody=nobody):
+            spans.append((name.start, name.end))
+            if not _is_cast(text[: name.start]):
+                yield name
+        for before, word, after in zip(spoken, spoken[1:], (*spoken[2:], None), strict=False):
+            is_alone = after is None or not (after.joins and after.is_capital)
+            is_free = word.folded not in nobody and not _overlaps(word, spans) and not _is_cast(text[: word.start])
+            if is_alone and is_free and self._is_called_the(before, word):
+                yield NewName(word.text, CONCEPT, word.start, word.end, _OF_SHAPE)
+
+    def _is_called_the(self, before: Word, word: Word) -> bool:
+        """Return whether a word is a name only because it has a capital after an article."""
+        if self._has_capital_nouns or before.folded not in ARTICLES or not word.joins or word.opens or word.tail:
+            return False
+        known = word.folded in TITLES or is_occupation(word.folded) or any(word.folded in of for of in _KINDS.values())
+        return _may_be_of_a_name(word, ()) and not known and word.folded not in _NOT_OF_THE_STORY and len(word.text) > 2
+
+    def _is_shaped(self, word: Word, nobody: Collection[str]) -> bool:
+        if word.folded in nobody or word.folded in _NOT_OF_THE_STORY or not word.text.isalpha():
+            return False
+        if word.text.isupper():
+            return len(word.text) >= _SHORTEST and _NUMERAL.fullmatch(word.text) is None
+        inside = next((n for n, letter in enumerate(word.text) if n and letter.isupper()), 0)
+        return inside > 0 and word.text[:inside].lower() not in _PREFIXES
 
     def _run(
         self, text: str, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]
@@ -158,7 +204,7 @@ class NameFinder:
         elif unheard:
             # "Balgus said" may be a name; "Urgh!" is not.
             sure = 0.6 if at + 1 < len(spoken) and spoken[at + 1].joins else 0.0
-        elif len(run) > 1 and not run[0].opens and not _CASTS.search(before[-20:]):
+        elif len(run) > 1 and not run[0].opens and not _is_cast(before):
             sure = 0.65
         else:
             sure = 0.0
@@ -183,7 +229,7 @@ class NameFinder:
                 return kind
         if at and spoken[at - 1].folded in _INTO:
             return "location"
-        return "npc"
+        return CONCEPT if at and run[0].joins and spoken[at - 1].folded in ARTICLES else "npc"
 
 
 def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
@@ -192,8 +238,16 @@ def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
         and not word.text.isupper()
         and word.text.lower() not in ("i", "i'm", "i'll", "i've", "i'd")
         and "'" not in word.text[:-2]
-        and not any(start < word.end and word.start < end for start, end in taken)
+        and not _overlaps(word, taken)
     )
+
+
+def _is_cast(before: str) -> bool:
+    return _CASTS.search(before[-20:]) is not None
+
+
+def _overlaps(word: Word, spans: Collection[tuple[int, int]]) -> bool:
+    return any(start < word.end and word.start < end for start, end in spans)
 
 
 def _is_mixed_case(spoken: tuple[Word, ...]) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.judgement import Judged
 
 
 class LeaseLost(GlyphoxaError):
@@ -32,6 +34,30 @@ class Extractor(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedUtterance:
+    said: NumberedUtterance
+    judged: Judged
+
+
+class TurnJudge(Protocol):
+    """Judges utterances: what they ask for, how risky they are, and whether to learn from them."""
+
+    async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
+        """Return the judgement of each utterance in `talk.said`, in order. Never fails: the rules decide instead."""
+        ...
+
+    async def judge_again(
+        self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity]
+    ) -> Sequence[JudgedUtterance]:
+        """Return the utterances of `talk.said` that the first judgement missed, with their new judgement.
+
+        Args:
+            checked: The first judgements, and what was said afterwards.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class SessionProgress:
     """Reading progress of a session.
 
@@ -43,6 +69,7 @@ class SessionProgress:
         retry_at_ms: Not retried before; milliseconds since the Unix epoch.
         is_dead: It failed too often and is not retried until requested.
         n_refused: Rejected findings; `refused` is the last reason.
+        n_unchecked: Utterances at the end of a session that is over, without their second judgement.
     """
 
     session: SessionId
@@ -55,10 +82,11 @@ class SessionProgress:
     is_dead: bool = False
     n_refused: int = 0
     refused: str | None = None
+    n_unchecked: int = 0
 
     @property
     def has_news(self) -> bool:
-        return self.read_ordinal < self.last_ordinal or self.n_rereads > 0
+        return self.read_ordinal < self.last_ordinal or self.n_rereads > 0 or self.n_unchecked > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +115,22 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """A part of a session that was read, for its second judgement.
+
+    Attributes:
+        said: In order, without retracted utterances, with their first judgements.
+        before, after: The utterances around it.
+        up_to: Ordinal of the last utterance considered.
+    """
+
+    said: tuple[JudgedUtterance, ...]
+    before: tuple[NumberedUtterance, ...]
+    after: tuple[NumberedUtterance, ...]
+    up_to: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadingStep:
     """The result of reading a stretch, written in one transaction.
 
@@ -96,6 +140,9 @@ class ReadingStep:
         unlearned: Facts from these utterances are removed first, as of `at_ms`, milliseconds since the Unix epoch.
         rereads: Changed utterances that are now read.
         refused: Reasons why findings were rejected.
+        judged: Judgements of the stretch. They replace earlier ones.
+        checked_to: Progress of the second judgement; None: unchanged, or back to before the first of `rereads`.
+        atoms: State atoms of the stretch. Those of `unlearned` utterances are deleted first.
     """
 
     session: SessionId
@@ -106,6 +153,9 @@ class ReadingStep:
     rereads: tuple[Reread, ...] = ()
     at_ms: int = 0
     refused: tuple[str, ...] = ()
+    judged: tuple[JudgedUtterance, ...] = ()
+    checked_to: int | None = None
+    atoms: tuple[StateAtom, ...] = ()
 
 
 class ChronicleLog(Protocol):
@@ -139,6 +189,14 @@ class ChronicleLog(Protocol):
         """Return the first changed utterance that was read before, with changed ones right after it; or None."""
         ...
 
+    async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:
+        """Return the next `every` utterances to judge a second time, or None if too little was said after them.
+
+        Args:
+            up_to: The ordinal reached.
+        """
+        ...
+
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
         """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
         ...
@@ -152,6 +210,10 @@ class ChronicleLog(Protocol):
             LeaseLost: Another worker has taken the session.
             InvalidInput: The world or the database does not accept part of it.
         """
+        ...
+
+    async def consolidate(self, campaign: CampaignId) -> int:
+        """Connect and merge state atoms, up to a limit. Returns how many; 0: too few are new."""
         ...
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:

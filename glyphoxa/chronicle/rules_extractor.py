@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.chronicle.new_names import NameFinder, NewName
+from glyphoxa.chronicle.new_names import CONCEPT, NameFinder, NewName
 from glyphoxa.chronicle.salience import asks_to_forget
 from glyphoxa.chronicle.statements import SPEAKER, MarkedSentence, NameSpan, facts_in, relations_in, sentences_of
 from glyphoxa.chronicle.talk import (
@@ -52,8 +52,10 @@ class _Found:
         )
 
 
-def names_of(known: Iterable[KnownEntity], language: str) -> Gazetteer:
-    return Gazetteer.build((_entry_of(each, language) for each in known), language=language)
+def names_of(known: Iterable[KnownEntity], language: str, before: Gazetteer | None = None) -> Gazetteer:
+    """Return the gazetteer of these entities, made from an earlier one if there is one."""
+    entries = [_entry_of(each, language) for each in known]
+    return Gazetteer.build(entries, language=language) if before is None else before.having(entries)
 
 
 def _entry_of(entity: KnownEntity, language: str) -> Entry:
@@ -99,7 +101,7 @@ class RulesExtractor:
 
     def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         """See `Extractor.extract`."""
-        names = self._names_of(known)
+        names = self.index(known)
         return _Reading(talk, known, names, self._finder, self._narrators).read()
 
     @property
@@ -107,13 +109,9 @@ class RulesExtractor:
         """The gazetteer of the entities known at the last reading."""
         return self._gazetteer or names_of((), self._language)
 
-    def _names_of(self, known: Sequence[KnownEntity]) -> Gazetteer:
-        """Return the gazetteer of the last stretch, updated with changes."""
-        entries = [_entry_of(each, self._language) for each in known]
-        if self._gazetteer is None:
-            self._gazetteer = Gazetteer.build(entries, language=self._language)
-        else:
-            self._gazetteer = self._gazetteer.having(entries)
+    def index(self, known: Sequence[KnownEntity]) -> Gazetteer:
+        """Return the gazetteer of the known entities: that of the last stretch, updated with changes."""
+        self._gazetteer = names_of(known, self._language, self._gazetteer)
         return self._gazetteer
 
 
@@ -150,8 +148,15 @@ class _Reading:
         self._introduce_all(told)
         for said in told:
             self._utterance(said)
+        claimed = {key for one in self._relations.values() for key in (one.source, one.target)}
+        claimed.update(one.subject for one in self._facts.values())
         return Extraction(
-            tuple(each.extracted() for each in self._found.values()),
+            # A new term is collected when it is used again, see `coined_terms`.
+            tuple(
+                each.extracted()
+                for each in self._found.values()
+                if each.known is not None or each.type != CONCEPT or each.key in claimed
+            ),
             tuple(self._relations.values()),
             tuple(self._facts.values()),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ class SceneTalk:
         language: BCP 47 tag of the campaign.
         said: In the order of their ordinals; never empty.
         before: The utterances just before it, as context only.
+        context: Utterances of `said` that are context only, too.
     """
 
     campaign: CampaignId
@@ -39,6 +40,12 @@ class SceneTalk:
     language: str
     said: tuple[NumberedUtterance, ...]
     before: tuple[NumberedUtterance, ...] = ()
+    context: frozenset[UtteranceId] = frozenset()
+
+    def is_context(self, ids: Iterable[UtteranceId]) -> bool:
+        """Return whether none of these utterances may be learned from."""
+        learned = {each.utterance.id for each in self.said} - self.context
+        return learned.isdisjoint(ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,7 @@ class KnownEntity:
 
     Attributes:
         is_of_talk: It was learned from the transcript, not written by an author.
+        is_defined: A meaning was proposed for it, whatever the DM decided about that.
     """
 
     id: EntityId
@@ -55,6 +63,7 @@ class KnownEntity:
     aliases: tuple[str, ...] = ()
     visibility: Visibility = PUBLIC
     is_of_talk: bool = False
+    is_defined: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,9 +75,11 @@ class KnownEntity:
 
 LONGEST: Final = 40
 """Maximum utterances of a stretch: one model prompt, and the part read again if a worker dies."""
-BEFORE: Final = 8
-"""Utterances before a stretch that resolve its pronouns."""
-_BREAK_MS: Final = 10 * 60_000
+BEFORE: Final = 20
+"""Utterances before a stretch. The judge compares with all of them; the nearest resolve pronouns."""
+CHECK_EVERY: Final = 20
+"""Utterances after which the backstop judges them again."""
+BREAK_MS: Final = 10 * 60_000
 """A longer silence is a break or a new scene."""
 
 
@@ -100,7 +111,7 @@ def stretches(
 
 def is_break(last: NumberedUtterance, now: NumberedUtterance) -> bool:
     """Return whether a new scene begins between two consecutive utterances."""
-    if now.utterance.at_ms - last.utterance.at_ms >= _BREAK_MS:
+    if now.utterance.at_ms - last.utterance.at_ms >= BREAK_MS:
         return True
     heard, hears = _hearers(last), _hearers(now)
     # A single arrival or departure does not end a scene.
@@ -175,3 +186,11 @@ class Extraction:
     relations: tuple[ExtractedRelation, ...] = ()
     facts: tuple[ExtractedFact, ...] = ()
     refused: tuple[str, ...] = ()
+
+    def learned_from(self, talk: SceneTalk) -> Extraction:
+        """Drop findings that rest only on context, except entities that the others name."""
+        relations = tuple(each for each in self.relations if not talk.is_context(each.evidence))
+        facts = tuple(each for each in self.facts if not talk.is_context(each.evidence))
+        named = {each.subject for each in facts}.union(*((each.source, each.target) for each in relations))
+        entities = tuple(each for each in self.entities if each.key in named or not talk.is_context(each.evidence))
+        return Extraction(entities, relations, facts, self.refused)

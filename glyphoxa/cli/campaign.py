@@ -292,11 +292,12 @@ async def _prompt(options: argparse.Namespace) -> int:
     identity = identities.last(npc.id)
     bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), tokens=Budgets().bible_tokens)
     asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
-    *shown, _ = with_hot_context(asked, HotContext(identity=(*bible.lines(npc.id), *identity.lines))).messages
+    standing = HotContext(identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id))
+    *shown, _ = with_hot_context(asked, standing).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
     n_tokens = sum(tokens_of(message.content) for message in shown)
     budgets = Budgets()
-    most = STANDING_TOKENS + budgets.bible_tokens + budgets.identity_tokens
+    most = STANDING_TOKENS + budgets.bible_tokens + budgets.identity_tokens + budgets.glossary_tokens
     print(f"\nIn every prompt of {npc.name}: about {n_tokens:,} of {most:,} tokens that a small model has for this.")
     if n_tokens > most:
         print(f"Shorten `persona:` or `examples:` of {npc.name!r}: a small model has less room for the conversation.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict
 from pathlib import Path
@@ -39,7 +39,7 @@ from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printab
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, plain_name
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, TurnId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
@@ -291,7 +291,7 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "list the stored passages that are nearest in meaning to a text",
+    "list the stored passages and the entities that are nearest in meaning to a text",
     argument("text", metavar="TEXT"),
     limit(_NEAREST),
 )
@@ -316,6 +316,29 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
         retracted = "rolled back" if chunk.is_retracted else ""
         cosine, when = f"{chunk.cosine:.3f}", moment(chunk.at_ms)
         table.add_row(cosine, chunk.session_id, when, chunk.content, known_to, retracted)
+    show(table)
+    entities = await desk.inspection.near_entities(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
+    named = a_table("cosine", "entity", "type")
+    for near, name, of_type in entities:
+        named.add_row(f"{near:.3f}", name, of_type)
+    show(named)
+    return 0
+
+
+@VERB.action(
+    "list promises, plans and questions that nothing later continues, latest first",
+    ONE_SESSION,
+    limit(_MOST_SAID),
+)
+async def _threads(desk: Desk, options: argparse.Namespace) -> int:
+    found = await desk.atoms.open_threads(desk.campaign, options.session, limit=options.limit)
+    if not found:
+        print("no thread is open")
+        return 0
+    table = a_table("when", "session", "thread", "lines")
+    for each in found:
+        lines = ", ".join(short_utterance(line) for line in each.evidence)
+        table.add_row(moment(each.at_ms), each.session, each.summary, lines)
     show(table)
     return 0
 
@@ -353,29 +376,34 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
 
 
 @_SUMMED_UP.action(
-    "list the lines of a session that are worth keeping for later sessions, and why",
+    "list the lines of a session that facts are learned from, and why: as judged, or as they will be",
     _LAST_SESSION,
-    argument("--all", help="include lines below the threshold, with reasons"),
+    argument("--all", help="include the other lines, with reasons"),
 )
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+    from glyphoxa.app.background import RULES
     from glyphoxa.chronicle.chronicler import PAGE
-    from glyphoxa.chronicle.rules_extractor import names_of
-    from glyphoxa.chronicle.salience import SalienceJudge
+    from glyphoxa.chronicle.talk import SceneTalk
+    from glyphoxa.judgement.policy import may_extract
 
     log = PostgresChronicleLog(scope.store.database, scope.store.world)
-    language = (await scope.store.campaigns.get(scope.campaign)).language
-    judge = SalienceJudge(language, names_of(await log.known(scope.campaign), language))
-    table = a_table("line", "who", "said", "score", "why")
+    campaign = await scope.store.campaigns.get(scope.campaign)
+    _, judge = RULES.readers(campaign)
+    known = await log.known(scope.campaign)
+    table = a_table("line", "who", "said", "judged", "because")
     after = 0
     while (page := await log.unread(scope.campaign, options.session, after=after, limit=PAGE)) is not None:
+        judged = await log.judged(scope.campaign, options.session, after=after, up_to=page.up_to)
         after = page.up_to
-        for each in page.said:
-            judged = judge.judge(each.utterance.text)
-            if judged.is_kept or options.all:
-                why = "asked to be forgotten" if judged.asks_to_forget else ", ".join(judged.why)
-                said = (each.utterance.speaker_name, each.utterance.text)
-                table.add_row(str(each.ordinal), *said, f"{judged.score:.2f}", why)
+        if not page.said:
+            continue
+        talk = SceneTalk(scope.campaign, options.session, campaign.language, page.said, page.before)
+        for each in await judge.judge(talk, known):
+            told, said = judged.get(each.said.ordinal, each.judged), each.said.utterance
+            if options.all or may_extract(told.judgement):
+                words = (turns.judged_in_words(told), told.judgement.note)
+                table.add_row(str(each.said.ordinal), said.speaker_name, said.text, *words)
     show(table)
     return 0
 
@@ -398,7 +426,9 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     npc = None if options.npc is None else desk.resolver.npc(options.npc)
     if options.turn is None:
         latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
-        _list_turns(latest, desk.resolver, most=options.limit, is_narrowed=session is not None or npc is not None)
+        judged = await desk.turns.judged(latest)
+        is_narrowed = session is not None or npc is not None
+        _list_turns(latest, judged, desk.resolver, most=options.limit, is_narrowed=is_narrowed)
         return 0
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
     if options.prompt:
@@ -408,11 +438,13 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _list_turns(found: list[TurnRecord], resolver: NameResolver, *, most: int, is_narrowed: bool) -> None:
+def _list_turns(
+    found: list[TurnRecord], judged: Mapping[TurnId, str], resolver: NameResolver, *, most: int, is_narrowed: bool
+) -> None:
     if not found:
         print("no turn like that was recorded" if is_narrowed else "no turn was recorded yet")
         return
-    table = a_table("turn", "when", "heard", "said", "in prompt")
+    table = a_table("turn", "when", "heard", "said", "in prompt", "judged")
     for turn in found:
         n_recalled = len(turn.recalled) + len(turn.rejected)
         table.add_row(
@@ -421,6 +453,7 @@ def _list_turns(found: list[TurnRecord], resolver: NameResolver, *, most: int, i
             f"{turn.speaker_name}: {turn.text}",
             _outcome(turn, resolver),
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
+            judged.get(turn.id, ""),
         )
     show(table)
     if len(found) == most:

@@ -127,7 +127,7 @@ def _tool_servers(
 def _is_asked(section: str, settings: Settings) -> bool:
     """Return whether these settings use what is chosen there."""
     asked = {RECALL: settings.recall.asks_a_model, RERANK: settings.recall.searches_by == "hybrid_rerank"}
-    asked[CHRONICLE] = settings.memory.chronicle == "llm" and settings.has_memory
+    asked[CHRONICLE] = settings.memory.asks_a_model and settings.has_memory
     return asked.get(section, True)
 
 

@@ -300,7 +300,8 @@ def not_here(thinks_with: str) -> str:
 
 
 class ChronicleLlmSettings(ProviderSettings):
-    """The language model that extracts facts besides the rules, with `memory.chronicle: llm`.
+    """The language model that extracts facts besides the rules, with `memory.chronicle: llm`, and that judges
+    utterances, with `memory.judge: llm`.
 
     `local` is the language model of the NPCs. `glyphoxa worker read` and `glyphoxa worker` load it themselves: run them
     when nobody plays. `openai-compatible` needs a `base_url`.
@@ -313,7 +314,7 @@ class ChronicleSettings(Section):
     """How a language model extracts facts from the transcript.
 
     Attributes:
-        calls_per_minute: Most calls to the model per minute and process. One call reads up to 40 lines.
+        calls_per_minute: Most calls to the model per minute and process. One call reads up to 40 lines, or judges one.
         llm: The language model.
     """
 

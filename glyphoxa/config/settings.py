@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
@@ -74,12 +75,24 @@ class MemorySettings(Section):
         chronicle: How facts are extracted from the transcript: `rules`; `llm`, which is the rules and the model of
             `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
             worker read` do. These two use the rules with `none`.
+        judge: Who decides in the background which utterances are worth remembering: `rules`; or `llm`, which is the
+            model of `chronicle.llm` with the rules as its floor. It is asked about each line of a player. Where a local
+            model is not used, as at an open table, the rules decide.
+        backstop: Utterances after which those that were not worth remembering are judged again, with what was said
+            after them.
     """
 
     postgres_dsn: DsnText = None
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "llm", "none"] = "rules"
+    judge: Literal["rules", "llm"] = "rules"
+    backstop: Annotated[int, Field(ge=1, le=1000)] = CHECK_EVERY
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Return whether the chronicle asks the model of `chronicle.llm`."""
+        return "llm" in (self.chronicle, self.judge)
 
 
 class TiersSettings(Section):
@@ -196,8 +209,10 @@ class Settings(Section):
         """Return what a prompt may hold: as set, else as the profile has it."""
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
+        budgets = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
         return Budgets(
-            **{name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()},
+            **budgets,
+            glossary_tokens=max(0, self.context_tokens - STANDING_TOKENS - sum(budgets.values())),
             max_facts=context.max_facts,
             part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,
@@ -282,8 +297,9 @@ def _not_local(settings: Settings) -> Wrong:
         return
     if recall.method in ("hybrid_llm", "llm") and runs_here(RECALL, recall.llm.name):
         yield ("recall", "method"), f"recall.method {recall.method} needs recall.llm: {text}"
-    if settings.memory.chronicle == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
-        yield ("memory", "chronicle"), f"llm needs chronicle.llm: {text}"
+    for name in ("chronicle", "judge"):
+        if getattr(settings.memory, name) == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
+            yield ("memory", name), f"llm needs chronicle.llm: {text}"
 
 
 def _over_budget(settings: Settings) -> Wrong:

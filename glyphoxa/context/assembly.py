@@ -19,7 +19,7 @@ from loguru import logger
 from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain, without, words_of, written
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
+from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in, tokens_of
 from glyphoxa.context.repairs import InMind, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, select
@@ -203,7 +203,11 @@ class HotContextAssembly:
         self._how_related = HowRelated(campaign, graph)
         self._keeps = wording(campaign.language).keeps
         self._bible = Bible(
-            campaign, KnownSentences(campaign, self._by_name.world_of), tokens=self._budgets.bible_tokens
+            campaign,
+            KnownSentences(campaign, self._by_name.world_of),
+            tokens=self._budgets.bible_tokens,
+            glossary_tokens=self._budgets.glossary_tokens,
+            terms=self._by_name.terms,
         )
         self._scenes = Scenes(
             campaign, tokens=self._budgets.scene_tokens, world_of=self._by_name.world_of, story_day=story_day
@@ -238,10 +242,22 @@ class HotContextAssembly:
             await asyncio.gather(
                 *(Gathering().part("past", self._past.read(npc), ENTER_DEADLINE_MS, source=OF_MEMORY) for npc in npcs)
             )
+        self._warn_of_glossary(npcs)
         self._scene = scene
         self._by_name.place = scene.location
         self._entered.add(scene)
         self._learn()
+
+    def _warn_of_glossary(self, npcs: Sequence[NpcId]) -> None:
+        longest = max((tokens_of(" ".join(self._bible.glossary(npc))) for npc in npcs), default=0)
+        if longest > self._budgets.glossary_tokens:
+            logger.warning(
+                "the glossary of campaign {} has about {:,} tokens, but the model has room for {:,}: shorten meanings, "
+                "remove terms, or lower the other budgets of `context`",
+                self._campaign.id,
+                longest,
+                self._budgets.glossary_tokens,
+            )
 
     def new_speech(self) -> None:
         """Start a new speech: drop the facts of the last question, and read each NPC's identity again."""
@@ -255,6 +271,7 @@ class HotContextAssembly:
             for line in (
                 *self._bible.lines(npc),
                 *self._identities.last(npc).lines,
+                *self._bible.glossary(npc),
                 self._past_of(npc),
                 self._scene_line(npc),
             )
@@ -342,6 +359,7 @@ class HotContextAssembly:
             omitted=parts.omitted,
             gathered=parts.gathered,
             identity=(*self._bible.lines(npc), *identity.lines),
+            glossary=self._bible.glossary(npc),
             scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,

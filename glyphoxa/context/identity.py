@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
-from glyphoxa.context.prompt import Message, characters_in, with_facts, with_kept
+from glyphoxa.context.prompt import GLOSSARY_TOKENS, Message, characters_in, with_facts, with_kept
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
@@ -426,23 +426,40 @@ def _names(sentence: str, name: str) -> bool:
 
 # Instructions of an author for all prompts of an NPC: the same words from turn to turn, before everything that changes.
 #
-#     1. the NPC's standing orders, and the languages that it speaks       always
-#     2. the campaign's bible: the party, the world, how it began          if there is room, as all below
-#     3. the words that the campaign coined, each with its meaning
+#     1. the campaign's bible: the party, the world, how it began          as far as its budget allows
+#     2. the NPC's standing orders, and the languages that it speaks       always
+#     3. the glossary: the author's terms, then those that were coined     always
+#        in play and have a meaning
+#     4. the newest terms without a meaning                                as far as there is room
 #
-# The last is trimmed first. They are read in another order: bible, coined words, standing orders. A sentence that names
-# what this NPC may not know is left out.
+# A sentence that names what this NPC may not know is left out.
+
+_BARE_TOKENS: Final = 100
+"""Of terms without a meaning: a name alone says little."""
+CoinedOf: TypeAlias = Callable[[NpcId], Sequence[tuple[str, str]]]
 
 
 class Bible:
     """
     Args:
-        tokens: Of bible and coined words (4 characters a token).
+        tokens: Of the bible (4 characters a token).
+        glossary_tokens: Room for terms without a meaning beside those that have one.
+        terms: The terms coined in play that an NPC may know, each with its meaning; empty if it has none.
     """
 
-    def __init__(self, campaign: Campaign, sentences: KnownSentences, *, tokens: int) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        sentences: KnownSentences,
+        *,
+        tokens: int,
+        glossary_tokens: int = GLOSSARY_TOKENS,
+        terms: CoinedOf = lambda _npc: (),
+    ) -> None:
         self._campaign = campaign
         self._sentences = sentences
+        self._terms = terms
+        self._glossary_characters = characters_in(glossary_tokens)
         self._words = wording(campaign.language)
         self._most_characters = characters_in(tokens)
 
@@ -451,7 +468,24 @@ class Bible:
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
-        return (*self._fitting(self._told(npc)), *kept_to, *speaks)
+        return (*self._fitting(self._known(npc, self._campaign.bible)), *kept_to, *speaks)
+
+    def glossary(self, npc: NpcId) -> tuple[str, ...]:
+        """Return a line for each term with a meaning, whatever their length, and one for the others that fit."""
+        explained = dict(self._campaign.glossary)
+        bare: list[str] = []
+        for term, meaning in self._terms(npc):
+            if term in explained:
+                continue
+            if meaning and self._known(npc, meaning):
+                explained[term] = meaning
+            else:
+                bare.append(term)
+        lines = [" ".join(self._known(npc, f"{term}: {_ended(meaning)}")) for term, meaning in explained.items()]
+        left = min(self._glossary_characters - sum(map(len, lines)), characters_in(_BARE_TOKENS))
+        while bare and len(self._words.said_here(bare)) > left:
+            bare.pop()
+        return tuple(line for line in (*lines, self._words.said_here(bare)) if line)
 
     def texts(self, npc: NpcId) -> Iterator[tuple[str, str, str]]:
         """Yield each sentence about the NPC and the world that it may read now: its source, itself, what is embedded.
@@ -460,12 +494,10 @@ class Bible:
         """
         for sentence in sentences(self._campaign.npc(npc).persona):
             yield "persona", sentence, sentence
-        for sentence in self._told(npc):
-            yield "bible", sentence, self._words.of_us.format(what=sentence)
-
-    def _told(self, npc: NpcId) -> list[str]:
-        coined = [f"{term}: {_ended(meaning)}" for term, meaning in self._campaign.glossary.items()]
-        return [*self._known(npc, self._campaign.bible), *(line for one in coined for line in self._known(npc, one))]
+        coined = [f"{term}: {meaning}" for term, meaning in self._campaign.glossary.items()]
+        for text in (self._campaign.bible, *coined):
+            for sentence in self._known(npc, text):
+                yield "bible", sentence, self._words.of_us.format(what=sentence)
 
     def _known(self, npc: NpcId, text: str) -> list[str]:
         return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []

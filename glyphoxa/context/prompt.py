@@ -49,6 +49,7 @@ class HotContext:
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": missing parts, each with its reason.
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
+        glossary: The campaign's terms, each with its meaning. No budget shortens it.
         scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
         guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
@@ -65,6 +66,7 @@ class HotContext:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
+    glossary: tuple[str, ...] = ()
     scenes: Mapping[Scene, str] = field(default_factory=dict)
     past: str = ""
     rejected: tuple[Rejected, ...] = ()
@@ -181,8 +183,9 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
             messages[talk_begins], content=_joined(f"{PAST}{as_told(hot.past)}", messages[talk_begins].content)
         )
     first, *between, last = messages
-    if hot.identity:
-        first = replace(first, content=_joined(first.content, as_fact(" ".join(hot.identity))))
+    for standing in (hot.identity, hot.glossary):
+        if standing:
+            first = replace(first, content=_joined(first.content, as_fact(" ".join(standing))))
     facts, remembered = as_fact(" ".join(hot.facts)), in_one_line(" ".join(hot.remembered))
     in_mind = _in_mind(facts, remembered)
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
@@ -231,6 +234,8 @@ PERSONA_TOKENS = 300
 """Of an NPC's text by its author. Beyond that, a small model's 2,048 tokens leave little for the transcript."""
 STANDING_TOKENS = 800
 """Persona, frame and examples of an NPC, which precede the parts with budgets, and its reply."""
+GLOSSARY_TOKENS = 298
+"""Room for a glossary in a small model's 2,048 tokens, beside the above and its budgets."""
 BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "past_tokens", "facts_tokens", "history_tokens")
 """The fields of `Budgets` that a model's profile sets."""
 _TOKENS_A_LINE = 22
@@ -247,7 +252,8 @@ class Budgets:
             few,
             because they weaken its voice.
         scene_tokens: Of the line with the NPC's place. From 100 it contains more, see `glyphoxa.context.scene`.
-        bible_tokens: Of the campaign's bible and coined words, see `glyphoxa.context.identity`.
+        bible_tokens: Of the campaign's bible, see `glyphoxa.context.identity`.
+        glossary_tokens: What the model's window has room for beside all other budgets. A longer glossary is not cut.
         past_tokens: Of the summaries of earlier sessions, see `glyphoxa.context.scene`.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model uses few; a
             large
@@ -259,6 +265,7 @@ class Budgets:
     identity_tokens: int = 120
     scene_tokens: int = 60
     bible_tokens: int = 120
+    glossary_tokens: int = GLOSSARY_TOKENS
     past_tokens: int = 60
     facts_tokens: int = 90
     max_facts: int | None = None

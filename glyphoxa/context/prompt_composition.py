@@ -86,6 +86,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     yield PromptPart("persona", OF_FILE, tokens_of(persona))
     for name, texts, source in (
         ("identity", hot.identity, ""),
+        ("glossary", hot.glossary, OF_FILE),
         ("examples", examples, OF_FILE),
         ("past", (hot.past,), EARLIER_SESSIONS),
         ("talk", talk, THE_SESSION),
@@ -132,7 +133,7 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     known = [text for text in hot.facts if text not in hot.not_known]
     facts, left = _within([*unknown, *known], left)
     remembered, _ = _within(hot.remembered, left)
-    identity, _ = _within(hot.identity, characters_in(budgets.identity_tokens))
+    identity, _ = _within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),

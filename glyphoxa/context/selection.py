@@ -558,6 +558,10 @@ class ByName:
 
         return known
 
+    def terms(self, npc: NpcId) -> Sequence[tuple[str, str]]:
+        """Return the terms coined in play that an NPC may know; see `FactsByName.terms`."""
+        return () if self._memory is None else self._memory.terms(self._campaign.id, npc)
+
     def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
         """Return the facts about them that fit into a prompt. See `named`."""
         found = self.named(npc, question, is_read=is_read)

@@ -82,6 +82,7 @@ class Wording:
         is_here: After the names of those present, one and several.
         to_do: Before active quests.
         speaks: For an NPC that does not speak every language, with `{languages}`.
+        coined: Before terms without a meaning, with `{terms}`.
         somebody: The speaker of the examples.
         unknown_then: An example for a story of old times.
         works: An example for an NPC with a known occupation, `is_at` for one with a known place.
@@ -109,6 +110,7 @@ class Wording:
     joins: str
     to_do: str
     speaks: str
+    coined: str
     somebody: str
     unknown_then: Example
     works: Example
@@ -145,6 +147,14 @@ class Wording:
         'You speak only English and Dwarvish. To any other language you say that you do not understand it.'
         """
         return self.speaks.format(languages=self._listed(languages))
+
+    def said_here(self, terms: Sequence[str]) -> str:
+        """Return a sentence with terms of the campaign; empty for none.
+
+        >>> wording("en").said_here(["ORACLE", "Geometers"])
+        'Words of this world: ORACLE, Geometers.'
+        """
+        return self.coined.format(terms=", ".join(terms)) if terms else ""
 
     def _listed(self, names: Sequence[str]) -> str:
         *first, last = names

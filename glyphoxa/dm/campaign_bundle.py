@@ -23,7 +23,7 @@ Row: TypeAlias = dict[str, object]
 """The columns of a row of one table, without the campaign id."""
 
 _SECRET_SCOPES: Final = ("secret", "hidden")
-_TALK: Final = ("session_entries", "corrections", "turns", "chronicle_rereads")
+_TALK: Final = ("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges")
 _ALL_READ: Final[Row] = {
     "attempts": 0,
     "error": None,

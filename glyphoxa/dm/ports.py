@@ -8,6 +8,7 @@ from typing import Protocol
 
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
+from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.world.events import WorldEvent
@@ -33,10 +34,11 @@ class CitedUtterance:
 
 @dataclass(frozen=True, slots=True)
 class Uttered:
-    """A stored utterance and the corrections that led to its words."""
+    """A stored utterance, the corrections that led to its words, and its judgement, if it was judged."""
 
     said: CitedUtterance
     corrections: tuple[Correction, ...] = ()
+    judged: Judged | None = None
 
 
 @dataclass(frozen=True, slots=True)

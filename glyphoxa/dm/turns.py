@@ -17,6 +17,7 @@ from glyphoxa.dm.wording import short as short_fact
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
+from glyphoxa.domain.judgement import Judged, Mode
 from glyphoxa.domain.knowledge import (
     EndedFact,
     Fact,
@@ -28,6 +29,7 @@ from glyphoxa.domain.knowledge import (
     learned_from,
 )
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unsaid
+from glyphoxa.judgement.policy import may_extract
 from glyphoxa.world.wording import moment
 
 LAST: Final = "last"
@@ -165,6 +167,13 @@ class TurnDesk:
         if npc is not None and not fact.visibility.is_visible_to(npc):
             return fact.validity, f"{self.resolver.person(npc)} may not know it any more"
         return fact.validity, ""
+
+    async def judged(self, turns: Sequence[TurnRecord]) -> Mapping[TurnId, str]:
+        """Return how the players' lines were judged, in words. Lines that are not judged yet are left out."""
+        of_turn = {each.id: each.utterance_id for each in turns if each.utterance_id is not None}
+        said = await self.turns.uttered(self.campaign, set(of_turn.values()))
+        judged = {key: each.judged for key, each in said.items() if each.judged is not None}
+        return {turn: judged_in_words(judged[key]) for turn, key in of_turn.items() if key in judged}
 
     async def _missing(self, turn: str, *, session: SessionId | None, npc: NpcId | None) -> str:
         known = [each.id for each in await self.latest(session=session, npc=npc, limit=_MAX_COMPARED)]
@@ -313,8 +322,34 @@ def _heard(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[Indente
     yield from _since(heard, turn.text)
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)
+    if heard is not None and heard.judged is not None:
+        yield from _judged(heard.judged)
     if turn.tier:
         yield IndentedLine(f"memory tier: {turn.tier}: {turn.tier_reason}", 1)
+
+
+_MODES: Final[Mapping[Mode, str]] = {
+    Mode.IN_WORLD_ANSWER: "part of the game",
+    Mode.MEMORY_CONSENT: "about what may be remembered",
+    Mode.SAFE_REDIRECT: "led away from its topic",
+}
+_JUDGES: Final = {"rules": "the rules", "llm": "the language model", "backstop": "the rules, some lines later"}
+
+
+def judged_in_words(judged: Judged) -> str:
+    """Return a judgement in a line, such as: kept, part of the game, low risk, by the rules."""
+    judgement = judged.judgement
+    kept = "kept" if may_extract(judgement) else "not kept"
+    flags = "".join(f", {flag}" for flag in judgement.flags)
+    return f"{kept}, {_MODES[judgement.mode]}, {judgement.risk} risk{flags}, by {_JUDGES[judged.by]}"
+
+
+def _judged(judged: Judged) -> Iterator[IndentedLine]:
+    yield IndentedLine(f"judged: {judged_in_words(judged)}", 1)
+    if judged.judgement.note:
+        yield IndentedLine(f"because: {judged.judgement.note}", 2)
+    if judged.reason:
+        yield IndentedLine(f"not by the language model: {judged.reason}", 2)
 
 
 def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:

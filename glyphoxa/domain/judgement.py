@@ -41,4 +41,18 @@ class TurnJudgement:
     extract_memory: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement and who made it.
+
+    Attributes:
+        by: `backstop`: the rules, when they judged again with what was said afterwards.
+        reason: Why another judge decided than the configured one; else empty.
+    """
+
+    judgement: TurnJudgement
+    by: Literal["rules", "llm", "backstop"] = "rules"
+    reason: str = ""
+
+
 SafetyStatus = Literal["blocked", "clear"]

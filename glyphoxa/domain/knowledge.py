@@ -159,6 +159,10 @@ class Between:
 EVER: Final = Between()
 
 
+MEANING: Final = "meaning"
+"""Attribute of a coined term."""
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a fact comes from and how certain it is.

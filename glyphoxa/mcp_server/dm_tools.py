@@ -100,6 +100,12 @@ async def _said(desk: Desk, arguments: Arguments) -> _Found:
     ]
 
 
+async def _threads(desk: Desk, arguments: Arguments) -> _Found:
+    session = await _session(desk, arguments)
+    found = await desk.atoms.open_threads(desk.campaign, session, limit=_limit(arguments))
+    return [{"when": moment(each.at_ms), "session": each.session, "thread": each.summary} for each in found]
+
+
 async def _facts(desk: Desk, arguments: Arguments) -> _Found:
     status, known_by, about = (_given(arguments, key) for key in ("status", "known_by", "about"))
     viewer = desk.resolver.npc(known_by) if known_by else DM
@@ -222,6 +228,16 @@ _TOOLS: Final = (
             300,
         ),
         _said,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.threads",
+            "List promises, plans and questions that nothing later continues, latest first.",
+            {"session": _SESSION, "limit": _LIMIT},
+            (),
+            100,
+        ),
+        _threads,
     ),
     _Tool(
         ToolSpec(

@@ -8,7 +8,7 @@ abandoned too late, triggers a check of the database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from glyphoxa.domain.campaign import Entity
@@ -136,6 +136,9 @@ class MemoryGuard:
         at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName] | None:
         return self._by_name.by_name(campaign, npc, question, nearest=nearest, at_hand=at_hand)
+
+    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
+        return self._by_name.terms(campaign, npc)
 
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return await self._ask(lambda: self._summaries.summary(campaign, npc, session))

@@ -23,7 +23,7 @@ from loguru import logger
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import ALWAYS, Fact, Viewer
+from glyphoxa.domain.knowledge import ALWAYS, MEANING, Fact, Viewer
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.exact_match import ExactGate, Named
@@ -106,6 +106,13 @@ class FactsByName(Protocol):
 
         Raises:
             Unavailable: Nothing is in memory.
+        """
+        ...
+
+    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
+        """Return at once the terms coined in play that an NPC may know, each with its accepted meaning or "".
+
+        Terms with a meaning come first, then the newest. Empty if nothing is in memory.
         """
         ...
 
@@ -216,6 +223,7 @@ class NamedWorld:
         self._texts_of: dict[FactId, Iterable[str]] = {}
         self._changed: set[EntityId] = set()
         self._ties: dict[str, Fact] = {}
+        self._coined: set[EntityId] = set()
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], Known] = {}
@@ -346,6 +354,18 @@ class NamedWorld:
             self._identities[npc, entity] = snapshot
         return snapshot
 
+    def terms(self, viewer: Viewer, *, at_ms: int) -> list[tuple[str, str]]:
+        """Return the coined terms that a viewer may know; see `FactsByName.terms`."""
+        found: list[tuple[bool, int, str, str]] = []
+        for entity in self._coined:
+            known = self.known(viewer, entity, at_ms=at_ms)
+            if known is not None:
+                meanings = (fact for fact in known.attributes if fact.claim.predicate == MEANING)
+                meaning = next((spoken_value(fact.claim.content) for fact in meanings if not is_secret(fact)), "")
+                last = max((fact.seq for fact in self._state.touching(entity)), default=0)
+                found.append((not meaning, -last, known.entity.name, meaning))
+        return [(term, meaning) for *_, term, meaning in sorted(found)]
+
     def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
         attributes: list[Fact] = []
         relations: list[tuple[Fact, Entity]] = []
@@ -381,6 +401,7 @@ class NamedWorld:
             self._worded.drop(gone)
         for entity in changes.entities_gone:
             self._gate.remove(entity)
+            self._coined.discard(entity)
         for put in changes.entities_put:
             self._put_entity(put)
         for fact in changes.facts_put:
@@ -420,6 +441,10 @@ class NamedWorld:
 
     def _put_entity(self, entity: WorldEntity) -> None:
         self._changed.add(entity.id)
+        if entity.type == "concept" and entity.origin == "talk":
+            self._coined.add(entity.id)
+        else:
+            self._coined.discard(entity.id)
         self._gate.put(named_entity(entity, *self._also_called.get(entity.id, ())))
 
     def _put_fact(self, fact: Fact) -> None:
@@ -526,6 +551,11 @@ class WorldMemory:
         """Return the state of the last read; None if there was none."""
         held = self._held.get(campaign)
         return None if held is None else held.named
+
+    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
+        """See `FactsByName.terms`."""
+        world = self.world(campaign)
+        return () if world is None else world.terms(npc, at_ms=self._now_ms())
 
     async def refresh(self, campaign: CampaignId) -> None:
         """Apply all events so far; on first use, read everything. See `CampaignCache.refresh`.

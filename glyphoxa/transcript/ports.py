@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -13,6 +13,7 @@ from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import EVER, Between, RecalledTalk, Viewer
+from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
 
 
@@ -56,6 +57,54 @@ class TranscriptLog(Protocol):
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         """Count utterances of a campaign or of one of its sessions, including those that were rolled back."""
+        ...
+
+
+class SessionStates(Protocol):
+    """The stored memory of running sessions. All methods raise `Unavailable` if the database is away or late.
+
+    A sentence that rests on a retracted, erased or reworded utterance is neither stored nor returned.
+    """
+
+    async def state(self, campaign: CampaignId, session: SessionId, view: View) -> SessionState:
+        """Return a view's state; an empty one if nothing is stored."""
+        ...
+
+    async def states(self, campaign: CampaignId, session: SessionId) -> Mapping[View, SessionState]:
+        """Return the stored states of all views of a session."""
+        ...
+
+    async def cover(  # noqa: PLR0913 - a row, its new content, and what it must have been
+        self,
+        campaign: CampaignId,
+        session: SessionId,
+        view: View,
+        summary: Sequence[SummarySentence],
+        *,
+        up_to: UtteranceId,
+        after: int,
+    ) -> int | None:
+        """Replace a view's summary by one that covers more. Flags and glossary stay.
+
+        Args:
+            up_to: The last utterance that it covers.
+            after: `last_ordinal` of the state that it continues.
+
+        Returns: The new `last_ordinal`. None: nothing was stored, because another writer was first, or because the log
+            does not have the utterance yet.
+        """
+        ...
+
+    async def note(
+        self,
+        campaign: CampaignId,
+        session: SessionId,
+        view: View,
+        *,
+        flags: Mapping[str, bool] | None = None,
+        glossary: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add flags and meanings of terms to a view's state, replacing those of the same name."""
         ...
 
 

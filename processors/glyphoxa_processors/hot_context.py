@@ -168,7 +168,7 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         # The NPC must not doubt the DM's direction.
         not_known=() if prompt.direction else hot.not_known,
         remembered=hot.remembered,
-        identity=(*hot.identity, *hot.scenes.values()),
+        identity=(*hot.identity, *hot.glossary, *hot.scenes.values()),
         kept=(*hot.kept, *hot.guarded),
         told=() if prompt.direction else hot.told,
         before=prompt.before,

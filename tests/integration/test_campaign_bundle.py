@@ -55,6 +55,12 @@ INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count
 INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
 INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
 INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
+INSERT INTO turn_judgements (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, judged_by)
+    VALUES ('town', 'first', 'first-1', 1, 'in_world_answer', 'medium', '{veil:torture}', 'rules');
+INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, summary, confidence)
+    SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
+INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
+    VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
 """
 
 

@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
+from glyphoxa.chronicle.judge import RulesJudge
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, SceneTalk
@@ -36,6 +37,10 @@ def said(n: int, text: str, *, heard_by: Sequence[NpcId] = (SMITH,), speaker: st
         at_ms=1_000_000 + n,
         witnesses=frozenset(heard_by),
     )
+
+
+def a_judge() -> RulesJudge:
+    return RulesJudge("en", RulesExtractor("en").index)
 
 
 @pytest.fixture
@@ -135,9 +140,14 @@ async def test_what_rests_on_two_utterances_goes_with_either(table: Store) -> No
             miller = ExtractedEntity("m", "Odo Miller", "npc", both, 0.9)
             return Extraction((miller,), (), (ExtractedFact("m", "occupation", "miller", both, 0.9),))
 
-    await table.log.append([said(1, "Who is Odo?"), said(2, "He is the miller.", heard_by=(SMITH, INNKEEPER))])
+    await table.log.append(
+        [
+            said(1, "Who is Odo?"),
+            said(2, "I found out that he is the miller who owes Wenna six crowns.", heard_by=(SMITH, INNKEEPER)),
+        ]
+    )
     log = PostgresChronicleLog(table.database, table.world)
-    await Chronicler(CAMPAIGN, "en", log, OfBoth()).run(EVENING)
+    await Chronicler(CAMPAIGN, "en", log, OfBoth(), a_judge()).run(EVENING)
     assert await learned(table) == [("accepted", "occupation", "miller")]
     inspection = PostgresInspection(table.database)
     assert not [f for f in await inspection.current(CAMPAIGN, INNKEEPER, limit=99) if f.provenance.origin == "talk"]
@@ -166,7 +176,7 @@ async def test_a_failure_is_noted_tried_again_and_given_up_until_somebody_says_o
 
     await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
     log = PostgresChronicleLog(table.database, table.world)
-    chronicler = Chronicler(CAMPAIGN, "en", log, Fails())
+    chronicler = Chronicler(CAMPAIGN, "en", log, Fails(), a_judge())
     for attempt in range(1, MAX_ATTEMPTS + 1):
         with pytest.raises(Unavailable):
             await chronicler.run(EVENING)
@@ -213,7 +223,7 @@ async def test_workers_that_die_anywhere_leave_nothing_out_and_nothing_twice(tab
 
 
 async def read_with(log: PostgresChronicleLog) -> None:
-    await Chronicler(CAMPAIGN, "en", log, RulesExtractor("en")).run(EVENING)
+    await Chronicler(CAMPAIGN, "en", log, RulesExtractor("en"), a_judge()).run(EVENING)
 
 
 async def test_a_worker_hears_of_what_is_said(table: Store) -> None:

@@ -249,7 +249,7 @@ async def test_ontology_tools_find_their_own_names(town: Store, view: str) -> No
     async with town.database.use(TOWN) as connection:
         rows = await connection.fetch(f"SELECT * FROM {view}")
     if view == "ontology_nodes":
-        assert {row["title"]: row["node_type"] for row in rows}["Moonblade"] == "item"
+        assert {row["title"]: row["semantic_kind"] for row in rows}["Moonblade"] == "item"
     if view == "ontology_edges":
         assert {(row["from_node_id"], row["relation_label"], row["to_node_id"]) for row in rows} >= {
             (SMITH, "OWNS", SWORD)

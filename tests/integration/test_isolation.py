@@ -49,6 +49,10 @@ async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
                         await connection.execute(await an_insert(connection, table, campaign))
                 await connection.execute("SET session_replication_role = DEFAULT")
             await connection.execute("UPDATE fact_history SET object_id = 'something'")
+            await connection.execute(
+                "UPDATE state_atoms a SET utterance_id = (SELECT min(utterance_id) FROM session_entries e "
+                "WHERE e.campaign_id = a.campaign_id AND NOT e.retracted)"
+            )
         yield store
 
 

@@ -24,6 +24,7 @@ from glyphoxa.app.background import (
     talk_readers_at_table,
 )
 from glyphoxa.chronicle.chronicler import Chronicler, ChronicleWorker
+from glyphoxa.chronicle.judge import RulesJudge
 from glyphoxa.chronicle.llm_question import FACTS
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -172,7 +173,8 @@ async def test_a_whole_stretch_is_waited_for_where_each_call_costs(table: Store)
     now, log = 0, PostgresChronicleLog(table.database, table.world)
 
     async def chronicler(campaign: CampaignId) -> Chronicler:
-        return Chronicler(campaign, "en", log, RulesExtractor("en"))
+        rules = RulesExtractor("en")
+        return Chronicler(campaign, "en", log, rules, RulesJudge("en", rules.index))
 
     async def campaigns() -> list[CampaignId]:
         return [CAMPAIGN]

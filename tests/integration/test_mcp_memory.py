@@ -35,7 +35,7 @@ from tests.support.mcp import (
 )
 
 MEMORY = ["memory_query_entities", "memory_search_sessions", "memory_get_session_summary", "memory_search_facts"]
-DM_TOOLS = ["dm_sessions", "dm_said", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
+DM_TOOLS = ["dm_sessions", "dm_said", "dm_threads", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
 
 
 @pytest.fixture

@@ -124,6 +124,9 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         await learn(store, "likes the rain", 2)
         await learn(store, "whispers zorblax2", 4, evidence=["u3", "u4"])
         await chronicle_worker(store).read_new(CAMPAIGN)
+        async with store.database.use(CAMPAIGN) as connection:  # a model's notes quote the line and its context
+            quoting = "UPDATE turn_judgements SET judged_by = 'llm', note = 'zorblax4' WHERE utterance_id = ANY ($1)"
+            await connection.execute(quoting, ["u2", "u3", "u7"])
         await (await episode_writer(store, CAMPAIGN)).write(EVENING)
         edited = FactReplaced(held("keeps a zorblax1"), Claim.attribute(ELDRINAX, "note", "keeps a big zorblax1"))
         await store.world.commit(CAMPAIGN, [edited], Cause("dm", 9_000_000))
@@ -197,7 +200,9 @@ async def test_nothing_of_what_a_player_said_is_left_anywhere(
     log.close()
     assert len(holding(files_of(data))) >= 5
     before = await everything(dsn)
-    assert {"world_events", "turns", "corrections", "learned_names", "attribute_facts"} <= set(holding(before))
+    assert {"world_events", "turns", "turn_judgements", "corrections", "learned_names", "attribute_facts"} <= set(
+        holding(before)
+    )
     assert await recalled(table) != []
     command = ("privacy", "erase", "--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn), "--player")
 
@@ -318,6 +323,7 @@ async def test_a_player_gets_what_is_kept_of_them_and_nothing_of_others(
     assert told["utterances"][0]["heard"] == "Eldrinax stohl the zorblax1."
     assert told["utterances"][0]["corrections"][0]["before"] == "zorblax0"
     assert "keeps a zorblax1" in str(told["learned"])
+    assert {each["utterance"] for each in told["judged"]} == OF_TAMSIN
     assert {each["heard"] for each in told["names"]} == {"Zorblax Max", "Elder Max"}
     assert [each["kind"] for each in told["audit"]] == ["sat down"]
     assert not any(words in file.read_text() for words in ("Mirelle is afraid", "Nobody listens", "prompt"))

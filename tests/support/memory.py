@@ -195,6 +195,9 @@ class ByNameTwin:
             raise Unavailable("nothing was read yet")
         return self._world.identity(npc, entity, at_ms=0)
 
+    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
+        return () if self._world is None else self._world.terms(npc, at_ms=0)
+
 
 class SpoolTwin:
     """A spool that is no file.

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
-from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
+from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, Reread, SessionProgress, Unread
-from glyphoxa.chronicle.talk import BEFORE, LONGEST, KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
+from glyphoxa.chronicle.salience import AFTERWARDS
+from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.judgement import Judged
+from glyphoxa.domain.knowledge import MEANING, Fact
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -50,10 +54,11 @@ class PostgresChronicleLog:
         self._lease_ms = lease_ms
         self._known: dict[CampaignId, tuple[int, Sequence[KnownEntity]]] = {}
         self._sql = load_queries("chronicle_log")
+        self.consolidate = PostgresAtoms(database).consolidate
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["progress"], campaign)
+            rows = await connection.fetch(self._sql["progress"], campaign, BREAK_MS)
         return [_progress_of_row(row) for row in rows]
 
     async def take(self, campaign: CampaignId, session: SessionId) -> int | None:
@@ -99,6 +104,35 @@ class PostgresChronicleLog:
             changed,
         )
 
+    async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            progress = await connection.fetchrow(self._sql["checked"], campaign, session, up_to, BREAK_MS)
+            after = up_to if progress is None else int(progress["checked_ordinal"])
+            if progress is None or up_to <= after or not (progress["is_over"] or up_to - after >= every + AFTERWARDS):
+                return None
+            end = min(after + every, up_to)
+            rows = await connection.fetch(self._sql["said"], campaign, session, after, every + AFTERWARDS)
+            judged_at = await self._judged(connection, campaign, session, after, end)
+            before = await connection.fetch(self._sql["before"], campaign, session, after + 1, BEFORE)
+        said = [_said_of_row(row) for row in rows if not row["retracted"]]
+        return Checked(
+            tuple(JudgedUtterance(each, judged_at[each.ordinal]) for each in said if each.ordinal in judged_at),
+            tuple(_said_of_row(row) for row in reversed(before)),
+            tuple(each for each in said if each.ordinal > end),
+            end,
+        )
+
+    async def judged(self, campaign: CampaignId, session: SessionId, *, after: int, up_to: int) -> Mapping[int, Judged]:
+        """Return stored judgements by ordinal."""
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return await self._judged(connection, campaign, session, after, up_to)
+
+    async def _judged(
+        self, connection: Connection, campaign: CampaignId, session: SessionId, after: int, up_to: int
+    ) -> Mapping[int, Judged]:
+        rows = await connection.fetch(self._sql["judgements"], campaign, session, after, up_to)
+        return {row["ordinal"]: judged_of_row(row) for row in rows}
+
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
             await connection.execute(self._sql["read_again"], campaign, session)
@@ -110,7 +144,7 @@ class PostgresChronicleLog:
             head = int(await connection.fetchval(self._sql["head"], campaign))
             if before is not None and before[0] == head:
                 return before[1]
-            rows = await connection.fetch(self._sql["known"], campaign)
+            rows = await connection.fetch(self._sql["known"], campaign, MEANING)
         known = [
             KnownEntity(
                 EntityId(row["id"]),
@@ -119,6 +153,7 @@ class PostgresChronicleLog:
                 tuple(row["aliases"]),
                 visibility_of_row(row),
                 row["origin"] == "talk",
+                row["is_defined"],
             )
             for row in rows
         ]
@@ -167,11 +202,27 @@ class _Advance:
         on = (self.campaign, step.session)
         refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
         moved = (self.worker, step.read_from, step.read_to, self.lease_ms)
-        if not await connection.fetchval(sql["advance"], *on, *moved, *refused):
+        unchecked = min((each.ordinal - 1 for each in step.rereads), default=step.read_to)
+        if not await connection.fetchval(sql["advance"], *on, *moved, *refused, step.checked_to, unchecked):
             raise LeaseLost(f"session {step.session!r} of campaign {self.campaign!r} is being read by another worker")
         if step.rereads:
             ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
             await connection.execute(sql["reread_done"], *on, list(ordinals), list(changes))
+        await graft(connection, self.campaign, step.atoms, gone=step.unlearned)
+        if step.judged:
+            await connection.execute(sql["judge"], *on, json.dumps([_judged_row(each) for each in step.judged]))
+
+
+def _judged_row(one: JudgedUtterance) -> dict[str, object]:
+    judgement = one.judged.judgement
+    return {
+        "utterance_id": one.said.utterance.id,
+        "ordinal": one.said.ordinal,
+        **asdict(judgement),
+        "note": storable(judgement.note),
+        "judged_by": one.judged.by,
+        "reason": storable(one.judged.reason),
+    }
 
 
 def _progress_of_row(row: asyncpg.Record) -> SessionProgress:
@@ -186,6 +237,7 @@ def _progress_of_row(row: asyncpg.Record) -> SessionProgress:
         row["is_dead"],
         row["n_refused"],
         row["refused"],
+        row["n_unchecked"],
     )
 
 

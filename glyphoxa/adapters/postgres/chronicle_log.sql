@@ -3,9 +3,13 @@
 SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coalesce(p.attempts, 0) AS attempts, p.error,
        p.retry_at, coalesce(p.is_dead, false) AS is_dead, coalesce(p.n_refused, 0) AS n_refused, p.refused,
        (SELECT count(*) FROM chronicle_rereads r
-         WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal <= coalesce(p.read_ordinal, 0)) AS n_rereads
+         WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal <= coalesce(p.read_ordinal, 0)) AS n_rereads,
+       CASE WHEN e.is_over THEN coalesce(p.read_ordinal - p.checked_ordinal, 0) ELSE 0 END AS n_unchecked
   FROM sessions s
   LEFT JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = s.id
+  LEFT JOIN LATERAL (
+       SELECT e.timestamp < clock_timestamp() - $2 * interval '1 millisecond' AS is_over FROM session_entries e
+        WHERE e.campaign_id = $1 AND e.session_id = s.id AND e.ordinal = s.last_ordinal) e ON true
  WHERE s.campaign_id = $1
  ORDER BY s.started_at, s.id;
 
@@ -56,28 +60,64 @@ SELECT u.*
  LIMIT $4;
 
 -- before --
--- The last $4 utterances before the ordinal $3, latest first, without retracted ones.
+-- The last $4 utterances before the ordinal $3, latest first, without retracted ones and those that nobody may read.
 SELECT u.*
   FROM session_entries e
   JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
  WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.ordinal < $3 AND NOT e.retracted
+   AND NOT EXISTS (SELECT FROM turn_judgements j WHERE j.campaign_id = $1 AND j.utterance_id = e.utterance_id
+                      AND j.mode <> 'in_world_answer')
  ORDER BY e.ordinal DESC
  LIMIT $4;
+
+-- checked --
+-- How far a session was judged twice, up to the ordinal $3, and whether nobody has spoken for $4 milliseconds.
+SELECT p.checked_ordinal,
+       (SELECT e.timestamp < clock_timestamp() - $4 * interval '1 millisecond' FROM session_entries e
+         WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.ordinal = $3) AS is_over
+  FROM chronicle_progress p
+ WHERE p.campaign_id = $1 AND p.session_id = $2;
+
+-- judgements --
+-- Of the utterances after the ordinal $3, up to $4. Served by idx_turn_judgements_ordinal.
+SELECT ordinal, mode, risk, flags, note, extract_memory, judged_by, reason FROM turn_judgements
+ WHERE campaign_id = $1 AND session_id = $2 AND ordinal > $3 AND ordinal <= $4;
+
+-- judge --
+INSERT INTO turn_judgements AS j
+       (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, note, extract_memory, judged_by, reason)
+SELECT $1, $2, utterance_id, ordinal, mode, risk, flags, note, extract_memory, judged_by, reason
+  FROM jsonb_to_recordset($3::text::jsonb)
+    AS r (utterance_id TEXT, ordinal BIGINT, mode TEXT, risk TEXT, flags TEXT[], note TEXT, extract_memory BOOLEAN,
+          judged_by TEXT, reason TEXT)
+    ON CONFLICT (campaign_id, utterance_id) DO UPDATE
+   SET mode = excluded.mode, risk = excluded.risk, flags = excluded.flags, note = excluded.note,
+       extract_memory = excluded.extract_memory, judged_by = excluded.judged_by, reason = excluded.reason,
+       at = excluded.at;
 
 -- head --
 -- The last event of the world; 0 if there is none. Served by its primary key.
 SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 
 -- known --
-SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE campaign_id = $1 ORDER BY id;
+-- The attribute $2 is the meaning of a coined term; the DM may have rejected it.
+SELECT id, type, name, aliases, scope, known_how, origin,
+       id IN (SELECT entity_id FROM attribute_facts WHERE campaign_id = $1 AND attribute = $2
+              UNION ALL
+              SELECT subject_id FROM fact_history WHERE campaign_id = $1 AND predicate = $2) AS is_defined
+  FROM entities
+ WHERE campaign_id = $1
+ ORDER BY id;
 
 -- advance --
 -- Advance from the ordinal $4 to $5 if worker $3 still holds the lease at the same position. $6 as in `take`;
--- $7 more findings were rejected, the last one for the reason $8.
+-- $7 more findings were rejected, the last one for the reason $8. The second judgement has reached $9; NULL: it is at
+-- most at $10.
 UPDATE chronicle_progress
    SET read_ordinal = $5, attempts = 0, error = NULL, retry_at = NULL, is_dead = false,
        taken_until = clock_timestamp() + $6 * interval '1 millisecond',
-       n_refused = n_refused + $7, refused = coalesce(left($8, 2000), refused)
+       n_refused = n_refused + $7, refused = coalesce(left($8, 2000), refused),
+       checked_ordinal = coalesce($9, least(checked_ordinal, $10))
  WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $3 AND read_ordinal = $4
 RETURNING true;
 

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from loguru import logger
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
+from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
@@ -49,6 +51,8 @@ class Store:
     campaigns: PostgresCampaigns
     summaries: PostgresSessionSummaries
     times: PostgresCampaignTimes
+    states: PostgresSessionStates
+    atoms: PostgresAtoms
 
 
 @asynccontextmanager
@@ -134,6 +138,8 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
             PostgresCampaigns(database, world),
             summaries,
             times,
+            PostgresSessionStates(database),
+            PostgresAtoms(database),
         )
     finally:
         await listener.close()

@@ -112,7 +112,7 @@ def _asked(settings: Settings) -> Iterator[str]:
         RECALL: settings.has_memory and recall.asks_a_model,
         RERANK: settings.has_memory and recall.searches_by == "hybrid_rerank",
         EMBEDDINGS: settings.has_memory,
-        CHRONICLE: settings.has_memory and settings.memory.chronicle == "llm",
+        CHRONICLE: settings.has_memory and settings.memory.asks_a_model,
     }
     for section in (STT, LLM, TTS, S2S, EMBEDDINGS, SECOND_LOOK, RECALL, RERANK, CHRONICLE):
         if asked.get(section, True) and settings.chosen(section).name != NONE:

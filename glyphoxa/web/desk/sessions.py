@@ -152,6 +152,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
         "per_page": LINES_PER_PAGE,
         "summary": "" if kept is None else kept.text,
         "known_to": "" if kept is None else known_by(kept.visibility, desk.resolver),
+        "threads": await desk.atoms.open_threads(desk.campaign, wanted),
         "before": next(reversed(here.earlier), None),
         "after": next(iter(here.later), None),
     }
@@ -274,7 +275,9 @@ _SOMEBODY: Final = Player(PlayerId("guest"), "Somebody")
 async def turns(frame: DeskFrame, _: Request) -> Shown:
     """List turns, the latest first."""
     desk = await frame.desk()
-    return {"turns": [_turn(desk, each) for each in await desk.turns.latest(limit=MOST_TURNS)]}
+    latest = await desk.turns.latest(limit=MOST_TURNS)
+    judged = await desk.turns.judged(latest)
+    return {"turns": [{**_turn(desk, each), "judged": judged.get(each.id, "")} for each in latest]}
 
 
 def _turn(desk: Desk, turn: TurnRecord) -> Shown:

@@ -8,6 +8,7 @@ import pytest
 
 from glyphoxa.chronicle.effects import MAX_CLAIMS, MAX_ENTITIES, Effects, effects_of
 from glyphoxa.chronicle.talk import (
+    BEFORE,
     LONGEST,
     ExtractedEntity,
     ExtractedFact,
@@ -161,4 +162,7 @@ def test_talk_is_cut_where_others_listen_where_all_were_silent_and_where_it_is_l
     assert cut(line(1), line(2, at_ms=3_600_000)) == [([], [1]), ([], [2])]
     assert cut(line(2), before=(line(1),)) == [([1], [2])]
     long = [line(n) for n in range(1, LONGEST + 2)]
-    assert cut(*long) == [([], list(range(1, LONGEST + 1))), (list(range(LONGEST - 7, LONGEST + 1)), [LONGEST + 1])]
+    assert cut(*long) == [
+        ([], list(range(1, LONGEST + 1))),
+        (list(range(LONGEST - BEFORE + 1, LONGEST + 1)), [LONGEST + 1]),
+    ]

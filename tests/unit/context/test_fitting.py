@@ -15,7 +15,7 @@ from tests.support.builders import SMITH
 from tests.support.pipecat_fakes import Memory
 from tests.support.proof import n_examples
 
-SMALL = Budgets(history_tokens=20, facts_tokens=20, identity_tokens=10, past_tokens=5)
+SMALL = Budgets(history_tokens=20, facts_tokens=20, identity_tokens=10, bible_tokens=0, past_tokens=5)
 
 
 def a_prompt(n_rounds: int, *, length: int = 30, scenes: tuple[tuple[int, Scene], ...] = ()) -> Prompt:

@@ -26,7 +26,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.recall.vectors import Embedder, WrongDimensions, is_usable
-from glyphoxa.transcript.chunking import Piece, chunk_id, pieces_of
+from glyphoxa.transcript.chunking import Piece, chunk_id, hash_of, pieces_of
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection, OwnConnection
@@ -259,6 +259,7 @@ class EmbeddingQueue:
         self._sql = load_queries("chunks/embedding_queue")
         self._remembered = VectorCache()
         self._names: dict[CampaignId, tuple[str, Gazetteer]] = {}
+        self._heads: dict[CampaignId, int] = {}
 
     async def drain(
         self,
@@ -296,7 +297,38 @@ class EmbeddingQueue:
                 tell(done)
             last_place = rows[-1]["place"]
             left = None if left is None else left - len(rows)
+        if self._model_setting == "embedding_model":  # the entities' vectors have no second table
+            await self._fill_entities(campaign)
         return done
+
+    async def _fill_entities(self, campaign: CampaignId) -> None:
+        """Embed the names and descriptions of new and changed entities, if the world has changed."""
+        last_id = ""
+        while True:
+            async with self._use(campaign) as connection:
+                head = await connection.fetchval(self._sql["world_head"], campaign)
+                if self._heads.get(campaign) == head:
+                    return
+                rows = await connection.fetch(
+                    self._sql["entities_due"], campaign, self._embedder.name, last_id, self._embedder.batch
+                )
+            if not rows:
+                self._heads[campaign] = head
+                return
+            last_id = rows[-1]["id"]
+            wanted = [
+                QueuedUtterance(row["id"], 0, ("", row["content"]), [Piece(row["content"], hash_of(row["content"]))])
+                for row in rows
+            ]
+            done, _ = await embed_batch(self._embedder, campaign, wanted, self._remembered)
+            if done is None:
+                return
+            stored = [
+                (campaign, each.utterance_id, each.says[1], self._embedder.name, each.vectors[0]) for each in done
+            ]
+            async with self._use(campaign) as connection, connection.transaction():
+                await self._check(connection)
+                await connection.executemany(self._sql["put_entity"], stored)
 
     async def survey(self, campaign: CampaignId, *, once_more: bool = True) -> int:
         """Queue all missing and outdated utterances, and retag the rest with the current names.

@@ -101,3 +101,23 @@ SELECT coalesce(md5(string_agg(id || chr(1) || type || chr(1) || name || chr(1) 
 
 -- language --
 SELECT language FROM campaigns WHERE id = $1;
+
+-- world_head --
+SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
+
+-- entities_due --
+-- Entities after the id $3 without a vector of model $2 for their present name and description.
+SELECT e.id, e.content
+  FROM (SELECT id, left(concat_ws(': ', name, attributes ->> 'description'), 1000) AS content
+          FROM entities WHERE campaign_id = $1 AND id > $3) e
+  LEFT JOIN entity_vectors v ON v.campaign_id = $1 AND v.entity_id = e.id AND v.model = $2 AND v.content = e.content
+ WHERE v.entity_id IS NULL
+ ORDER BY e.id
+ LIMIT $4;
+
+-- put_entity --
+-- The vector $5 of an entity, unless the entity is gone.
+INSERT INTO entity_vectors (campaign_id, entity_id, content, model, embedding)
+    SELECT $1, id, $3, $4, $5 FROM entities WHERE campaign_id = $1 AND id = $2 FOR KEY SHARE
+    ON CONFLICT (campaign_id, entity_id) DO UPDATE
+       SET (content, model, embedding) = (excluded.content, excluded.model, excluded.embedding);

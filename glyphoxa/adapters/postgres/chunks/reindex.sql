@@ -98,3 +98,10 @@ DO $$ DECLARE part RECORD; BEGIN
     PERFORM glyphoxa_isolate();
 END $$;
 DROP SCHEMA reindex CASCADE;
+-- Vectors of entities are few: they are made again. Before, none of another model may be compared with the new ones.
+TRUNCATE entity_vectors;
+DROP INDEX idx_entity_vectors_embedding;
+ALTER TABLE entity_vectors ALTER COLUMN embedding TYPE vector({{embedding_dimensions}});
+ALTER TABLE entity_vectors ALTER COLUMN embedding SET STORAGE MAIN;
+CREATE INDEX idx_entity_vectors_embedding ON entity_vectors
+    USING hnsw ((embedding::halfvec({{embedding_dimensions}})) halfvec_cosine_ops);

@@ -24,6 +24,7 @@ from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
 from glyphoxa.transcript.ports import Decided
@@ -101,6 +102,13 @@ def said_of_row(row: asyncpg.Record) -> CitedUtterance:
         at_ms(row["timestamp"]),
         row["retracted"],
     )
+
+
+def judged_of_row(row: asyncpg.Record) -> Judged:
+    judgement = TurnJudgement(
+        Mode(row["mode"]), Risk(row["risk"]), tuple(row["flags"]), row["note"], row["extract_memory"]
+    )
+    return Judged(judgement, row["judged_by"], row["reason"])
 
 
 # Turn records as rows of `turns`, and back.
@@ -229,7 +237,8 @@ class PostgresTurns(CampaignQueries):
 
 
 def _uttered(row: asyncpg.Record) -> Uttered:
-    return Uttered(said_of_row(row), tuple(Correction(**values) for values in row["corrections"] or ()))
+    judged = None if row["mode"] is None else judged_of_row(row)
+    return Uttered(said_of_row(row), tuple(Correction(**values) for values in row["corrections"] or ()), judged)
 
 
 _UNSTORABLE = (

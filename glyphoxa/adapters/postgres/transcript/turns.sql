@@ -28,6 +28,9 @@ SELECT id
  LIMIT $5;
 
 -- uttered --
--- Served by the key of (campaign_id, utterance_id).
-SELECT utterance_id, session_id, ordinal, speaker_name, text, timestamp, retracted, corrections
-  FROM utterances WHERE campaign_id = $1 AND utterance_id = ANY ($2);
+-- With their judgements. Served by the keys of (campaign_id, utterance_id).
+SELECT u.utterance_id, u.session_id, u.ordinal, u.speaker_name, u.text, u.timestamp, u.retracted, u.corrections,
+       j.mode, j.risk, j.flags, j.note, j.extract_memory, j.judged_by, j.reason
+  FROM utterances u
+  LEFT JOIN turn_judgements j ON j.campaign_id = $1 AND j.utterance_id = u.utterance_id
+ WHERE u.campaign_id = $1 AND u.utterance_id = ANY ($2);

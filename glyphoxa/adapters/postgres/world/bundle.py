@@ -21,10 +21,12 @@ from glyphoxa.world.events import difference
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
-_MADE_AGAIN: Final = ("chunks", "talk_to_embed")
-"""Embeddings and their queue: after an import, all utterances of the campaign are embedded again."""
+_MADE_AGAIN: Final = ("chunks", "talk_to_embed", "entity_vectors", "session_states")
+"""After an import, utterances and entities are embedded again, and a session that continues is summarised again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 """Tables in a bundle, referenced tables first."""
+_LATER: Final = ("turn_judgements", "state_atoms", "atom_edges")
+"""Tables that a bundle of an earlier release lacks."""
 
 _NUMBERED: Final = {"session_entries": "session_entries_id_seq", "story_days": None, "learned_name_events": None}
 """Tables whose `id` comes from a database-wide sequence; a bundle counts from 1 instead. None: an identity column."""
@@ -132,9 +134,9 @@ async def import_campaign(database: Database, bundle: CampaignBundle, *, into: C
             if name not in BUNDLED:
                 raise InvalidInput(f"tables.{name[:60]} is not a table of a bundle: {did_you_mean(name, BUNDLED)}")
         for table in BUNDLED:
-            if table not in bundle.tables:
+            if table not in bundle.tables and table not in _LATER:
                 raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted(BUNDLED))}")
-            await _put(connection, into, table, bundle.tables[table])
+            await _put(connection, into, table, bundle.tables.get(table, []))
         for at, row in enumerate(bundle.tables["campaign_documents"]):
             try:
                 check_document(cast("Row", row["document"]), bundle.id)

@@ -105,7 +105,7 @@ class PostgresErasure:
             return [await self._counted(world.connection, each, entries) for each, entries in found]
 
     async def export(self, campaign: CampaignId, meant: Meant) -> dict[str, list[dict[str, object]]]:
-        """Export the selection as JSON: `utterances`, `turns`, `learned` and `names`. Without prompts and secrets."""
+        """Export the selection as JSON: `utterances`, `turns`, `judged`, `learned` and `names`. Without secrets."""
         async with self._transaction(campaign) as world:
             entries = (await self._found(world.connection, campaign, meant))[0][1]
             events = [each.seq for each in await self._events(world, entries)]
@@ -187,6 +187,7 @@ class PostgresErasure:
             await self._run(world, "to_embed", ids)
             await self._erase_to_come(world, ids)
             await self._run(world, "rereads", sessions, [each.ordinal for each in entries])
+            await self._run(world, "judgements", ids, sorted(set(sessions)))
             await self._run(world, "prompts", sorted(set(sessions)))
         await self._run(world, "turns", ids, meant.player, meant.session, meant == Meant())
         await self._run(world, "commands", meant.player, meant.session, meant == Meant())

@@ -94,6 +94,11 @@ WITH places AS (
 )
 UPDATE chronicle_progress SET error = NULL, refused = NULL WHERE campaign_id = $1 AND session_id = ANY ($2);
 
+-- judgements --
+-- Of these utterances. The notes of a model may quote an utterance that was its context.
+WITH gone AS (DELETE FROM turn_judgements WHERE campaign_id = $1 AND utterance_id = ANY ($2))
+UPDATE turn_judgements SET note = '' WHERE campaign_id = $1 AND session_id = ANY ($3) AND judged_by = 'llm';
+
 -- turns --
 -- Turns that begin or end with these utterances, and those of the player $3 or the session $4 (NULL: none);
 -- all turns if $5.
@@ -159,16 +164,16 @@ DELETE FROM world_snapshots WHERE campaign_id = $1;
 
 -- analyze --
 -- The planner stores common values of columns, which may include words.
-ANALYZE session_entries, chunks, corrections, turns, learned_names, learned_name_events, world_events, entities,
-        relationships, attribute_facts, fact_history;
+ANALYZE session_entries, chunks, corrections, turns, turn_judgements, learned_names, learned_name_events, world_events, entities,
+        relationships, attribute_facts, fact_history, state_atoms;
 
 -- erased --
 -- All utterances ever erased from a campaign.
 SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND is_erased;
 
 -- export --
--- Stored data of the utterances $2, and the events $3 learned from them. Without prompts and unspoken parts of NPCs'
--- replies, which may contain secrets.
+-- Stored data of the utterances $2, and the events $3 learned from them. Without prompts, unspoken parts of NPCs'
+-- replies and the notes of judgements, which may contain secrets.
 SELECT jsonb_build_object(
     'utterances', (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -182,6 +187,11 @@ SELECT jsonb_build_object(
                    'turn', id, 'utterance', utterance_id, 'npc', npc_id, 'outcome', outcome, 'text', text,
                    'heard', raw_text, 'answer_heard', reply_heard, 'at', created_at) ORDER BY created_at, id), '[]')
           FROM turns WHERE campaign_id = $1 AND utterance_id = ANY ($2)),
+    'judged', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'utterance', utterance_id, 'mode', mode, 'risk', risk, 'flags', flags, 'kept', extract_memory,
+                   'by', judged_by, 'at', at) ORDER BY session_id, ordinal), '[]')
+          FROM turn_judgements WHERE campaign_id = $1 AND utterance_id = ANY ($2)),
     'learned', (
         SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                    'event', seq, 'kind', event_type, 'at', at, 'claim', payload -> 'claim', 'name', payload -> 'name',

@@ -230,6 +230,15 @@ class PostgresInspection(CampaignQueries):
             for row in await self._fetch("nearest", campaign, embedding, model, limit)
         ]
 
+    async def near_entities(
+        self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int
+    ) -> list[tuple[float, str, str]]:
+        """Cosine, name and type of the nearest entities. Arguments as in `nearest`."""
+        query = self._sql["near_entities"].replace("{{dimensions}}", str(len(embedding)))
+        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection:
+            rows = await connection.fetch(query, campaign, embedding, model, limit)
+        return [(row["cosine"], row["name"], row["type"]) for row in rows]
+
     async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[SeenEntity]:
         """All entities, whoever may know of them."""
         return [

@@ -169,6 +169,15 @@ SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timest
  ORDER BY c.embedding <=> $2, c.id
  LIMIT $4;
 
+-- near_entities --
+-- The entities whose name and description are nearest to an embedding. Served by idx_entity_vectors_embedding.
+SELECT e.name, e.type, 1 - (v.embedding <=> $2) AS cosine
+  FROM entity_vectors v
+  JOIN entities e ON e.campaign_id = $1 AND e.id = v.entity_id
+ WHERE v.campaign_id = $1 AND v.model = $3
+ ORDER BY v.embedding::halfvec({{dimensions}}) <=> $2::vector::halfvec({{dimensions}})
+ LIMIT $4;
+
 -- models --
 -- Number of the campaign's chunks by embedding model.
 SELECT model, count(*) AS n FROM chunks WHERE campaign_id = $1 GROUP BY model ORDER BY n DESC, model;

@@ -64,6 +64,11 @@ COPIED: Final = (
     "table_controls",
     "chronicle_progress",
     "chronicle_rereads",
+    "turn_judgements",
+    "session_states",
+    "state_atoms",
+    "atom_edges",
+    "entity_vectors",
 )
 """Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
 

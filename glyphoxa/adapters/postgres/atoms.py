@@ -1,0 +1,95 @@
+"""State atoms in PostgreSQL: grafted with a reading step, consolidated in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from glyphoxa.adapters.postgres.server.database import CampaignQueries
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
+from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, OpenThread, StateAtom, edge_of
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+AT_ONCE: Final = 50
+"""Atoms of one pass, which takes some hundred milliseconds in a campaign of 4,000 atoms."""
+_LEAST: Final = 20
+_NEAREST: Final = 20
+
+
+async def graft(
+    connection: Connection, campaign: CampaignId, atoms: Sequence[StateAtom], *, gone: Sequence[UtteranceId]
+) -> None:
+    """Store atoms inside a transaction, after deleting those of the utterances `gone`."""
+    sql = load_queries("atoms")
+    if gone:
+        await connection.execute(sql["forget"], campaign, list(gone))
+    if atoms:
+        rows = [{**asdict(each), "stable_key": each.stable_key, "utterance_id": each.utterance} for each in atoms]
+        await connection.execute(sql["graft"], campaign, rows)
+
+
+class PostgresAtoms(CampaignQueries):
+    """State atoms, with a deadline of 5 s; late is `Unavailable`, and nothing was written."""
+
+    file = "atoms"
+    deadline_ms = 5_000
+
+    async def consolidate(self, campaign: CampaignId, *, least: int = _LEAST) -> int:
+        """Connect and merge new atoms, up to 50 in one transaction. Returns how many; 0 if another process does.
+
+        Args:
+            least: Fewer wait until the oldest is 15 minutes old.
+        """
+        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection, connection.transaction():
+            if not await connection.fetchval(self._sql["lease"], campaign):
+                return 0
+            pending = await connection.fetch(self._sql["pending"], campaign, least, AT_ONCE)
+            keys = [row["stable_key"] for row in pending]
+            rows = await connection.fetch(self._sql["earlier"], campaign, keys, _NEAREST) if keys else []
+            kept: dict[str, str] = {}
+            edges: list[AtomEdge] = []
+            for new in pending:
+                earlier = [
+                    EarlierAtom(
+                        kept.get(row["stable_key"], row["stable_key"]),
+                        row["kind"],
+                        row["summary"],
+                        row["cosine"],
+                        row["is_by_same"],
+                    )
+                    for row in rows
+                    if row["new_key"] == new["stable_key"]
+                ]
+                edge = edge_of(new["stable_key"], new["kind"], new["summary"], earlier, new["language"] or "en")
+                if edge is not None:
+                    edges.append(edge)
+                if edge is not None and edge.label == "same_as":
+                    kept[edge.source] = edge.target
+            stored = [(campaign, each.source, each.target, each.label, each.confidence) for each in edges]
+            await connection.executemany(self._sql["connect"], stored)
+            await connection.execute(self._sql["consolidated"], campaign, keys)
+        return len(keys)
+
+    async def open_threads(
+        self, campaign: CampaignId, session: SessionId | None = None, *, npc: NpcId | None = None, limit: int = 20
+    ) -> list[OpenThread]:
+        """Return the threads that nothing continues yet, latest first.
+
+        Args:
+            npc: Only what this NPC heard; None: everything, for the DM.
+        """
+        return [
+            OpenThread(
+                row["stable_key"],
+                SessionId(row["session_id"]),
+                at_ms(row["at"]),
+                row["title"],
+                row["summary"],
+                tuple(UtteranceId(each) for each in row["evidence"]),
+            )
+            for row in await self._fetch("open_threads", campaign, session, npc, limit)
+        ]

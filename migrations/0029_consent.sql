@@ -1,0 +1,2 @@
+-- Reserved.
+SELECT glyphoxa_isolate();

@@ -1,0 +1,156 @@
+"""A coined term from the talk to the prompts of those who heard it, by way of the DM's review."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.app.background import chronicle_worker
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import Message, Prompt, with_hot_context
+from glyphoxa.context.selection import ByName
+from glyphoxa.desk import Desk, desk_of
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.knowledge import DM, Fact
+from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.minds import PATIENT
+
+EVENING = SessionId("evening")
+CAMPAIGN = a_campaign()
+FIRST = "The Geometers are the builders of this hall."
+
+
+async def say(store: Store, *texts: str, heard_by: Sequence[NpcId] = (SMITH,), campaign: Campaign = CAMPAIGN) -> None:
+    n_before = await store.log.count(campaign.id)
+    said = [
+        replace(
+            an_utterance(text, id=f"{campaign.id}-{n}", speaker="Tamsin"),
+            campaign_id=campaign.id,
+            session_id=EVENING,
+            at_ms=1_000_000 + n,
+            witnesses=frozenset(heard_by),
+        )
+        for n, text in enumerate(texts, start=n_before + 1)
+    ]
+    await store.log.append(said)
+    await chronicle_worker(store).read_new(campaign.id)
+
+
+@pytest.fixture
+async def table(store: Store) -> Store:
+    await store.campaigns.load(CAMPAIGN)
+    return store
+
+
+async def desk(store: Store, campaign: CampaignId = CAMPAIGN.id) -> Desk:
+    return await desk_of(store, Settings(), campaign)
+
+
+async def proposals(store: Store, campaign: CampaignId = CAMPAIGN.id) -> list[Fact]:
+    facts = await (await desk(store, campaign)).inspection.current(campaign, DM, limit=1_000)
+    return [fact for fact in facts if fact.claim.predicate == "meaning" and fact.status == "pending"]
+
+
+async def prompt_of(store: Store, npc: NpcId, campaign: Campaign = CAMPAIGN, question: str = "Hello.") -> str:
+    prefetch = Prefetch(
+        campaign.id,
+        by_name=ByName(campaign, store.by_name),
+        talk=None,
+        language=campaign.language,
+        present=lambda: {each.id: each.name for each in campaign.npcs},
+        known_utterances=lambda _npc: (),
+    )
+    context = HotContextAssembly(
+        campaign, graph=store.graph, talk=None, prefetch=prefetch, known_utterances=lambda _npc: (), budgets=PATIENT
+    )
+    await context.enter(campaign.scene(FORGE))
+    hot = await context.gather(npc, question)
+    await prefetch.close()
+    asked = Prompt(npc, (Message("system", "You are here."), Message("user", question)), question, "Tamsin")
+    return with_hot_context(asked, hot).messages[0].content
+
+
+async def test_accepted_meaning_is_in_the_prompts_of_those_who_heard_it(table: Store) -> None:
+    await say(table, FIRST, "I fear the Geometers.")
+    await say(table, "I dreamt of the Geometers.", heard_by=(INNKEEPER,))
+    [meaning] = await proposals(table)
+    assert meaning.claim.content == FIRST
+    assert (FIRST in await prompt_of(table, SMITH)) is False
+    assert "Words of this world: Geometers." in await prompt_of(table, SMITH)
+    await (await desk(table)).facts.confirm([meaning.id])
+    assert f"Geometers: {FIRST}" in await prompt_of(table, SMITH)
+    heard_the_name_only = await prompt_of(table, INNKEEPER)
+    assert "Geometers" in heard_the_name_only and "builders" not in heard_the_name_only
+
+
+async def test_corrected_meaning_replaces_the_proposal(table: Store) -> None:
+    await say(table, FIRST, "I fear the Geometers.")
+    [meaning] = await proposals(table)
+    await (await desk(table)).facts.edit(meaning.id, value="a guild of star readers")
+    assert "Geometers: a guild of star readers." in await prompt_of(table, SMITH)
+    assert "star readers" not in await prompt_of(table, INNKEEPER)
+    await say(table, "The Geometers again.", "Those Geometers, the Geometers!")
+    assert await proposals(table) == []
+
+
+async def test_rejected_meaning_leaves_the_raw_term(table: Store) -> None:
+    await say(table, FIRST, "I fear the Geometers.")
+    [meaning] = await proposals(table)
+    await (await desk(table)).facts.reject([meaning.id])
+    await say(table, "Look, the Geometers!", "Where are the Geometers?")
+    assert await proposals(table) == []
+    told = await prompt_of(table, SMITH)
+    assert "Words of this world: Geometers." in told and "builders" not in told
+
+
+async def test_retracted_lines_take_their_proposal_with_them(table: Store) -> None:
+    await say(table, FIRST, "I fear the Geometers.")
+    assert len(await proposals(table)) == 1
+    await (await desk(table)).timeline.rollback(EVENING, 0)
+    assert await proposals(table) == []
+    assert "Geometers" not in await prompt_of(table, SMITH)
+
+
+async def test_restarted_worker_proposes_nothing_twice(table: Store) -> None:
+    for line in (FIRST, "I fear the Geometers.", "What do the Geometers want?", "To the Geometers!"):
+        await say(table, line)  # each with a new worker
+    assert len(await proposals(table)) == 1
+
+
+async def test_terms_of_one_campaign_are_in_no_prompt_of_another(table: Store) -> None:
+    other = replace(a_campaign(), id=CampaignId("other"))
+    await table.campaigns.load(other)
+    await say(table, FIRST, "I fear the Geometers.", heard_by=(SMITH, INNKEEPER))
+    [meaning] = await proposals(table)
+    await (await desk(table)).facts.confirm([meaning.id])
+    assert await proposals(table, other.id) == []
+    for npc in (SMITH, INNKEEPER):
+        assert "Geometers" in await prompt_of(table, npc)
+        assert "Geometers" not in await prompt_of(table, npc, other)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_prompts_have_each_accepted_term_of_their_npc_and_no_other(table: Store, seed: int) -> None:
+    chance = random.Random(seed)
+    heard: dict[str, set[NpcId]] = {}
+    for n in range(8):
+        term = f"QUORN{'ABCDEFGH'[n]}"
+        heard[term] = {npc for npc in (SMITH, INNKEEPER) if chance.random() < 0.5}
+        await say(table, f"We call it {term} here.", f"So {term} it is.", heard_by=tuple(heard[term]))
+    found = {meaning.claim.subject: meaning for meaning in await proposals(table)}
+    assert len(found) == len(heard)
+    accepted = {one for one in found if chance.random() < 0.6}
+    await (await desk(table)).facts.confirm([found[one].id for one in accepted])
+    for npc in (SMITH, INNKEEPER):
+        told = await prompt_of(table, npc)
+        for term, hearers in heard.items():
+            is_explained = f"{term}: We call it {term} here." in told
+            assert is_explained == (npc in hearers and term.lower() in accepted), (npc, term)
+            assert (term in told) == (npc in hearers), (npc, term)

@@ -1,0 +1,94 @@
+"""The memory of a running session in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
+from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
+from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
+from glyphoxa.world.events import Cause
+from tests.support.builders import an_utterance
+from tests.support.world_tables import a_campaign_row
+
+TOWN, SESSION, MIRA = CampaignId("town"), SessionId("first"), View("mira")
+DM = Cause("dm", 1_000)
+
+
+def sentence(text: str, *lines: int) -> SummarySentence:
+    return SummarySentence(text, tuple(UtteranceId(f"u{line}") for line in lines))
+
+
+FOUND, OWED = sentence("Bran found the seal.", 1), sentence("Mira owes Bran a boat.", 2, 3)
+
+
+@pytest.fixture
+async def town(store: Store) -> Store:
+    """Six lines of a session."""
+    await a_campaign_row(store, TOWN)
+    said = [
+        replace(an_utterance(f"line {n}", id=f"u{n}"), campaign_id=TOWN, session_id=SESSION, speaker_id=f"player{n}")
+        for n in range(1, 7)
+    ]
+    await store.log.append(said)
+    return store
+
+
+async def test_state_of_a_view_is_read_as_it_was_stored(town: Store) -> None:
+    assert await town.states.state(TOWN, SESSION, MIRA) == SessionState()
+    assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND], up_to=UtteranceId("u2"), after=0) == 2
+    await town.states.note(TOWN, SESSION, MIRA, flags={"new_npc": True}, glossary={"Vex": "A kind of mist."})
+    assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED], up_to=UtteranceId("u4"), after=2) == 4
+    expected = SessionState((FOUND, OWED), {"Vex": "A kind of mist."}, {"new_npc": True}, 4)
+    assert await town.states.states(TOWN, SESSION) == {MIRA: expected}
+    assert expected.text == "Bran found the seal. Mira owes Bran a boat."
+    assert await town.states.state(TOWN, SESSION, DM_VIEW) == SessionState()
+    assert await town.states.states(CampaignId("elsewhere"), SESSION) == {}
+
+
+async def test_flags_may_precede_the_first_summary(town: Store) -> None:
+    await town.states.note(TOWN, SESSION, DM_VIEW, flags={"decision_made": True})
+    assert await town.states.cover(TOWN, SESSION, DM_VIEW, [FOUND], up_to=UtteranceId("u1"), after=0) == 1
+    assert (await town.states.state(TOWN, SESSION, DM_VIEW)).flags == {"decision_made": True}
+
+
+async def test_one_of_two_writers_is_refused(town: Store) -> None:
+    done = await asyncio.gather(
+        *(town.states.cover(TOWN, SESSION, MIRA, [FOUND], up_to=UtteranceId(f"u{n}"), after=0) for n in range(1, 7))
+    )
+    [reached] = [each for each in done if each is not None]
+    assert (await town.states.state(TOWN, SESSION, MIRA)).last_ordinal == reached
+    assert await town.states.cover(TOWN, SESSION, MIRA, [], up_to=UtteranceId("u1"), after=0) is None
+
+
+async def test_what_the_log_does_not_have_is_not_covered(town: Store) -> None:
+    assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND], up_to=UtteranceId("u9"), after=0) is None
+    assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND], up_to=UtteranceId("u6"), after=4) is None
+    assert await town.states.states(TOWN, SESSION) == {}
+
+
+async def test_retracted_line_leaves_the_summary(town: Store) -> None:
+    await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED], up_to=UtteranceId("u4"), after=0)
+    await town.world.retract(TOWN, UtteranceId("u3"), DM)
+    assert (await town.states.state(TOWN, SESSION, MIRA)).summary == (FOUND,)
+    await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED], up_to=UtteranceId("u5"), after=4)
+    assert (await town.states.state(TOWN, SESSION, MIRA)) == SessionState((FOUND,), last_ordinal=5)
+
+
+async def test_corrected_line_leaves_the_summary(town: Store) -> None:
+    await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED], up_to=UtteranceId("u4"), after=0)
+    await town.world.correct(TOWN, UtteranceId("u1"), "He found nothing.", DM)
+    assert (await town.states.state(TOWN, SESSION, MIRA)).summary == (OWED,)
+
+
+async def test_rollback_and_erasure_take_their_sentences(town: Store) -> None:
+    later = sentence("They sailed.", 5)
+    await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED, later], up_to=UtteranceId("u6"), after=0)
+    await town.world.rollback(TOWN, SESSION, 4, DM)
+    assert (await town.states.state(TOWN, SESSION, MIRA)).summary == (FOUND, OWED)
+    await PostgresErasure(town.database).erase(TOWN, Meant(player=PlayerId("player2")), at_ms=2_000)
+    assert (await town.states.state(TOWN, SESSION, MIRA)).summary == (FOUND,)

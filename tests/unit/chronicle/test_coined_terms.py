@@ -1,0 +1,155 @@
+"""Which words of the talk become terms of the campaign, and which meaning is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
+from glyphoxa.chronicle.effects import effects_of
+from glyphoxa.chronicle.llm_extractor import LlmReading
+from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
+from glyphoxa.chronicle.ports import Unread
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.domain.structured import JsonSchema, Unparseable
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.fact_events import FactStated
+from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+
+EVENING = SessionId("evening")
+DM_PLAYER = Player(PlayerId("dm"), "Ansel", dm=True)
+CAMPAIGN = replace(a_campaign(), players=(*a_campaign().players, DM_PLAYER), glossary={"the Sundering": "a war"})
+
+
+class Transcript:
+    """A transcript and a world that no database holds."""
+
+    def __init__(self, *lines: str | tuple[str, str, set[NpcId]], known: Sequence[KnownEntity] = ()) -> None:
+        self.lines = [self._said(line, n) for n, line in enumerate(lines, start=1)]
+        self.entities = known
+
+    async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
+        return self.entities
+
+    async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
+        page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
+        return Unread(page, (), page[-1].ordinal) if page else None
+
+    def _said(self, line: str | tuple[str, str, set[NpcId]], n: int) -> NumberedUtterance:
+        speaker, text, heard = ("Tamsin", line, {SMITH}) if isinstance(line, str) else line
+        npc = SMITH if speaker == "Grimjaw" else None
+        said: Utterance = an_utterance(text, id=f"u{n}", speaker=speaker, npc=npc)
+        return NumberedUtterance(replace(said, witnesses=frozenset(heard)), n)
+
+
+async def proposed(transcript: Any, asking: LlmReading | None = None) -> dict[str, str]:
+    terms = CoinedTerms(CAMPAIGN, transcript, asking=asking)
+    due = [found async for _, found in terms.due(EVENING, up_to=len(transcript.lines))]
+    return {found.entities[0].name: found.facts[0].value for found in due}
+
+
+async def test_term_used_twice_is_proposed_with_its_first_line() -> None:
+    first = "The Geometers built this hall."
+    talk = Transcript(first, "What a hall.", "I wonder what the Geometers wanted here.")
+    assert await proposed(talk) == {"Geometers": first}
+
+
+async def test_capitals_and_inner_capitals_are_terms() -> None:
+    talk = Transcript("You may ask ORACLE.", "Then ORACLE said no.", "It talks by GeoNet.", "What is GeoNet?")
+    assert set(await proposed(talk)) == {"ORACLE", "GeoNet"}
+
+
+async def test_one_use_by_the_dm_is_enough_but_none_by_an_npc() -> None:
+    dm = Transcript(("Ansel", "You find a note about the Geometers.", {SMITH}))
+    assert set(await proposed(dm)) == {"Geometers"}
+    npc = ("Grimjaw", "I fear the Geometers.", {SMITH})
+    assert await proposed(Transcript(npc, npc, npc)) == {}
+
+
+async def test_what_is_no_term_is_not_proposed() -> None:
+    shouted = "STOP THAT NOW YOU FOOL"
+    assert await proposed(Transcript(shouted, shouted)) == {}
+    assert await proposed(Transcript("McAllister waits.", "Ask McAllister again.")) == {}
+    assert await proposed(Transcript("I met Balgorn.", "Is the Balgorn here?", "Look, Balgorn again.")) == {}
+    assert await proposed(Transcript("We fled the Sundering.", "I hate the Sundering.")) == {}
+    assert await proposed(Transcript("(OOC: what is ORACLE?)", "You may ask ORACLE.")) == {}
+    geometers = KnownEntity(EntityId("g"), "faction", "Geometers")
+    assert await proposed(Transcript("The Geometers!", "I saw the Geometers.", known=[geometers])) == {}
+
+
+async def test_term_with_a_proposed_meaning_is_not_proposed_again() -> None:
+    lines = ("I saw the Geometers.", "Who are the Geometers?")
+    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", is_of_talk=True)
+    assert set(await proposed(Transcript(*lines, known=[term]))) == {"Geometers"}
+    assert await proposed(Transcript(*lines, known=[replace(term, is_defined=True)])) == {}
+
+
+async def test_uses_are_counted_across_readings() -> None:
+    talk = Transcript("I saw the Geometers.", "Who are the Geometers?")
+    terms = CoinedTerms(CAMPAIGN, talk)  # type: ignore[arg-type] # what it reads of a log
+    assert [found async for found in terms.due(EVENING, up_to=1)] == []
+    assert len([found async for found in terms.due(EVENING, up_to=2)]) == 1
+
+
+async def test_meaning_is_pending_and_known_to_those_who_heard_its_lines() -> None:
+    talk = Transcript(
+        ("Tamsin", "The Geometers built this hall.", {SMITH}), ("Tamsin", "I saw the Geometers.", {INNKEEPER})
+    )
+    terms = CoinedTerms(CAMPAIGN, talk)  # type: ignore[arg-type] # what it reads of a log
+    [(scene, found)] = [each async for each in terms.due(EVENING, up_to=2)]
+    events = [event for effect in effects_of(found, scene, ()).of for event in effect.events]
+    [added] = {event.visibility for event in events if isinstance(event, EntityAdded)}
+    [stated] = [event for event in events if isinstance(event, FactStated)]
+    assert added.is_visible_to(SMITH) and added.is_visible_to(INNKEEPER)
+    assert stated.visibility.is_visible_to(SMITH) and not stated.visibility.is_visible_to(INNKEEPER)
+    assert stated.provenance.confidence < AUTO_ACCEPT
+
+
+class Model:
+    def __init__(self, answer: dict[str, Any] | Exception) -> None:
+        self._answer = answer
+        self.asked = ""
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        self.asked = user
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    @property
+    def asking(self) -> LlmReading:
+        return LlmReading(self, Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
+
+
+HALL = ("The Geometers are builders who measure the stars.", "I saw the Geometers.")
+
+
+async def test_model_defines_a_term_from_its_lines() -> None:
+    model = Model({"meaning": "builders who measure the stars", "lines": [1]})
+    assert await proposed(Transcript(*HALL), model.asking) == {"Geometers": "builders who measure the stars"}
+    assert model.asked.splitlines() == ["Term: Geometers", *(f"{n} Tamsin: {one}" for n, one in enumerate(HALL, 1))]
+
+
+async def test_meaning_without_support_is_replaced_by_the_first_line() -> None:
+    for answer in (
+        {"meaning": "a cult that drinks blood at midnight", "lines": [1]},
+        {"meaning": "builders who measure the stars", "lines": []},
+        {"meaning": "builders " * 11, "lines": [1]},
+        {"meaning": "", "lines": []},
+        {"meaning": "Geometers", "lines": [1]},
+        Unparseable("no object"),
+    ):
+        assert await proposed(Transcript(*HALL), Model(answer).asking) == {"Geometers": HALL[0]}
+
+
+async def test_term_waits_while_the_model_is_away() -> None:
+    assert await proposed(Transcript(*HALL), Model(Unavailable("away")).asking) == {}
