@@ -129,7 +129,7 @@ class SalienceModel:
         return {**found, "its meaning": meaning} if self.vectors else found
 
     def score(self, weighed: Mapping[str, float]) -> float:
-        return 1 / (1 + math.exp(-self.always - sum(weighed.values())))
+        return (1 + math.tanh((self.always + sum(weighed.values())) / 2)) / 2
 
 
 @cache
