@@ -70,7 +70,7 @@ SELECT glyphoxa_isolate();
 
 -- Atoms whose utterance was not retracted, with what is the utterance's.
 CREATE VIEW live_atoms WITH (security_invoker = true) AS
-    SELECT a.*, e.session_id, e.ordinal, e.timestamp AS at, e.witnesses, e.speaker_id, e.speaker_name, e.npc_id,
+    SELECT a.*, e.session_id, e.ordinal, e.timestamp AS at, e.witnesses, e.speaker_id, e.speaker_name,
            coalesce(n.id, e.speaker_id) AS actor,    -- the speaker's entity, or the player
            kept.key AS kept_key,                     -- of the one it is the same as
            ARRAY(SELECT a.utterance_id UNION ALL
@@ -122,7 +122,7 @@ CREATE VIEW ontology_nodes WITH (security_invoker = true) AS
     SELECT a.campaign_id, min(a.session_id), a.actor, a.actor, 'anchor', 'player', min(a.speaker_name), '',
            NULL, 'given', 'active', 'campaign', array_agg(a.utterance_id ORDER BY a.at), min(a.at), max(a.at)
       FROM live_atoms a
-     WHERE a.npc_id = '' AND NOT EXISTS (SELECT FROM entities e WHERE e.campaign_id = a.campaign_id AND e.id = a.actor)
+     WHERE NOT EXISTS (SELECT FROM entities e WHERE e.campaign_id = a.campaign_id AND e.id = a.actor)
      GROUP BY a.campaign_id, a.actor
     UNION ALL
     SELECT a.campaign_id, a.session_id, a.stable_key, a.stable_key, 'state_atom', a.kind, a.title, a.summary,

@@ -26,6 +26,7 @@ from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
@@ -114,6 +115,7 @@ class MouthSpec:
         others: Names of all other speakers. A reply that continues in their name ends there.
         tools: Tools for the model; None without memory.
         units: The campaign's own measures: see `glyphoxa.domain.campaign.Campaign`.
+        safety: Rejects sentences about what the group does not play; by default what no campaign may play.
     """
 
     campaign: CampaignId
@@ -130,6 +132,7 @@ class MouthSpec:
     sink: AudioSink
     now_ms: Callable[[], int]
     units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    safety: SafetyTopics = field(default_factory=SafetyTopics)
 
 
 OpenEar = Callable[[EarSpec], Awaitable[Ear]]

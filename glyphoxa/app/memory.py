@@ -252,6 +252,7 @@ class TableMemory:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await (await episode_writer(self.store, self._campaign.id)).write(self._session)
+                    await self.store.atoms.consolidate(self._campaign.id, least=1)
             except (GlyphoxaError, TimeoutError) as error:
                 logger.warning("the session was not summarised: {}; run glyphoxa worker summarise", error)
         return is_all_sent

@@ -41,11 +41,12 @@ from glyphoxa.context.scene import Past
 from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import wording
 from glyphoxa.dm.table_commands import CommandReader
-from glyphoxa.domain.campaign import Campaign, Npc, Player
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Safety
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
@@ -257,6 +258,7 @@ def table_context(
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
         accept_at=settings.memory.auto_accept,
+        safety=SafetyTopics(campaign.safety, campaign.language) if campaign.safety != Safety() else None,
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
@@ -296,6 +298,7 @@ class _Wiring:
         self.opening = opening
         self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
         self.state = state_of(settings, campaign, opening.session, self.mark)
+        self.safety = SafetyTopics(campaign.safety, campaign.language)
         self.voices, self.to_room = NpcVoices(), room_mailbox()
         self.memory = TableMemory(
             store,
@@ -335,6 +338,7 @@ class _Wiring:
                 tell=self.to_room.post,
                 now_ms=now_ms,
                 tiers=TierSelector(npc.budget_tier, words=words),
+                safety=self.safety,
             )
             for slot, npc in enumerate(campaign.npcs)
         }
@@ -415,6 +419,7 @@ class _Wiring:
             sink=self.voices.play,
             now_ms=now_ms,
             units=campaign.units,
+            safety=self.safety,
         )
         return await self.opening.mouths[npc.engine](spec)
 

@@ -84,13 +84,19 @@ class Grafter:
         *,
         kept: Collection[UtteranceId],
     ) -> tuple[StateAtom, ...]:
-        """Return an atom for each of these utterances in the stretch.
+        """Return an atom for each of these utterances in the stretch that a player said.
+
+        A model may have invented an NPC's words, so they leave nothing.
 
         Args:
             ids: The entities of the extraction's keys.
         """
         by_name = {fold(name): entity.id for entity in reversed(known) for name in entity.names}
-        return tuple(self._atom(said, extraction, ids, by_name) for said in talk.said if said.utterance.id in kept)
+        return tuple(
+            self._atom(said, extraction, ids, by_name)
+            for said in talk.said
+            if said.utterance.id in kept and said.utterance.npc_id is None
+        )
 
     def _atom(
         self,
@@ -106,8 +112,7 @@ class Grafter:
         sentences = list(sentences_of(utterance.text, ()))
         facts = [(each.about, each.confidence) for each in extraction.facts if utterance.id in each.evidence]
         facts += [(each.about, each.confidence) for sentence in sentences for each in facts_in(sentence)]
-        own = None if utterance.npc_id is None else self.npcs.get(utterance.npc_id)
-        speaker = own or by_name.get(fold(utterance.speaker_name))
+        speaker = by_name.get(fold(utterance.speaker_name))
         named = {ids[each.key]: each.type for each in here if each.key in ids and ids[each.key] != speaker}
         text = " ".join(utterance.text.split())
         return StateAtom(

@@ -17,12 +17,14 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from loguru import logger
 
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.coined_terms import CoinedTerms
+from glyphoxa.chronicle.consent import ConsentEffect, consent_effects, without_withheld
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import (
     ChronicleLog,
@@ -119,7 +121,7 @@ class Chronicler:
                 pass
             await self._coin(session, reached)
         except LeaseLost:
-            logger.info("session {} of campaign {} is read by another worker now", session, self._campaign)
+            logger.info("session {} of campaign {} is read again, or by another worker", session, self._campaign)
             return None
         except GlyphoxaError as error:
             await self._note(session, error)
@@ -140,7 +142,9 @@ class Chronicler:
             part = whole and replace(whole, before=_without(whole.before, withheld))
             judged = await self._judged(part)
             withheld |= _withheld(judged)
-            effects = await self._effects(part, await self._extraction(part, judged), judged, tally)
+            consents, left = await self._consents(part, judged)
+            withheld |= _gone(part, left)
+            effects = await self._effects(left, await self._extraction(left, judged), judged, tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
             step = ReadingStep(
                 session,
@@ -150,6 +154,7 @@ class Chronicler:
                 rereads=done,
                 refused=effects.refused,
                 judged=tuple(judged),
+                consents=consents,
                 atoms=effects.atoms,
             )
             await self._log.learn(self._campaign, step)
@@ -167,6 +172,7 @@ class Chronicler:
         said = () if part is None else part.said
         at_ms = max((each.utterance.at_ms for each in said), default=0)
         judged = await self._judged(part)
+        consents, part = await self._consents(part, judged)
         extraction = await self._extraction(part, judged)
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
@@ -181,6 +187,7 @@ class Chronicler:
             rereads=done,
             refused=effects.refused,
             judged=tuple(judged),
+            consents=consents,
             atoms=effects.atoms,
         )
         await self._log.learn(self._campaign, step)
@@ -228,6 +235,16 @@ class Chronicler:
     async def _judged(self, part: SceneTalk | None) -> Sequence[JudgedUtterance]:
         return () if part is None else await self._judge.judge(part, await self._log.known(self._campaign))
 
+    async def _consents(
+        self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]
+    ) -> tuple[tuple[ConsentEffect, ...], SceneTalk | None]:
+        """Return what players decide in a stretch about being remembered, and what may be read of it."""
+        if part is None:
+            return (), None
+        asked = {each.said.utterance.id for each in judged if each.judged.judgement.mode is not Mode.IN_WORLD_ANSWER}
+        consents = await self._log.undecided(self._campaign, consent_effects(part, asked))
+        return consents, without_withheld(part, consents)
+
     async def _extraction(self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]) -> Extraction:
         learned = _kept(judged)
         if part is None or not learned:
@@ -251,8 +268,8 @@ class Chronicler:
             return Effects(())
         known = await self._log.known(self._campaign)
         effects = effects_of(extraction, part, known)
-        kept = _kept(judged)
-        effects = replace(effects, atoms=self._grafter.atoms_of(part, extraction, effects.ids, known, kept=kept))
+        grafted = partial(self._grafter.atoms_of, part, extraction, effects.ids, known, kept=_kept(judged))
+        effects = replace(effects, atoms=await asyncio.to_thread(grafted))
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
@@ -273,6 +290,11 @@ def _kept(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
 def _withheld(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
     """Return the utterances that are not even context: redirected ones, and those about consent."""
     return {each.said.utterance.id for each in judged if each.judged.judgement.mode is not Mode.IN_WORLD_ANSWER}
+
+
+def _gone(part: SceneTalk | None, left: SceneTalk | None) -> set[UtteranceId]:
+    said = set() if part is None else {each.utterance.id for each in part.said}
+    return said - (set() if left is None else {each.utterance.id for each in left.said})
 
 
 def _without(said: Sequence[NumberedUtterance], withheld: Collection[UtteranceId]) -> tuple[NumberedUtterance, ...]:

@@ -99,13 +99,15 @@ class CoinedTerms:
         self._session: SessionId | None = None
         self._reached = 0
         self._uses: dict[str, _Uses] = {}
+        self._heard: dict[EntityId, list[NumberedUtterance]] = {}
+        """Lines with a known term that somebody heard who did not know it."""
 
     def forget(self) -> None:
         """Count again from the start of the session, because utterances have changed."""
         self._session = None
 
     async def due(self, session: SessionId, *, up_to: int) -> AsyncIterator[tuple[SceneTalk, Extraction]]:
-        """Yield each new term with its proposed meaning, and the lines that both rest on.
+        """Yield each new term with its proposed meaning, and known ones with more hearers; each with its lines.
 
         A model that is unreachable or paused is asked again at the next reading.
 
@@ -114,6 +116,11 @@ class CoinedTerms:
         """
         known = await self._log.known(self._campaign)
         await self._collect(session, known, up_to=up_to)
+        for term in [each for each in known if each.id in self._heard]:
+            heard = tuple(self._heard.pop(term.id))
+            ids = tuple(each.utterance.id for each in heard)
+            met = ExtractedEntity(str(term.id), term.name, CONCEPT, ids, _PROPOSED, known=term.id)
+            yield SceneTalk(self._campaign, session, self._language, heard), Extraction((met,))
         by_name = {folded(name): entity for entity in reversed(known) for name in entity.names}
         for uses in [each for each in self._uses.values() if each.is_term][:_MOST]:
             entity = by_name.get(folded(uses.name))
@@ -129,6 +136,7 @@ class CoinedTerms:
         if session != self._session:
             self._session, self._reached = session, 0
             self._uses.clear()
+            self._heard.clear()
         while self._reached < up_to:
             page = await self._log.unread(self._campaign, session, after=self._reached, limit=_PAGE)
             if page is None:
@@ -140,34 +148,35 @@ class CoinedTerms:
     def _count(self, page: Sequence[NumberedUtterance], known: Sequence[KnownEntity]) -> None:
         if self._names is None or known is not self._known:
             self._known, self._names = known, names_of(known, self._language, self._names)
-        open_terms = {entity.id: entity for entity in known if _is_open(entity)}
+        terms = {entity.id: entity for entity in known if entity.type == CONCEPT and entity.is_of_talk}
         named = {fold(name) for entity in known for name in entity.names}
         nobody = {fold(each.utterance.speaker_name) for each in page} - named | self._narrators
         for said in shown(page):
-            if said.utterance.npc_id is None:  # otherwise a model may have invented it
-                self._take(said, self._names, open_terms, nobody)
+            self._take(said, self._names, terms, nobody)
 
     def _take(
         self,
         said: NumberedUtterance,
         names: Gazetteer,
-        open_terms: Mapping[EntityId, KnownEntity],
+        terms: Mapping[EntityId, KnownEntity],
         nobody: Collection[str],
     ) -> None:
         text, taken = said.utterance.text, []
         for mention in names.mentions(text):
-            term = open_terms.get(mention.name.entity_id)
-            if term is None:
-                taken.append((mention.start, mention.end))
-            elif text[mention.start].isupper():
-                taken.append((mention.start, mention.end))
+            term = terms.get(mention.name.entity_id)
+            if term is not None and not text[mention.start].isupper():
+                continue
+            taken.append((mention.start, mention.end))
+            if term is not None and _is_open(term):
                 self._use(term.name, said, is_term=True)
+            elif term is not None and _is_news(term, said):
+                self._heard.setdefault(term.id, []).append(said)
         for new in self._finder.terms_in(text, taken=taken, nobody=nobody):
             self._use(new.text, said, is_term=new.type == CONCEPT)
 
     def _use(self, name: str, said: NumberedUtterance, *, is_term: bool) -> None:
-        if folded(name) in self._explained:
-            return
+        if said.utterance.npc_id is not None or folded(name) in self._explained:
+            return  # a model may have invented an NPC's words
         uses = self._uses.setdefault(fold(name), _Uses(name))
         uses.lines[said.utterance.id] = said
         uses.n_of_term += is_term
@@ -211,6 +220,12 @@ class CoinedTerms:
 def _is_open(entity: KnownEntity) -> bool:
     """Return whether a known entity is a term of the talk whose meaning nobody has proposed yet."""
     return entity.type == CONCEPT and entity.is_of_talk and not entity.is_defined
+
+
+def _is_news(term: KnownEntity, said: NumberedUtterance) -> bool:
+    """Return whether somebody who heard this did not know the term, unless the DM hides it."""
+    known_to = term.visibility
+    return known_to.scope != "hidden" and not all(map(known_to.is_visible_to, said.utterance.witnesses))
 
 
 def _supported(answer: dict[str, Any], term: str, heard: ShownLines) -> tuple[str, tuple[UtteranceId, ...]] | None:

@@ -32,8 +32,6 @@ _MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _ALIKE: Final = 0.6
 """Share of a line's content words in a chosen line at which it adds nothing new."""
-_MIN_SALIENCE: Final = 0.3
-"""Minimum salience of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def summary_of(
     judge, vocabulary = SalienceJudge(language, names), vocabulary_of(language)
     judged = [(judge.judge(each.utterance.text), each) for each in said]
     by_salience = sorted(
-        ((one, each) for one, each in judged if one.score >= _MIN_SALIENCE and not one.asks_to_forget),
+        ((one, each) for one, each in judged if one.is_kept),
         key=lambda pair: (-pair[0].score, pair[1].ordinal),
     )
     left = tokens * _CHARACTERS_PER_TOKEN

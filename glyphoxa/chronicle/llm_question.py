@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from glyphoxa.chronicle.salience import asks_to_forget
+from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.turns.address import marked_out_of_character, out_of_character

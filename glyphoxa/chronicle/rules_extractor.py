@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import CONCEPT, NameFinder, NewName
-from glyphoxa.chronicle.salience import asks_to_forget
 from glyphoxa.chronicle.statements import SPEAKER, MarkedSentence, NameSpan, facts_in, relations_in, sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,

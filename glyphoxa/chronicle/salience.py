@@ -26,6 +26,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
 from glyphoxa.language.lexicon import lexicon, primary_language
@@ -53,7 +54,6 @@ def _sign(template: str) -> re.Pattern[str]:
     return _WORDS.compile(template, flags=re.IGNORECASE)
 
 
-_FORGET: Final = _sign("{forget}")
 _PEOPLE: Final = _sign(r"{people}\b")
 _REAL_WORLD: Final = _sign(r"\b{real_world}\b")
 _SOUND: Final = re.compile(r"\(\w[^)]*\)")
@@ -70,7 +70,6 @@ class Line:
     """
 
     text: str
-    speaker: str = ""
     vector: Sequence[float] | None = None
 
 
@@ -88,11 +87,6 @@ class Salience:
     is_kept: bool
     why: tuple[str, ...]
     asks_to_forget: bool = False
-
-
-def asks_to_forget(text: str) -> bool:
-    """Return whether the speaker wants it not to be remembered ("Don't write that down", "Merk dir das nicht")."""
-    return _FORGET.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

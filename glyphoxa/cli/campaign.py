@@ -261,6 +261,8 @@ def _say_what_it_holds(campaign: Campaign) -> None:
             ("player", campaign.players),
             ("scene", campaign.scenes),
             ("secret", campaign.secrets),
+            ("line", campaign.safety.lines),
+            ("veil", campaign.safety.veils),
         )
     )
     print(f"{campaign.name} ({campaign.id}): {', '.join((_entities(len(campaign.entities)), *others))}")

@@ -231,7 +231,7 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
 def _say_where(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) -> None:
     provenance = fact.provenance
     if said is not None:
-        retracted = ", rolled back" if said.is_retracted else ""
+        retracted = f", {said.state}" if said.is_retracted else ""
         where = f"{place(said.session_id, said.ordinal, resolver)}, {moment(said.at_ms)}"
         print(f"  said: {where} (utterance {said.utterance_id}{retracted})")
         print(f"    {plain(f'{said.speaker_name}: {said.text}')}")

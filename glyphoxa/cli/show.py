@@ -268,8 +268,7 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
     for entry in entries:
         said = entry.said
         heard = entry.raw_text if entry.raw_text != said.text else ""
-        retracted = "rolled back" if said.is_retracted else ""
-        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, retracted)
+        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state)
     show(table)
     if len(entries) == options.limit:
         print(f"the {'first' if options.corrected else 'last'} {options.limit}; --limit shows more")

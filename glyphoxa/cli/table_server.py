@@ -17,7 +17,10 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import STEP_MS, within
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.table import Observers, make_observers, open_with_store
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
@@ -36,6 +39,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
+from glyphoxa.web.remembered import Remembered
 from glyphoxa.web.serving import (
     AddressOptions,
     Server,
@@ -104,7 +108,9 @@ class TableServer:
             peers = _peers(table)
             await peers.start()
             with entrance_to(table.campaign, self.address, self.settings) as (entrance, links, invitations):
-                page = create_app(table, connect=peers.connect, entrance=entrance)
+                page = create_app(
+                    table, connect=peers.connect, entrance=entrance, remembered=_remembered(opened.store, table)
+                )
                 desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
                 add_desk(page, DeskParts(table, desk, entrance, links))
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
@@ -155,6 +161,13 @@ def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
 
 
 def _nothing() -> None: ...
+
+
+def _remembered(store: Store | None, table: Table) -> Remembered | None:
+    if store is None:
+        return None
+    inspection = PostgresInspection(store.database)
+    return Remembered(table.campaign.id, table.session, inspection, store.world, now_ms)
 
 
 def _peers(table: Table) -> Peers:

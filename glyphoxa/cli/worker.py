@@ -157,6 +157,8 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
             await (await episode_writer(scope.store, scope.campaign)).write(each.session)
+        while await scope.store.atoms.consolidate(scope.campaign, least=1):
+            pass
     told = f"read {counted(n_read, 'utterance')}, recorded {counted(n_events, 'event')}"
     print(told if n_read else "nothing was left to read")
     return 0

@@ -34,6 +34,7 @@ from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId, plain_name
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.relations import RelationWords, spelled_types
 from glyphoxa.recall.days import read_zone
@@ -181,9 +182,15 @@ class SecretBlock(_Block):
     hidden: bool = False
 
 
+class SafetyBlock(_Block):
+    lines: tuple[Name, ...] = ()
+    veils: tuple[Name, ...] = ()
+
+
 class CampaignDocument(_Block):
     campaign: CampaignBlock
     calendar: CalendarBlock | None = None
+    safety: SafetyBlock = SafetyBlock()
     entity_types: tuple[Name, ...] = ()
     slots: dict[Name, SlotRule] = Field(default_factory=dict)
     relation_types: dict[Name, RelationSentence] = Field(default_factory=dict)
@@ -193,6 +200,17 @@ class CampaignDocument(_Block):
     players: tuple[PlayerBlock, ...] = ()
     scenes: tuple[SceneBlock, ...] = ()
     secrets: tuple[SecretBlock, ...] = ()
+
+
+def touched_topics(value: object, topics: SafetyTopics, path: YamlPath = ()) -> Wrong:
+    """Find texts of a campaign file about a topic that its group does not play. NPCs do not speak of it."""
+    if isinstance(value, str) and topics.forbids(value):
+        touched = ", ".join(topics.flags(value))
+        yield path, f"{short(value)!r} touches {touched}: no NPC says it, and it is not recalled as a fact"
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        if path or name != "safety":
+            yield from touched_topics(part, topics, (*path, name))
 
 
 # Names of attributes and relations, in campaign files and in tables.

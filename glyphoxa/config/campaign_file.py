@@ -25,6 +25,7 @@ from glyphoxa.config.campaign_checks import (
     remark_on_secret,
     remarks_on,
     role_in,
+    touched_topics,
     wrong_attribute,
     wrong_ids,
     wrong_zone,
@@ -51,12 +52,14 @@ from glyphoxa.domain.campaign import (
     Player,
     Portrait,
     Relationship,
+    Safety,
     Scene,
     Secret,
     VoiceSpec,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.relations import RelationWords
 
 
@@ -158,6 +161,7 @@ class _Reading:
             glossary=block.glossary,
             units=block.units,
             relation_types=self.document.relation_types,
+            safety=self._safety(),
         )
         if also is not None:
             self._wrong_all(also(self.document))
@@ -405,6 +409,16 @@ class _Reading:
         named = [(b.id or slug(b.location), ("scenes", i)) for i, b in enumerate(self.document.scenes)]
         self._unique("scene", named)
         return tuple(made)
+
+    def _safety(self) -> Safety:
+        block, language = self.document.safety, self.document.campaign.language
+        declared = (("lines", block.lines), ("veils", block.veils))
+        self._unique("topic", ((each, ("safety", part, i)) for part, said in declared for i, each in enumerate(said)))
+        safety = Safety(block.lines, block.veils)
+        if block.lines:
+            for path, text in touched_topics(self.source.value, SafetyTopics(safety, language)):
+                self._warn(path, text)
+        return safety
 
     def _secrets(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Secret, ...]:
         made: list[Secret] = []

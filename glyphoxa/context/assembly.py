@@ -20,14 +20,15 @@ from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in, tokens_of
-from glyphoxa.context.repairs import InMind, not_known, said_then, told_before
+from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, select
+from glyphoxa.context.selection import IN_EVERY_PROMPT, NOT_PLAYED, Candidates, PromptSoFar, select
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import asks_how_related, remarks
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
@@ -163,6 +164,7 @@ class HotContextAssembly:
         past: Summaries of earlier sessions; None without any.
         accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
         repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
+        safety: Topics that enter no prompt; None for a group without any.
         now_us: A monotonic clock, for the time of each part.
     """
 
@@ -182,8 +184,10 @@ class HotContextAssembly:
         past: Past | None = None,
         accept_at: float = AUTO_ACCEPT,
         repairs: bool = True,
+        safety: SafetyTopics | None = None,
         now_us: Callable[[], int] = monotonic_us,
     ) -> None:
+        self._safety = safety
         self._now_us = now_us
         self._known_from = OF_FILE if graph is None else OF_MEMORY
         self._campaign = campaign
@@ -345,6 +349,8 @@ class HotContextAssembly:
             self._budgets,
             PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
         )
+        if self._safety is not None:
+            selection = selection.without(self._safety.forbids, why=NOT_PLAYED)
         if question:
             self._shown[npc] = selection.lines
         touched_now = self._kept(npc, question)
@@ -395,7 +401,10 @@ class HotContextAssembly:
         talk = [one for one in hot.recalled if not isinstance(one, RecalledFact)]
         if then := said_then(question, talk, asker, language=self._campaign.language):
             return replace(hot, told=then, shrugs=then)
-        hot = replace(hot, told=told_before(question, talk, asker, language=self._campaign.language))
+        told = told_before(question, talk, asker, language=self._campaign.language)
+        if not told and not any(each.is_asked or each.similarity is not None for each in _looked_up(hot)):
+            told = heard_before(question, talk, asker, language=self._campaign.language)
+        hot = replace(hot, told=told)
         if hot.omitted:
             return hot
         asked = self._campaign.npc(npc)

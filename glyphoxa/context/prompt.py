@@ -134,6 +134,7 @@ class Prompt:
         n_examples: Messages after the first that precede the transcript.
         tier: How deep the answer may search memory; None without a question.
         direction: What the DM wants of this answer. It is for this NPC only, and not part of the transcript.
+        flags: What the question touches: see `glyphoxa.judgement.safety`. Then `direction` leads away from it, too.
         words: What the DM gave it to say: then no model is asked.
         is_brief: The answer is one sentence.
     """
@@ -146,6 +147,7 @@ class Prompt:
     n_examples: int = 0
     tier: TierChoice | None = None
     direction: str = ""
+    flags: tuple[str, ...] = ()
     words: str = ""
     is_brief: bool = False
 

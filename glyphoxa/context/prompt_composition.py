@@ -21,7 +21,7 @@ from glyphoxa.context.prompt import (
     with_hot_context,
 )
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import PromptPart
+from glyphoxa.domain.turn import SAFETY, PromptPart
 
 THE_SESSION: Final = "this session"
 EARLIER_SESSIONS: Final = "summaries of earlier sessions"
@@ -95,7 +95,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
         ("facts", hot.facts, ""),
         ("recall", hot.remembered, ""),
         ("secrets", hot.kept, ""),
-        ("direction", (prompt.direction,), THE_DM),
+        (SAFETY if prompt.flags else "direction", (prompt.direction,), ", ".join(prompt.flags) or THE_DM),
     ):
         tokens = sum(map(tokens_of, texts))
         gathered = hot.gathered.get(name, Gathered(source, None))

@@ -235,6 +235,35 @@ def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, lang
     )
 
 
+def heard_before(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
+    """Return the recalled line that answers a question, worded as an answer; empty if none does.
+
+    Unlike `told_before`, the line may be anybody's and about anything, so it shares at least two words with the
+    question beside names. What others said of themselves is no answer to a question about the asker.
+
+    Args:
+        said: Recalled utterances for the question, the best first.
+        asker: The asker's name; empty if it is unknown.
+        language: The campaign's.
+    """
+    spoken = language_of(question) or primary_language(language)
+    is_asked = question.rstrip().endswith("?") and not asks_what_it_said(question, language=spoken)
+    if not is_asked or spoken != primary_language(language):
+        return ()
+    about = TopicWords(question, spoken) - TopicWords(" ".join(names_in(question, language=spoken)), spoken)
+    is_of_asker = speaks_of_the_asker(question, language=spoken)
+    for one in said:
+        if not isinstance(one, RecalledUtterance) or one.is_own or not one.speaker_name:
+            continue
+        of_others = one.speaker_name != asker
+        if len(about) < _SHARED or not _tells_of(one.text, about) or (of_others and is_of_asker):
+            continue
+        if not of_others:
+            return (_as_answer(one.text, spoken),)
+        return (wording(language).they_said.format(who=one.speaker_name, what=one.text.strip()),)
+    return ()
+
+
 def said_then(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
     """Return the answer to "What did I ask you last time?": the asker's own words; empty for another question.
 

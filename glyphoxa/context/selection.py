@@ -301,6 +301,7 @@ def _worth(sentence: str, asked: Set[str]) -> float:
 
 
 IN_EVERY_PROMPT: Final = "it is in every prompt"
+NOT_PLAYED: Final = "it touches a topic that the group does not play"
 NOT_NEEDED: Final = "another one contains it, or is nearer to the question"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
 _NEAR_THE_BEST: Final = 0.15
@@ -366,6 +367,12 @@ class Selection:
     def lines(self) -> tuple[str, ...]:
         """Return the lines of the prompt."""
         return tuple(recalled_line(one) for one in self.chosen)
+
+    def without(self, forbids: Callable[[str], bool], *, why: str) -> Selection:
+        """Return the selection without the items whose text is forbidden."""
+        left_out = [one for one in self.chosen if forbids(one.text)]
+        kept = tuple(one for one in self.chosen if one not in left_out)
+        return Selection(kept, (*self.rejected, *(Rejected(one, why) for one in left_out))) if left_out else self
 
 
 def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None = None) -> Selection:

@@ -97,7 +97,11 @@ class Wording:
             and
             `never_said` for words of its own.
         you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
+        they_said: The same from what somebody else, `{who}`, told.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
+        changes_subject: Said instead of a sentence about a topic that the group does not play.
+        redirect: The direction for an answer when a player brings up such a topic, without its name.
+        veil: The same for a topic that may happen, but is not described.
         untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
             `unsaid`
             for words of its own, and `no_more` if it knows something else about an entity in the question.
@@ -124,8 +128,12 @@ class Wording:
     knows_nothing: tuple[str, ...]
     never_heard: tuple[str, ...]
     never_said: tuple[str, ...]
+    changes_subject: tuple[str, ...]
+    redirect: str
+    veil: str
     you_told: str
     you_said: str
+    they_said: str
     of_us: str
     untold: str
     unheard: str
@@ -193,8 +201,8 @@ def cue_for(question: str, cue: Cue) -> str:
 # A line in character for when nothing of a reply may be said, chosen without a model.
 
 
-_WITH_LINES_OF_THEIR_OWN: Final = (Fault.SECRET, Fault.UNFOUNDED)
-"""For a secret that the NPC keeps, and for an answer that it does not know."""
+_WITH_LINES_OF_THEIR_OWN: Final = (Fault.SECRET, Fault.UNFOUNDED, Fault.SAFETY)
+"""For a secret that the NPC keeps, an answer that it does not know, and a topic that the group does not play."""
 
 
 class StandIns:
@@ -215,16 +223,17 @@ class StandIns:
             fault: Why there is no reply, if that is known.
             told: Answers from what the asker told; see `HotContext.told`.
         """
-        if told and fault is not Fault.SECRET:
+        if told and fault not in (Fault.SECRET, Fault.SAFETY):
             return told[0]
         language = language_of(question) or self._language
         words = wording(language)
-        if only_states(question):
+        if only_states(question) and fault is not Fault.SAFETY:
             return self._next_of(words.noted, language, None)
         why = fault if fault in _WITH_LINES_OF_THEIR_OWN else None
         of_fault: dict[Fault | None, tuple[str, ...]] = {
             Fault.SECRET: words.deflects,
             Fault.UNFOUNDED: words.knows_nothing,
+            Fault.SAFETY: words.changes_subject,
         }
         lines = of_fault.get(why, words.at_a_loss)
         return self._next_of(lines, language, why)

@@ -627,6 +627,7 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
         "glossary",
         "units",
         "relation_types",
+        "safety",
     ):
         if getattr(was, what) != getattr(now, what):
             found.changed.append(f"the campaign's {what.replace('_', ' ')}")

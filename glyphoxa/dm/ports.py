@@ -20,7 +20,8 @@ class CitedUtterance:
 
     Attributes:
         ordinal: Its number in the session.
-        is_retracted: It was rolled back.
+        is_retracted: It was rolled back or retracted, or is withheld.
+        is_withheld: Its player does not want it to be remembered.
     """
 
     utterance_id: UtteranceId
@@ -30,6 +31,14 @@ class CitedUtterance:
     text: str
     at_ms: int
     is_retracted: bool = False
+    is_withheld: bool = False
+
+    @property
+    def state(self) -> str:
+        """Why nobody recalls it; empty if NPCs may."""
+        if self.is_withheld:
+            return "withheld by its player"
+        return "rolled back" if self.is_retracted else ""
 
 
 @dataclass(frozen=True, slots=True)

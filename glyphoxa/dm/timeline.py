@@ -133,11 +133,13 @@ class Timeline:
 
         Raises:
             NotFound: There is no such event, it is already undone, or there is no decision.
-            InvalidInput: It erased part of the transcript.
+            InvalidInput: It erased part of the transcript, or is a player's decision about being remembered.
         """
         taken = await self._last_decision() if seq is None else [await self._event(seq)]
         if any(isinstance(event.event, TalkErased) for event in taken):
             raise InvalidInput(f"event {seq} erased part of the transcript and cannot be undone")
+        if any(event.cause.by == "player" for event in taken):
+            raise InvalidInput(f"event {seq} is a player's decision about being remembered; only they can change it")
         await self.world.undo_all(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
         return taken
 

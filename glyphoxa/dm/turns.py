@@ -205,7 +205,7 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
     if place is None:
         return ""
     if place.said.is_retracted:
-        return "rolled back"
+        return place.said.state
     return "" if one.text.endswith(place.said.text) else f"its words are now: {place.said.text}"
 
 
@@ -270,6 +270,7 @@ _FAULTS: Final[Mapping[Fault, str]] = {
     Fault.SECRET: "it is one of the NPC's secrets",
     Fault.FORGOTTEN: "it omits what it was told about this",
     Fault.UNFOUNDED: "nothing it knows or remembers supports it",
+    Fault.SAFETY: "it touches a topic that the group does not play",
     Fault.DICE: "nobody rolled these dice",
 }
 _LONGEST_FOUND: Final = 400
@@ -322,6 +323,8 @@ def _heard(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[Indente
     yield from _since(heard, turn.text)
     if turn.address_reason:
         yield IndentedLine(f"addressed: {turn.address_reason}", 1)
+    if turn.flags:
+        yield IndentedLine(f"led away from what the group does not play: {', '.join(turn.flags)}", 1)
     if heard is not None and heard.judged is not None:
         yield from _judged(heard.judged)
     if turn.tier:
@@ -486,6 +489,6 @@ def _since(uttered: Uttered | None, text: str) -> Iterator[IndentedLine]:
     if uttered is None:
         return
     if uttered.said.is_retracted:
-        yield IndentedLine("since then: rolled back", 2)
+        yield IndentedLine(f"since then: {uttered.said.state}", 2)
     elif uttered.said.text != text:
         yield IndentedLine(f"since then: its words are now: {uttered.said.text}", 2)

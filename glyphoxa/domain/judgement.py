@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
+from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
+
 LEGAL_FLOOR: Final = "legal_floor:"
 """Prefix of the flags that no campaign can switch off."""
 
@@ -39,6 +41,24 @@ class TurnJudgement:
     flags: tuple[str, ...] = ()
     note: str = ""
     extract_memory: bool = False
+
+
+ConsentState = Literal["given", "withheld"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentChange:
+    """A player's decision about whether their utterances may be remembered. It never concerns those of others.
+
+    Attributes:
+        utterances: The ones it concerns.
+        session: Or all of this session so far. With neither, `given` takes back the last request to forget.
+    """
+
+    speaker: SpeakerId
+    state: ConsentState
+    utterances: tuple[UtteranceId, ...] = ()
+    session: SessionId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ ScopeName = Literal["public", "witnessed", "told", "secret", "hidden"]
 Status = Literal["accepted", "pending", "conflict", "stale"]
 """Only accepted facts are true in the world and may reach an NPC."""
 EndedAs = Literal["superseded", "closed", "rejected", "edited", "retconned", "merged", "entity_removed"]
-Origin = Literal["campaign_file", "import", "dm", "talk"]
+Origin = Literal["campaign_file", "import", "dm", "talk", "player"]
 
 
 Json: TypeAlias = object

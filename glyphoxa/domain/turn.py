@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId, UtteranceId
@@ -92,8 +92,14 @@ class Fault(StrEnum):
     """A claim about something it does not know."""
     FORGOTTEN = "forgotten"
     """Omits what the asker told it about this."""
+    SAFETY = "safety"
+    """Touches a topic that the group does not play."""
     DICE = "dice"
     """A dice result that nobody rolled."""
+
+
+ENDS_REPLY: Final = (Fault.SECRET, Fault.SAFETY)
+"""What follows in the reply depends on such a sentence and is not said either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,10 @@ class Rejected:
     why: str
 
 
+SAFETY: Final = "safety"
+"""Name of the part that leads away from a topic; its source names the flags, such as "line:spiders"."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromptPart:
     """A part of a prompt as it was sent.
@@ -299,6 +309,11 @@ class TurnRecord:
     tier_reason: str = ""
     unaddressed: Unaddressed | None = None
     parts: tuple[PromptPart, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Return what the question touched: see `glyphoxa.judgement.safety`. Empty if no engine was asked."""
+        return tuple(flag for part in self.parts if part.name == SAFETY for flag in part.source.split(", "))
 
     @property
     def first_audio_ms(self) -> int | None:

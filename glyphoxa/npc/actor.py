@@ -8,7 +8,7 @@ the table never waits for them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -17,11 +17,16 @@ from loguru import logger
 from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.context.conversation import Conversation, others_line, own_line
+from glyphoxa.context.prompt import Prompt
+from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TierChoice
+from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.language.content import language_of
+from glyphoxa.language.sentences import sentences
 from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume, Say
@@ -104,9 +109,10 @@ class NpcActor:
         tell: Receives the engine's events in the event loop. Must return at once.
         now_ms: Milliseconds since the Unix epoch.
         tiers: Chooses the budget tier of each turn.
+        safety: Topics that it is led away from; by default what no campaign may play.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         conversation: Conversation,
         *,
@@ -114,6 +120,7 @@ class NpcActor:
         tell: Callable[[MouthEvent], None],
         now_ms: Callable[[], int],
         tiers: TierSelector | None = None,
+        safety: SafetyTopics | None = None,
     ) -> None:
         self.npc = conversation.npc
         self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._is_expendable)
@@ -129,6 +136,7 @@ class NpcActor:
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
         self._direction = ""
+        self._safety = safety or SafetyTopics()
 
     @property
     def says_given_words(self) -> bool:
@@ -192,8 +200,7 @@ class NpcActor:
                 self._follow_talk(message)
             case GetReady(text, speaker_name):
                 if not self._asked and (text or self.is_ready):
-                    prompt = self.conversation.prompt(text, speaker_name)
-                    mouth.prime(replace(prompt, direction=self._direction) if text else prompt)
+                    mouth.prime(self._prompt(text, speaker_name))
             case Expect(npc, npc_name, text, speaker_name):
                 if self.is_ready:  # otherwise it reads its whole persona first
                     line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
@@ -234,10 +241,12 @@ class NpcActor:
         match message:
             case Hear(utterance) if utterance.npc_id == self.npc.id:
                 self.conversation.spoke(utterance)
-            case Hear(utterance, to):
+            case Hear(utterance, to) if not self._safety.forbids(utterance.text):
                 self.conversation.hear(utterance, to=to)
-            case UtteranceRevised(utterance, was):
+            case UtteranceRevised(utterance, was) if not self._safety.forbids(utterance.text):
                 self.conversation.revise(utterance.id, was=was.text, now=utterance.text)
+            case UtteranceRevised(utterance):
+                self.conversation.retract(utterance.id)
             case UtteranceRetracted(utterance, is_retracted):
                 if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)
@@ -248,9 +257,22 @@ class NpcActor:
         self._asked.append(begin.turn)
         chosen = self._tiers.choose(begin.text, at_ms=self._now_ms(), queued=asked.queued)
         self._chosen[begin.turn] = chosen
-        prompt = self.conversation.prompt(begin.text, asked.speaker_name, unless=asked.unless)
-        prompt = replace(prompt, is_brief=begin.is_brief, tier=chosen, direction=self._direction)
-        mouth.begin(begin.turn, prompt)
+        prompt = self._prompt(begin.text, asked.speaker_name, unless=asked.unless)
+        mouth.begin(begin.turn, replace(prompt, is_brief=begin.is_brief, tier=chosen))
+
+    def _prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
+        """Return the prompt for a question, with the directions for its answer.
+
+        Sentences about a topic that must not come up are not in it, so that the model cannot answer them.
+        """
+        flags = self._safety.flags(question)
+        directions = [self._direction] if question else []
+        if flags:
+            words, forbids = wording(language_of(question) or self._safety.language), self._safety.forbids
+            directions.append(words.redirect if forbids(question) else words.veil)
+            question = " ".join(each for each in sentences(question) if not forbids(each))
+        prompt = self.conversation.prompt(question, speaker_name, unless=unless)
+        return replace(prompt, direction=" ".join(each for each in directions if each), flags=flags)
 
     def _take_tier(self, turn: TurnId) -> None:
         """Note the tier of a committed turn, so that the next one is not the first."""

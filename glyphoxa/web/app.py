@@ -17,16 +17,17 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import sends_sound, sitter
-from glyphoxa.web.access.links import BadInvitation, Entrance
+from glyphoxa.web.access.links import BadInvitation, Entrance, OpenAccess
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
+from glyphoxa.web.remembered import RememberBody, Remembered
 from glyphoxa.web.requests import (
     Guard,
     address_of,
@@ -92,13 +93,14 @@ class JoinBody(BaseModel):
     token: str = Field(min_length=1, max_length=500)
 
 
-def create_app(
+def create_app(  # noqa: PLR0913 - independent parts of a served table
     table: Table,
     *,
     connect: ConnectPeer,
     entrance: Entrance | None = None,
     deadlines: Deadlines | None = None,
     pulse: Pulse | None = None,
+    remembered: Remembered | None = None,
 ) -> FastAPI:
     """
     Args:
@@ -106,9 +108,10 @@ def create_app(
         entrance: None admits everybody on this machine.
         deadlines: For operations on a seat.
         pulse: How a page and the server notice a lost connection.
+        remembered: What players said before; None without long-term memory.
     """
     entrance = entrance or Entrance()
-    web = _Web(table, connect, entrance, deadlines, pulse or Pulse())
+    web = _Web(table, connect, entrance, deadlines, pulse or Pulse(), remembered)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -129,6 +132,8 @@ def create_app(
     app.add_api_route("/api/portraits/{npc}", web.portrait, methods=["GET"])
     app.add_api_route("/api/offer", web.offer, methods=["POST"])
     app.add_api_route("/api/consent", web.consent, methods=["POST"])
+    app.add_api_route("/api/remembered", web.remembered, methods=["GET"])
+    app.add_api_route("/api/remembered", web.remember, methods=["POST"])
     app.add_api_websocket_route("/ws", web.socket)
     app.state.whole_health = web.whole_health
     app.state.tell_in_force = web.tell_in_force
@@ -137,10 +142,17 @@ def create_app(
 
 
 class _Web:
-    def __init__(
-        self, table: Table, connect: ConnectPeer, entrance: Entrance, deadlines: Deadlines | None, pulse: Pulse
+    def __init__(  # noqa: PLR0913 - independent parts of a served table
+        self,
+        table: Table,
+        connect: ConnectPeer,
+        entrance: Entrance,
+        deadlines: Deadlines | None,
+        pulse: Pulse,
+        remembered: Remembered | None,
     ) -> None:
         self._table = table
+        self._remembered = remembered
         self._pulse = pulse
         self._authenticator = entrance.authenticator
         self._is_secure = entrance.is_secure
@@ -265,6 +277,34 @@ class _Web:
             self._record(kind, who=sitter(grants, player), what=what, address=address_of(request))
         return JSONResponse({"consent": self._consent_json(grants, player, language=text.language)})
 
+    async def remembered(self, request: Request) -> Json:
+        """List what the player of a seat said, and whether it is remembered."""
+        player = PlayerId(request.query_params.get("player", ""))
+        self._granted(request, Action.PLAY, player)
+        return await self._memory_of(player).lines(player, before=request.query_params.get("before"))
+
+    async def remember(self, request: Request) -> JSONResponse:
+        """Withhold a player's lines from memory, or allow them again. Only the player may allow it, not the DM."""
+        self._granted(request, Action.PLAY)
+        body = RememberBody.model_validate_json(await content_of(request))
+        player = PlayerId(body.player)
+        grants = self._granted(request, Action.PLAY, player)
+        is_open = isinstance(self._authenticator, OpenAccess)
+        if body.remember and not is_open and Grant(Role.PLAYER, player) not in grants.held:
+            raise Forbidden(Action.PLAY)
+        n_changed = await self._memory_of(player).decide(player, body)
+        kind = AuditKind.AGREED if body.remember else AuditKind.WITHDREW
+        what = f"to be remembered at the seat of {player}: {counted(n_changed, 'line')}"
+        self._record(kind, who=_who(grants), what=what, address=address_of(request))
+        return JSONResponse({"changed": n_changed})
+
+    def _memory_of(self, player: PlayerId) -> Remembered:
+        if wait_ms := self._wait_ms(self._limits_of(player)):
+            raise Rationed("requests for this seat", wait_ms=wait_ms)
+        if self._remembered is None:
+            raise InvalidInput("this table has no long-term memory")
+        return self._remembered
+
     async def socket(self, socket: WebSocket) -> None:
         watches = "watch" in socket.query_params
         player = None if watches else PlayerId(socket.query_params.get("player", ""))
@@ -373,6 +413,7 @@ class _Web:
             "players": self._players(),
             "seats": [player.id for player in campaign.players if grants.may(Action.PLAY, player.id)],
             "memory": memory_json(table.health),
+            "lists_memory": self._remembered is not None,
             "is_paused": table.is_paused,
             "max_text_length": MAX_TEXT_LENGTH,
         }

@@ -121,7 +121,7 @@ class TalkErased(Undoing):
         return f"what was said was erased{also}"
 
 
-# The DM's changes to the transcript: facts learned only from that utterance are dropped.
+# Changes of the transcript by the DM or by a player: facts learned only from that utterance are dropped.
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,15 @@ class UtteranceRetracted(Undoing):
     def in_words(self, words: Words) -> str:
         said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
         return f"retracted {said}: {_dropped(self.events)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UtteranceWithheld(UtteranceRetracted):
+    """The same by its player, who does not want it to be remembered. Undone when they allow it again."""
+
+    def in_words(self, words: Words) -> str:
+        said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
+        return f"not to be remembered: {said}; {_dropped(self.events)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +207,7 @@ Event: TypeAlias = (
     | Undone
     | RolledBack
     | UtteranceRetracted
+    | UtteranceWithheld
     | UtteranceCorrected
     | TalkErased
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import EVER, Between, Dm, Fact, RecalledUtterance, Viewer, Visibility
 from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.state import WorldState
@@ -337,6 +338,16 @@ class World(Protocol):
         Raises:
             NotFound: There is no such utterance.
             InvalidInput: It is already retracted.
+        """
+        ...
+
+    async def consent(self, campaign: CampaignId, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
+        """Withhold a player's utterances from memory like `retract`, or restore them; empty if nothing changed.
+
+        With them the answers of NPCs that follow directly. What the DM retracted stays retracted.
+
+        Args:
+            cause: By a player; a decision that an utterance asked for is made once.
         """
         ...
 

@@ -216,7 +216,7 @@ def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
     made_up = invented_rolls(lambda: tools is not None and tools.n_answered > n_before)
     guards = order.settings.context.guard_secrets
     character = Character(npc.name, npc.aliases, order.others, order.language, guards_secrets=guards)
-    return ReplyCheck(character, asked, repairs=repairs, more_rules=(made_up,)).decide
+    return ReplyCheck(character, asked, repairs=repairs, more_rules=(order.safety.rejects, made_up)).decide
 
 
 def _host(order: EarSpec | MouthSpec) -> PipelineHost:

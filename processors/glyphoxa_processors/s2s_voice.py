@@ -13,7 +13,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 
 from glyphoxa.context.prompt import Message
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Stage, Unsaid
+from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
 from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.toolbox import CallableTools
@@ -66,6 +66,7 @@ class Pieces:
         self._half = b""  # the first byte of a sample whose second one has not arrived
         self._is_open = False
         self._withheld = False
+        self._is_cut = False
         self.has_words = False
         self.n_begun = 0
         self.text = ""
@@ -110,9 +111,12 @@ class Pieces:
         return frames
 
     def _allowed(self, clause: str) -> str:
+        if self._is_cut:
+            return ""
         verdict = self._decide(clause)
         if verdict.fault is not None:
             self._listen(self._turn, Unsaid(clause, verdict.fault))
+            self._is_cut = verdict.fault in ENDS_REPLY
         return verdict.text.strip()
 
 

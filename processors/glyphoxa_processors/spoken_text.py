@@ -16,7 +16,7 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Asked, Fault, Stage, Unsaid, Verdict
+from glyphoxa.domain.turn import ENDS_REPLY, Asked, Fault, Stage, Unsaid, Verdict
 from glyphoxa.judgement.repairs import leaves_out, only_calls
 from glyphoxa.language.markup import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
@@ -208,7 +208,7 @@ class SpokenText(FrameProcessor):
         if verdict.fault is not None:
             self._unsaid.append(unsaid := Unsaid(piece, verdict.fault))
             self._reports.listener(SentenceRejected(self._reports.npc, self._turn, unsaid))
-            if verdict.fault is Fault.SECRET:
+            if verdict.fault in ENDS_REPLY:
                 # The rest depends on this piece, and another try will reach it again.
                 self._unsaid, self._is_cut = [unsaid], True
         elif text := verdict.text.strip():

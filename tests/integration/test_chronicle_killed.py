@@ -58,6 +58,9 @@ async def test_workers_that_are_killed_leave_nothing_out_and_nothing_twice(
         f"I promise to bring you {n} crowns by Friday" for n in range(n_said)
     )
     assert {fact.mentions for fact in promises} == {1}
+    async with store.database.use(CAMPAIGN) as connection:
+        atoms = await connection.fetch("SELECT utterance_id FROM live_atoms")
+    assert sorted(row["utterance_id"] for row in atoms) == sorted(f"u{n}" for n in range(n_said))
     events: list[WorldEvent] = []
     after = 0
     while page := await store.world.events(CAMPAIGN, after=after):

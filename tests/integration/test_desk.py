@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
@@ -27,6 +28,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
+from tests.support.builders import an_utterance
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TwinTable
@@ -158,6 +160,14 @@ async def test_pending_fact_is_shown_with_its_line_and_accepted(dm: Visitor, sto
     assert DEBT.fact_id not in after.text
     known = await page(dm, "/desk/knowledge?about=Elowen")
     assert re.search(r"debt.*?confirmed", known, re.DOTALL)
+
+
+async def test_session_page_lists_open_threads(dm: Visitor, store: Store) -> None:
+    assert "Open threads" not in await page(dm, "/desk/sessions/s1")
+    await store.log.append([replace(an_utterance("I promise to mend <b>it</b>."), campaign_id=SALTMERE)])
+    await chronicle_worker(store, SALTMERE).read_new(SALTMERE)
+    shown = await page(dm, "/desk/sessions/s1")
+    assert "<li>Tamsin said: “I promise to mend &lt;b&gt;it&lt;/b&gt;.”</li>" in shown
 
 
 async def test_fact_page_shows_knowers_source_and_history(dm: Visitor) -> None:

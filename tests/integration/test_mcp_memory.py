@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
@@ -19,6 +21,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.mcp_server.dm_tools import dm_tools
 from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
 from glyphoxa.npc.tool_spec import ToolSpec
+from tests.support.builders import an_utterance
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (
     ELSEWHERE,
@@ -154,6 +157,11 @@ async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
         assert fact["who knows it"][0].startswith("Grimjaw was there when it was said")
         assert fact["said"] == "Tamsin: Elowen never goes near the water, she fears it."
         assert (await answered(client, "dm_turns", npc="Grimjaw"))["found"] == []
+        assert (await answered(client, "dm_threads"))["found"] == []
+        await evenings.log.append([replace(an_utterance("I promise to mend it."), campaign_id=SALTMERE)])
+        await chronicle_worker(evenings, SALTMERE).read_new(SALTMERE)
+        [thread] = (await answered(client, "dm_threads", session="s1"))["found"]
+        assert thread["thread"] == "Tamsin said: “I promise to mend it.”"
         assert "no turn to Grimjaw" in await refused(client, "dm_turn", {"npc": "Grimjaw"})
         assert "must be a whole number from 1 to 100" in await refused(client, "dm_said", {"limit": 0})
         assert "must be a whole number from 1 to 100" in await refused(client, "dm_said", {"limit": True})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,12 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
+from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
@@ -28,6 +31,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.command_line import CommandLine, a_settings_file
+from tests.support.command_line import rows as shown
 
 CAMPAIGN = a_campaign().id
 FIRST, SECOND = SessionId("first"), SessionId("second")
@@ -302,6 +307,17 @@ async def shortly(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.f
     return (await embedded(texts))[:, :8] + np.float32(0.1)
 
 
+async def test_open_threads_are_listed_on_the_command_line(
+    table: Store, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
+    assert "no thread is open" in await cli.told("show", "threads")
+    await table.log.append([said(1, PROMISE), said(2, FOUND), said(3, KEPT, session=SECOND)])
+    await cli.told("worker", "read")
+    assert [row[1] for row in shown(await cli.told("show", "threads"))] == ["second"]
+    assert "no thread is open" in await cli.told("show", "threads", "--session", "first")
+
+
 async def test_bundle_of_an_earlier_release_is_imported_without_atoms(table: Store) -> None:
     await read(table, said(1, PROMISE))
     bundle = await export_campaign(table.database, CAMPAIGN)
@@ -309,3 +325,32 @@ async def test_bundle_of_an_earlier_release_is_imported_without_atoms(table: Sto
     await import_campaign(table.database, replace(bundle, tables=earlier), into=CampaignId("imported"))
     assert await table.atoms.open_threads(CampaignId("imported")) == []
     assert await table.log.count(CampaignId("imported")) == 1
+
+
+async def test_database_with_talk_is_migrated_and_reads_it_again(empty_dsn: str, tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    for migration in sorted(migrations_folder().glob("*.sql")):
+        if migration.name < "0032":
+            shutil.copy(migration, before)
+    connection = await asyncpg.connect(empty_dsn)
+    await migrate(connection, embedding_dimensions=1536, folder=before)
+    await connection.execute(
+        "INSERT INTO campaigns (id, name, language) VALUES ('town', 'The town', 'en');"
+        "INSERT INTO entities (campaign_id, id, type, name, origin)"
+        " VALUES ('town', 'e-mirelle', 'npc', 'Mirelle', 'dm');"
+        "INSERT INTO sessions (campaign_id, id, started_at, last_ordinal) VALUES ('town', 'first', now(), 1);"
+        "INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text)"
+        f" VALUES ('town', 'first', 1, 'u1', 'tamsin', 'Tamsin', '{FOUND}');"
+        "INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 1)"
+    )
+    await connection.close()
+    async with open_store(empty_dsn, data_dir=tmp_path, embedding_dimensions=1536) as store:
+        await store.campaigns.load(a_campaign())
+        assert await rows(store, "SELECT * FROM live_atoms") == []
+        await PostgresChronicleLog(store.database, store.world).read_again(CAMPAIGN, FIRST)
+        await read(store)
+        assert await atoms(store) == {"u1": "world_discovery"}
+        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'idx_entity_vectors_embedding'"
+        [index] = await rows(store, query)
+        assert "halfvec(1536)" in index["indexdef"]

@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection
 
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.domain.campaign import Npc
+from glyphoxa.domain.campaign import Npc, Safety
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
@@ -36,9 +37,10 @@ class TableOfTwins:
     """
     Args:
         dms: Who may command by voice.
+        safety: What its group does not play.
     """
 
-    def __init__(self, *, dms: Collection[PlayerId] = ()) -> None:
+    def __init__(self, *, dms: Collection[PlayerId] = (), safety: Safety | None = None) -> None:
         self.now_ms = 0
         self.timers: list[tuple[int, Callable[[], None]]] = []
         self.events: list[TableEvent] = []
@@ -63,6 +65,7 @@ class TableOfTwins:
                 open_mouth=self._open_mouth,
                 tell=self._from_mouth,
                 now_ms=self.clock,
+                safety=SafetyTopics(safety),
             )
             for npc in campaign.npcs
         }

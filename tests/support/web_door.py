@@ -16,6 +16,7 @@ from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.page_socket import Pulse
+from glyphoxa.web.remembered import Remembered
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.web_table import TwinTable, served
 
@@ -73,6 +74,7 @@ async def a_door(
     pulse: Pulse = QUICK,
     desk: DeskSource | None = None,
     consents: ConsentRegister | None = None,
+    remembered: Remembered | None = None,
 ) -> AsyncIterator[Door]:
     table = table or TwinTable()
     links = links_of(table.campaign, directory)
@@ -83,7 +85,12 @@ async def a_door(
 
     authenticator = InvitedOnly(table.campaign, links.register, now_s=lambda: NOW)
     async with served(
-        table, entrance=Entrance(authenticator, record=record, consents=consents), pulse=pulse, desk=desk, links=links
+        table,
+        entrance=Entrance(authenticator, record=record, consents=consents),
+        pulse=pulse,
+        desk=desk,
+        links=links,
+        remembered=remembered,
     ) as url:
         links.served_at(f"{url}/")
         yield Door(table, url, links, recorded)

@@ -53,6 +53,7 @@ from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.page_socket import Pulse
+from glyphoxa.web.remembered import Remembered
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, Tls, bind, url_of
 from glyphoxa.web.sound import Peers
@@ -328,6 +329,7 @@ async def served(
     desk: DeskSource | None = None,
     links: Links | None = None,
     trusted_proxies: tuple[str, ...] = (),
+    remembered: Remembered | None = None,
 ) -> AsyncIterator[str]:
     """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash.
 
@@ -338,7 +340,14 @@ async def served(
     await peers.start()
     listener = bind("127.0.0.1", port)
     url = url_of(listener, scheme="http" if tls is None else "https").rstrip("/")
-    page = create_app(table, connect=peers.connect, entrance=entrance, deadlines=deadlines, pulse=pulse)
+    page = create_app(
+        table,
+        connect=peers.connect,
+        entrance=entrance,
+        deadlines=deadlines,
+        pulse=pulse,
+        remembered=remembered,
+    )
     if isinstance(table, TwinTable | TableSession):
         add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)

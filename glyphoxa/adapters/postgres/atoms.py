@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
+
+import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
@@ -50,25 +53,7 @@ class PostgresAtoms(CampaignQueries):
             pending = await connection.fetch(self._sql["pending"], campaign, least, AT_ONCE)
             keys = [row["stable_key"] for row in pending]
             rows = await connection.fetch(self._sql["earlier"], campaign, keys, _NEAREST) if keys else []
-            kept: dict[str, str] = {}
-            edges: list[AtomEdge] = []
-            for new in pending:
-                earlier = [
-                    EarlierAtom(
-                        kept.get(row["stable_key"], row["stable_key"]),
-                        row["kind"],
-                        row["summary"],
-                        row["cosine"],
-                        row["is_by_same"],
-                    )
-                    for row in rows
-                    if row["new_key"] == new["stable_key"]
-                ]
-                edge = edge_of(new["stable_key"], new["kind"], new["summary"], earlier, new["language"] or "en")
-                if edge is not None:
-                    edges.append(edge)
-                if edge is not None and edge.label == "same_as":
-                    kept[edge.source] = edge.target
+            edges = await asyncio.to_thread(_edges, pending, rows)
             stored = [(campaign, each.source, each.target, each.label, each.confidence) for each in edges]
             await connection.executemany(self._sql["connect"], stored)
             await connection.execute(self._sql["consolidated"], campaign, keys)
@@ -93,3 +78,27 @@ class PostgresAtoms(CampaignQueries):
             )
             for row in await self._fetch("open_threads", campaign, session, npc, limit)
         ]
+
+
+def _edges(pending: Sequence[asyncpg.Record], rows: Sequence[asyncpg.Record]) -> list[AtomEdge]:
+    """Return the edges of new atoms, in their order. One that is merged stands for the one it is the same as."""
+    kept: dict[str, str] = {}
+    edges: list[AtomEdge] = []
+    for new in pending:
+        earlier = [
+            EarlierAtom(
+                kept.get(row["stable_key"], row["stable_key"]),
+                row["kind"],
+                row["summary"],
+                row["cosine"],
+                row["is_by_same"],
+            )
+            for row in rows
+            if row["new_key"] == new["stable_key"]
+        ]
+        edge = edge_of(new["stable_key"], new["kind"], new["summary"], earlier, new["language"] or "en")
+        if edge is not None:
+            edges.append(edge)
+        if edge is not None and edge.label == "same_as":
+            kept[edge.source] = edge.target
+    return edges

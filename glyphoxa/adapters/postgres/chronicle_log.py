@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
+from glyphoxa.chronicle.consent import ConsentEffect
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
@@ -104,6 +105,15 @@ class PostgresChronicleLog:
             changed,
         )
 
+    async def undecided(self, campaign: CampaignId, asked: Sequence[ConsentEffect]) -> tuple[ConsentEffect, ...]:
+        if not asked:
+            return ()
+        requests = [each.cause.utterance_id for each in asked]
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["decided"], campaign, asked[0].cause.session_id, requests)
+        decided = {row["source_turn_id"] for row in rows}
+        return tuple(each for each in asked if each.cause.utterance_id not in decided)
+
     async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
             progress = await connection.fetchrow(self._sql["checked"], campaign, session, up_to, BREAK_MS)
@@ -162,7 +172,7 @@ class PostgresChronicleLog:
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
         advance = _Advance(campaign, step, self._worker, self._lease_ms)
-        if not step.effects and not step.unlearned:
+        if not step.effects and not step.unlearned and not step.consents:
             async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
                 await advance.on(connection)
             return
@@ -170,8 +180,14 @@ class PostgresChronicleLog:
         async with self._world.writing(campaign, amount=amount, first=advance.on) as world:
             if step.unlearned:
                 await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
+            rests_on = [*_evidence(event for effect in step.effects for event in effect.events)]
+            rests_on += (effect.cause.utterance_id for effect in step.effects if effect.cause.utterance_id)
+            if await world.connection.fetchval(load_queries("episodes")["rests_on_retracted"], campaign, rests_on):
+                raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
             for effect in step.effects:
                 await world.commit(effect.events, effect.cause)
+            for asked in step.consents:
+                await world.consent(asked.change, asked.cause)
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
@@ -272,12 +288,12 @@ class PostgresEpisodes:
             rows = await world.connection.fetch(self._sql["written"], campaign, session)
             await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
             rests_on = list(_evidence(events))
-            # If an utterance was erased while the summary was made, discard it: the next one will not contain it.
-            if events and not await world.connection.fetchval(self._sql["rests_on_erased"], campaign, rests_on):
+            # If an utterance was retracted while the summary was made, discard it: the next one will not contain it.
+            if events and not await world.connection.fetchval(self._sql["rests_on_retracted"], campaign, rests_on):
                 await world.commit(events, cause)
 
 
-def _evidence(events: Sequence[Event]) -> Iterator[str]:
+def _evidence(events: Iterable[Event]) -> Iterator[str]:
     for event in events:
         evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
         if isinstance(evidence, list):

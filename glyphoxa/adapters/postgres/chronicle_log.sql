@@ -137,3 +137,8 @@ UPDATE chronicle_progress
 UPDATE chronicle_progress SET attempts = 0, error = NULL, retry_at = NULL, is_dead = false
  WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2) AND attempts > 0
 RETURNING session_id;
+
+-- decided --
+-- Requests among the utterances $3 of the session $2 that already led to a decision. Served by idx_world_events_ordinal.
+SELECT DISTINCT source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND by = 'player' AND session_id = $2 AND source_turn_id = ANY ($3);

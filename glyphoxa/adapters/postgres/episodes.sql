@@ -8,6 +8,6 @@ SELECT seq FROM world_events
  WHERE campaign_id = $1 AND by = 'talk' AND session_id = $2 AND ordinal IS NULL AND event_type <> 'undone'
  ORDER BY seq;
 
--- rests_on_erased --
--- Whether one of the utterances $2 has been erased.
-SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND is_erased);
+-- rests_on_retracted --
+-- Whether one of the utterances $2 has been retracted, withheld or erased.
+SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND retracted);

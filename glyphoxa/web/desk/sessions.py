@@ -221,6 +221,7 @@ async def _found(desk: Desk, wanted: SessionId, words: str) -> list[Shown]:
             "text": each.utterance.text,
             "raw": "",
             "is_retracted": False,
+            "is_withheld": False,
         }
         for each in sorted(found, key=lambda each: each.ordinal)
     ]
@@ -234,6 +235,7 @@ def _shown(said: CitedUtterance, raw_text: str) -> Shown:
         "text": said.text,
         "raw": raw_text if raw_text != said.text else "",
         "is_retracted": said.is_retracted,
+        "is_withheld": said.is_withheld,
     }
 
 

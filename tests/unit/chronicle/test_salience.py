@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numpy import float32
+from numpy.typing import NDArray
 
+from glyphoxa.chronicle.judge import RulesJudge
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import CONTEXT, Line, Salience, SalienceJudge, shipped_models
+from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId
+from tests.support.builders import an_utterance
 
 EVENING = [
     Line(text)
@@ -98,3 +108,31 @@ def test_backstop_starts_at_first_and_leaves_the_judge_alone() -> None:
 def test_backstop_keeps_nothing_that_is_to_be_forgotten() -> None:
     secret = Line("Off the record, I promise you that my brother hid the silver bell in the mill.")
     assert 0 not in SalienceJudge("en", threshold=0.0).backstop([secret, *EVENING])
+
+
+TALK = SceneTalk(
+    CampaignId("town"),
+    SessionId("s"),
+    "en",
+    tuple(
+        NumberedUtterance(replace(an_utterance(each.text, id=f"u{n}"), npc_id=None), n)
+        for n, each in enumerate(EVENING, start=1)
+    ),
+)
+
+
+async def test_judge_reads_vectors_and_does_without_a_model_that_is_away() -> None:
+    weights = shipped_models()["gate with vectors"].vectors["own"]
+
+    async def strong(texts: list[str]) -> NDArray[float32]:
+        return np.array([weights / np.linalg.norm(weights)] * len(texts), float32)
+
+    async def away(texts: list[str]) -> NDArray[float32]:
+        raise Unavailable(f"no vectors for {len(texts)} lines")
+
+    index = RulesExtractor("en").index
+    plain, without, with_vectors = [
+        await RulesJudge("en", index, embed=embed).judge(TALK, ()) for embed in (None, away, strong)
+    ]
+    assert without == plain
+    assert "its meaning" in with_vectors[1].judged.judgement.note

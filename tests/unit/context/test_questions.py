@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import OwnSecret, touched, without, words_of
-from glyphoxa.context.repairs import told_before
+from glyphoxa.context.repairs import heard_before, told_before
 from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
@@ -48,6 +48,8 @@ JUDGES: dict[str, Callable[..., bool]] = {
     "asks_for_no_relation": lambda of, q: not asks_how_related(q, language=of),
     "told_before": lambda of, q, told, says: told_before(q, [said(told, by="Rhea")], "Rhea", language=of) == (says,),
     "not_told_before": lambda q, told, by, asker: not is_told_before(q, told, by, asker),
+    "heard_before": lambda of, q, told, by, says: heard_before(q, [said(told, by=by)], "Rhea", language=of) == (says,),
+    "not_heard_before": lambda of, q, told, by: heard_before(q, [said(told, by=by)], "Rhea", language=of) == (),
     "not_known": lambda of, q, line: sentences(q, language=of) == (line,),
     "asks_for_no_memory": lambda of, q: sentences(q, language=of) == (),
     "remembers_something_else": lambda of, q, line: sentences(q, a_mind(remembered=[line]), language=of) != (),

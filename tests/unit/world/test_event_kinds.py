@@ -35,6 +35,7 @@ from glyphoxa.world.events import (
     Undone,
     UtteranceCorrected,
     UtteranceRetracted,
+    UtteranceWithheld,
     WorldEvent,
     apply,
     replay,
@@ -83,6 +84,7 @@ SAMPLES: tuple[Event, ...] = (
     Undone(1),
     RolledBack(SESSION, 3, (4,)),
     UtteranceRetracted(UtteranceId("u1"), SESSION, 3, (4,)),
+    UtteranceWithheld(UtteranceId("u1"), SESSION, 3, (4,)),
     UtteranceCorrected(UtteranceId("u1"), SESSION, 3, "an inn", "a tin", (4,)),
     TalkErased((4,)),
 )

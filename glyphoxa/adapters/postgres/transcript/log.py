@@ -101,6 +101,7 @@ def said_of_row(row: asyncpg.Record) -> CitedUtterance:
         row["text"],
         at_ms(row["timestamp"]),
         row["retracted"],
+        row["withheld"],
     )
 
 

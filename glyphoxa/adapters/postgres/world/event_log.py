@@ -22,6 +22,7 @@ from glyphoxa.world.events import (
     Undone,
     UtteranceCorrected,
     UtteranceRetracted,
+    UtteranceWithheld,
     WorldEvent,
     dropped,
     replay,
@@ -163,6 +164,13 @@ def retractions_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
     """Numbers of retractions (including rollbacks) among these events that are not undone."""
     without = dropped(undoing)
     return {e.seq for e in undoing if isinstance(e.event, RolledBack | UtteranceRetracted) and e.seq not in without}
+
+
+def withholdings_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, WorldEvent]:
+    """The utterances that players do not want to be remembered, each with its event."""
+    without = dropped(undoing)
+    withheld = [e for e in undoing if isinstance(e.event, UtteranceWithheld) and e.seq not in without]
+    return {e.event.utterance: e for e in withheld if isinstance(e.event, UtteranceWithheld)}
 
 
 def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:

@@ -26,7 +26,8 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, s
 -- undoing_events --
 -- Events that undo others. Served by idx_world_events_undoing.
 SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
-  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_retracted', 'utterance_corrected')
+  FROM world_events WHERE campaign_id = $1 AND event_type IN ('undone', 'rolled_back', 'utterance_retracted', 'utterance_withheld',
+                                                       'utterance_corrected')
  ORDER BY seq;
 
 -- first_after --

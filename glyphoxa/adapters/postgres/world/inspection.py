@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.world.tables import (
 )
 from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
 from glyphoxa.world.encoding import decode
 from glyphoxa.world.events import WorldEvent
@@ -192,6 +192,16 @@ class PostgresInspection(CampaignQueries):
     ) -> list[InspectedUtterance]:
         """In order, from the ordinal `first`."""
         return [_entry(row) for row in await self._fetch("lines", campaign, session, first, limit)]
+
+    async def own_lines(
+        self, campaign: CampaignId, speaker: SpeakerId, *, before: UtteranceId | None = None, limit: int
+    ) -> list[CitedUtterance]:
+        """What a player said, newest first, in the words as they were heard or typed.
+
+        Args:
+            before: Only earlier ones.
+        """
+        return [said_of_row(row) for row in await self._fetch("own_lines", campaign, speaker, before, limit)]
 
     async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[InspectedUtterance]:
         """Players' utterances whose text differs from the raw text, in order."""

@@ -41,7 +41,63 @@ SELECT seq
  ORDER BY seq;
 
 -- utterance --
-SELECT session_id, ordinal, text, retracted FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
+-- An utterance, and whether one of the events $3 retracted it.
+SELECT session_id, ordinal, text,
+       is_erased OR EXISTS (SELECT FROM retracted_talk r
+                             WHERE r.campaign_id = $1 AND r.seq = ANY ($3) AND r.session_id = e.session_id
+                               AND e.ordinal > r.after_ordinal AND e.ordinal <= r.last_ordinal) AS retracted
+  FROM session_entries e WHERE campaign_id = $1 AND utterance_id = $2;
+
+-- own_lines --
+-- Utterances of the speaker $2: the ids $3, or all of the session $4. Each with the answers of NPCs that follow it, up to
+-- `last_ordinal`, and with the events learned from them, alone or together with others.
+SELECT e.utterance_id, e.session_id, e.ordinal, answers.last_ordinal,
+       ARRAY(SELECT DISTINCT w.seq
+               FROM world_events w
+               JOIN session_entries l ON l.campaign_id = $1 AND l.session_id = e.session_id
+                                     AND l.ordinal BETWEEN e.ordinal AND answers.last_ordinal
+              WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id AND w.event_type <> 'undone'
+                AND (w.ordinal = l.ordinal OR w.source_turn_id = l.utterance_id
+                     OR w.payload #> '{attributes,evidence}' ? l.utterance_id)) AS learned
+  FROM session_entries e
+  JOIN sessions s ON s.campaign_id = $1 AND s.id = e.session_id
+ CROSS JOIN LATERAL (SELECT coalesce(min(n.ordinal) - 1, s.last_ordinal) AS last_ordinal
+                       FROM session_entries n
+                      WHERE n.campaign_id = $1 AND n.session_id = e.session_id AND n.ordinal > e.ordinal
+                        AND n.npc_id = '') AS answers
+ WHERE e.campaign_id = $1 AND e.speaker_id = $2 AND e.npc_id = '' AND NOT e.is_erased
+   AND (e.utterance_id = ANY ($3) OR e.session_id = $4)
+ ORDER BY e.timestamp, e.session_id, e.ordinal;
+
+-- was_asked --
+-- Whether the utterance $4, at the ordinal $3 of the session $2, already led to a decision. Served by
+-- idx_world_events_ordinal.
+SELECT EXISTS (SELECT FROM world_events
+                WHERE campaign_id = $1 AND by = 'player' AND session_id = $2 AND ordinal = $3 AND source_turn_id = $4);
+
+-- read_others --
+-- Read utterances again that mention entities which only the dropped events $2 named: they name them, too.
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq)
+SELECT DISTINCT e.campaign_id, e.session_id, e.ordinal, e.change_seq
+  FROM world_events a
+  JOIN world_events w ON w.campaign_id = $1 AND w.by = 'talk' AND w.event_type = 'fact_stated' AND NOT w.seq = ANY ($2)
+                     AND a.payload ->> 'entity' IN (w.payload #>> '{claim,subject}', w.payload #>> '{claim,object}')
+  JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = w.source_turn_id AND NOT e.retracted
+ WHERE a.campaign_id = $1 AND a.seq = ANY ($2) AND a.event_type = 'entity_added'
+    ON CONFLICT (campaign_id, session_id, ordinal) DO NOTHING;
+
+-- read_restored --
+-- Read the restored utterances $2 from which nothing was learned: they may have been withheld before they were read.
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq)
+SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
+  FROM session_entries e
+  JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = e.session_id AND e.ordinal <= p.read_ordinal
+ WHERE e.campaign_id = $1 AND e.utterance_id = ANY ($2) AND NOT e.retracted
+   AND NOT EXISTS (SELECT FROM world_events w
+                    WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id
+                      AND (w.ordinal = e.ordinal OR w.source_turn_id = e.utterance_id
+                           OR w.payload #> '{attributes,evidence}' ? e.utterance_id))
+    ON CONFLICT (campaign_id, session_id, ordinal) DO NOTHING;
 
 -- talk_behind --
 -- Ranges after $3 in the session $2, and all of the sessions $4, with the number of utterances not yet retracted.
@@ -61,13 +117,16 @@ INSERT INTO retracted_talk (campaign_id, seq, session_id, after_ordinal, last_or
 SELECT glyphoxa_lock_talk($1);
 
 -- settle_retracted --
--- For all utterances that the events $2 retracted: retracted if one of the events in effect ($3) did. Returns the
--- changes. Erased utterances stay retracted.
+-- For all utterances that the events $2 retracted: retracted if one of the events in effect ($3) did, withheld if one of
+-- the players' ($4) did. Returns the changes. Erased utterances stay retracted.
 WITH settled AS (
     SELECT DISTINCT e.id, e.utterance_id,
            EXISTS (SELECT FROM retracted_talk by
                     WHERE by.campaign_id = $1 AND by.seq = ANY ($3) AND by.session_id = e.session_id
-                      AND e.ordinal > by.after_ordinal AND e.ordinal <= by.last_ordinal) OR e.is_erased AS retracted
+                      AND e.ordinal > by.after_ordinal AND e.ordinal <= by.last_ordinal) OR e.is_erased AS retracted,
+           EXISTS (SELECT FROM retracted_talk by
+                    WHERE by.campaign_id = $1 AND by.seq = ANY ($4) AND by.session_id = e.session_id
+                      AND e.ordinal > by.after_ordinal AND e.ordinal <= by.last_ordinal) AS withheld
       FROM retracted_talk s
       JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.session_id
                             AND e.ordinal > s.after_ordinal AND e.ordinal <= s.last_ordinal
@@ -77,9 +136,10 @@ WITH settled AS (
       FROM settled
      WHERE c.campaign_id = $1 AND c.utterance_id = settled.utterance_id AND c.retracted <> settled.retracted
 )
-UPDATE session_entries e SET retracted = settled.retracted
+UPDATE session_entries e SET retracted = settled.retracted, withheld = settled.withheld
   FROM settled
- WHERE e.campaign_id = $1 AND e.id = settled.id AND e.retracted <> settled.retracted
+ WHERE e.campaign_id = $1 AND e.id = settled.id
+   AND (e.retracted, e.withheld) IS DISTINCT FROM (settled.retracted, settled.withheld)
 RETURNING e.utterance_id;
 
 -- settle_words --

@@ -11,11 +11,16 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
-from glyphoxa.adapters.postgres.world.event_log import WorldLog, retractions_in_effect, words_in_effect
+from glyphoxa.adapters.postgres.world.event_log import (
+    WorldLog,
+    retractions_in_effect,
+    withholdings_in_effect,
+    words_in_effect,
+)
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.world.events import Cause, WorldEvent
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -47,8 +52,22 @@ class LoggedUtterance:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class OwnLine:
+    """A player's utterance.
+
+    Attributes:
+        range: With the answers of NPCs that follow it.
+        learned: Numbers of the events learned from it and them.
+    """
+
+    utterance: UtteranceId
+    range: TalkRange
+    learned: tuple[int, ...]
+
+
 class TalkRetraction:
-    """Applies rollbacks, retractions and corrections to the transcript, on a connection in a transaction.
+    """Applies rollbacks, retractions, corrections and consent to the transcript, on a connection in a transaction.
 
     Retracted utterances and replaced words stay in the log, but nobody recalls them.
     """
@@ -81,18 +100,45 @@ class TalkRetraction:
             for row in rows
         ]
 
-    async def spoken(self, utterance: UtteranceId) -> LoggedUtterance:
+    async def spoken(self, utterance: UtteranceId, *, retractions: Collection[int]) -> LoggedUtterance:
         """
         Raises:
             NotFound: There is no such utterance.
-            InvalidInput: It is retracted.
+            InvalidInput: One of these events retracted it.
         """
-        row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance)
+        row = await self._connection.fetchrow(self._sql["utterance"], self._campaign, utterance, sorted(retractions))
         if row is None:
             raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
         if row["retracted"]:
             raise InvalidInput(f"utterance {utterance!r} is already retracted")
         return LoggedUtterance(utterance, SessionId(row["session_id"]), row["ordinal"], row["text"])
+
+    async def own_lines(
+        self, speaker: SpeakerId, utterances: Sequence[UtteranceId], session: SessionId | None = None
+    ) -> list[OwnLine]:
+        """The speaker's own among these utterances and those of the session, in order."""
+        rows = await self._connection.fetch(self._sql["own_lines"], self._campaign, speaker, list(utterances), session)
+        return [
+            OwnLine(
+                UtteranceId(row["utterance_id"]),
+                TalkRange(SessionId(row["session_id"]), row["ordinal"] - 1, row["last_ordinal"], 1),
+                tuple(sorted(row["learned"])),
+            )
+            for row in rows
+        ]
+
+    async def was_asked(self, cause: Cause) -> bool:
+        """Whether this utterance already led to a decision about consent."""
+        at = cause.session_id, cause.ordinal, cause.utterance_id
+        return bool(await self._connection.fetchval(self._sql["was_asked"], self._campaign, *at))
+
+    async def read_others(self, events: Sequence[int]) -> None:
+        """Have utterances read again that mention entities which these dropped events added."""
+        await self._connection.execute(self._sql["read_others"], self._campaign, list(events))
+
+    async def read_restored(self, utterances: Sequence[UtteranceId]) -> None:
+        """Have restored utterances read from which nothing was learned."""
+        await self._connection.execute(self._sql["read_restored"], self._campaign, list(utterances))
 
     async def learned_from(self, said: LoggedUtterance) -> list[int]:
         """Events learned from that utterance."""
@@ -127,15 +173,20 @@ class TalkRetraction:
         retracted = retractions_in_effect(after)
         old, new = words_in_effect(before), words_in_effect(after)
         words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
-        changed = await self._settle_retracted(retractions_in_effect(before) ^ retracted, in_effect=retracted)
+        withheld = [each.seq for each in withholdings_in_effect(after).values()]
+        changed = await self._settle_retracted(
+            retractions_in_effect(before) ^ retracted, in_effect=retracted, withheld=withheld
+        )
         return changed + await self._settle_words(words)
 
-    async def _settle_retracted(self, retractions: Collection[int], *, in_effect: Collection[int]) -> list[UtteranceId]:
+    async def _settle_retracted(
+        self, retractions: Collection[int], *, in_effect: Collection[int], withheld: Sequence[int]
+    ) -> list[UtteranceId]:
         if not retractions:
             return []
         await self._connection.execute(self._sql["lock_talk"], self._campaign)
         rows = await self._connection.fetch(
-            self._sql["settle_retracted"], self._campaign, sorted(retractions), sorted(in_effect)
+            self._sql["settle_retracted"], self._campaign, sorted(retractions), sorted(in_effect), withheld
         )
         return [UtteranceId(row["utterance_id"]) for row in rows]
 

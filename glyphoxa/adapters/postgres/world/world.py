@@ -15,10 +15,11 @@ from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries
-from glyphoxa.adapters.postgres.world.event_log import WorldLog
+from glyphoxa.adapters.postgres.world.event_log import WorldLog, retractions_in_effect, withholdings_in_effect
 from glyphoxa.adapters.postgres.world.transaction import LoggedUtterance, TalkRange, WorldTransaction, world_transaction
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.world.encoding import encode, event_type
 from glyphoxa.world.events import (
@@ -28,6 +29,7 @@ from glyphoxa.world.events import (
     Undone,
     UtteranceCorrected,
     UtteranceRetracted,
+    UtteranceWithheld,
     WorldEvent,
     apply,
     difference,
@@ -197,8 +199,9 @@ class WorldWriting:
         recorded: Events committed here.
     """
 
-    def __init__(self, world: WorldTransaction, *, accept_at: float) -> None:
+    def __init__(self, world: WorldTransaction, names: PostgresLearnedNames, *, accept_at: float) -> None:
         self.connection = world.connection
+        self._names = names
         self.recorded: list[WorldEvent] = []
         self._world = world
         self._accept_at = accept_at
@@ -219,6 +222,10 @@ class WorldWriting:
         if left := sorted(set(seqs) - gone):
             events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
             await _append_undoing(self._world, events)
+
+    async def consent(self, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
+        """See `World.consent`."""
+        return await _consent(self._world, self._names, change, cause)
 
     async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
         """Drop everything learned from these utterances so far."""
@@ -265,7 +272,7 @@ class PostgresWorld:
         async with self._transaction(campaign, deadline_ms=commit_deadline_ms(amount)) as world:
             await first(world.connection)
             await world.lock_campaign()
-            writing = WorldWriting(world, accept_at=self.accept_at)
+            writing = WorldWriting(world, self._names, accept_at=self.accept_at)
             yield writing
         await analyze_if_grown(self._database, writing.recorded)
 
@@ -295,7 +302,7 @@ class PostgresWorld:
                     raise NotFound(f"event {seq} of campaign {campaign!r} is already undone")
                 events.append(WorldEvent(head.seq + 1 + len(events), cause, Undone(seq)))
             await _append_undoing(world, events)
-            await self._settle_talk(world, before=undoing, after=[*undoing, *events])
+            await _settle_talk(world, self._names, before=undoing, after=[*undoing, *events])
         return events
 
     async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
@@ -305,26 +312,33 @@ class PostgresWorld:
                 raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
             head, undoing = await world.log.head(), await world.log.undoing()
             learned = await world.talk.learned_behind(session, ordinal, sessions[1:])
-            left = sorted(set(learned) - dropped(undoing))
+            left = set(learned) - dropped(undoing)
             said = await world.talk.behind(session, ordinal, sessions[1:])
             if not left and not any(part.n_heard for part in said):
                 return None
-            event = WorldEvent(head.seq + 1, cause, RolledBack(session, ordinal, tuple(left)))
+            event = WorldEvent(head.seq + 1, cause, RolledBack(session, ordinal, _standing(learned, undoing)))
             await _append_undoing(world, [event])
             await world.talk.retract(event.seq, said)
-            await self._settle_talk(world, before=undoing, after=[*undoing, event])
+            await _settle_talk(world, self._names, before=undoing, after=[*undoing, event])
         return event
 
     async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
-            said = await world.talk.spoken(utterance)
+            undoing = await world.log.undoing()
+            of_players = {each.seq for each in withholdings_in_effect(undoing).values()}
+            said = await world.talk.spoken(utterance, retractions=retractions_in_effect(undoing) - of_players)
             return await self._unlearn(
                 world, said, cause, lambda left: UtteranceRetracted(utterance, said.session, said.ordinal, left)
             )
 
+    async def consent(self, campaign: CampaignId, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
+        async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
+            return await _consent(world, self._names, change, cause)
+
     async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
-            said = await world.talk.spoken(utterance)
+            in_effect = retractions_in_effect(await world.log.undoing())
+            said = await world.talk.spoken(utterance, retractions=in_effect)
             if said.text == text:
                 raise InvalidInput(f"utterance {utterance!r} already has the text {text!r}")
             return await self._unlearn(
@@ -346,19 +360,13 @@ class PostgresWorld:
             undoing_event: Creates the undoing event from the numbers of the dropped events.
         """
         head, undoing = await world.log.head(), await world.log.undoing()
-        left = tuple(sorted(set(await world.talk.learned_from(said)) - dropped(undoing)))
-        recorded = WorldEvent(head.seq + 1, cause, undoing_event(left))
+        learned = _standing(await world.talk.learned_from(said), undoing)
+        recorded = WorldEvent(head.seq + 1, cause, undoing_event(learned))
         await _append_undoing(world, [recorded])
         if isinstance(recorded.event, UtteranceRetracted):
             await world.talk.retract(recorded.seq, [TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)])
-        await self._settle_talk(world, before=undoing, after=[*undoing, recorded])
+        await _settle_talk(world, self._names, before=undoing, after=[*undoing, recorded])
         return recorded
-
-    async def _settle_talk(
-        self, world: WorldTransaction, *, before: Sequence[WorldEvent], after: Sequence[WorldEvent]
-    ) -> None:
-        changed = await world.talk.settle(before=before, after=after)
-        await self._names.follow_talk(world.connection, world.campaign, changed)
 
     async def events(
         self, campaign: CampaignId, *, after: int = 0, limit: int = 1_000, latest_first: bool = False
@@ -406,6 +414,62 @@ class PostgresWorld:
 
     def _transaction(self, campaign: CampaignId, *, deadline_ms: int) -> AbstractAsyncContextManager[WorldTransaction]:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
+
+
+async def _consent(
+    world: WorldTransaction, names: PostgresLearnedNames, change: ConsentChange, cause: Cause
+) -> list[WorldEvent]:
+    if cause.utterance_id is not None and await world.talk.was_asked(cause):
+        return []
+    head, undoing = await world.log.head(), await world.log.undoing()
+    withheld = withholdings_in_effect(undoing)
+    is_last = not change.utterances and change.session is None
+    lines = await world.talk.own_lines(change.speaker, list(withheld) if is_last else change.utterances, change.session)
+    decided: list[UtteranceWithheld | Undone] = []
+    if change.state == "withheld":
+        new = [line for line in lines if line.utterance not in withheld]
+        decided += (
+            UtteranceWithheld(
+                line.utterance, line.range.session, line.range.after_ordinal + 1, _standing(line.learned, undoing)
+            )
+            for line in new
+        )
+    else:
+        new = []
+        back = [withheld[line.utterance] for line in lines if line.utterance in withheld]
+        if is_last:
+            back = [each for each in back if each.cause.session_id in (None, cause.session_id)]
+            last = max((each.seq for each in back), default=0)
+            back = [each for each in back if any(each.cause == one.cause for one in back if one.seq == last)]
+        decided += (Undone(each.seq) for each in back)
+    if not decided:
+        return []
+    events = [WorldEvent(seq, cause, event) for seq, event in enumerate(decided, start=head.seq + 1)]
+    await _append_undoing(world, events)
+    for event, line in zip(events, new, strict=False):
+        await world.talk.retract(event.seq, [line.range])
+    changed = await _settle_talk(world, names, before=undoing, after=[*undoing, *events])
+    await world.talk.read_others([seq for line in new for seq in line.learned])
+    if change.state == "given":
+        await world.talk.read_restored(changed)
+    return events
+
+
+def _standing(learned: Sequence[int], undoing: Sequence[WorldEvent]) -> tuple[int, ...]:
+    """These events, unless undone one by one. Those that another retraction dropped stay dropped if that is undone."""
+    return tuple(sorted(set(learned) - dropped([each for each in undoing if isinstance(each.event, Undone)])))
+
+
+async def _settle_talk(
+    world: WorldTransaction,
+    names: PostgresLearnedNames,
+    *,
+    before: Sequence[WorldEvent],
+    after: Sequence[WorldEvent],
+) -> list[UtteranceId]:
+    changed = await world.talk.settle(before=before, after=after)
+    await names.follow_talk(world.connection, world.campaign, changed)
+    return changed
 
 
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:

@@ -6,6 +6,7 @@ export class Consent {
   #player = null;
   #text = null; // from `welcome`; null if this table asks for no consent
   #isGiven = false;
+  #givenAt = null; // on this page
   #answered = null;
   #changed;
   #failed;
@@ -24,6 +25,11 @@ export class Consent {
 
   get isGiven() {
     return this.#isGiven;
+  }
+
+  // When this player agreed to be heard; null if they did not, or withdrew.
+  get givenAt() {
+    return this.#isGiven ? (this.#givenAt ?? this.#text?.given_at_ms ?? null) : null;
   }
 
   begin(player, text) {
@@ -53,6 +59,7 @@ export class Consent {
       dialog.showModal();
     });
     if (!agrees || !(await this.#decide(true))) return false;
+    this.#givenAt = Date.now();
     this.#is(true);
     this.#changed(true);
     return true;

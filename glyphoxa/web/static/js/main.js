@@ -9,6 +9,7 @@ import { MicrophoneTest } from "./mictest.js";
 import { noteOn, Thinking } from "./notes.js";
 import { Pending } from "./pending.js";
 import { drawSeats, People } from "./people.js";
+import { Remembered } from "./remembered.js";
 import { placeOf, Scenes } from "./scenes.js";
 import { Search } from "./search.js";
 import { Turns } from "./turns.js";
@@ -41,6 +42,7 @@ const consent = new Consent({
     else notice("consent", t("consent.not_withdrawn", { why }), { [t("consent.withdraw_again")]: () => consent.withdraw() });
   },
 });
+const remembered = new Remembered({ heardSince: () => consent.givenAt });
 const microphone = new Microphone(voice, {
   mayOpen: () => consent.ask(),
   tried: () => notice("microphone", ""),
@@ -139,6 +141,7 @@ function watch() {
 function leave() {
   microphone.off();
   consent.end();
+  remembered.end();
   voice.hangUp();
   wire.close();
   drawn = "";
@@ -171,6 +174,7 @@ const on = {
     usable(true);
     if (me === null) return;
     consent.begin(me, asked);
+    remembered.begin(me, table.lists_memory);
     lines.begin({ player: me, session: table.session });
     // On a phone, focus in the text box would open the keyboard.
     if (sitsDown) $(matchMedia("(pointer: coarse)").matches ? "talk" : "say-text").focus();

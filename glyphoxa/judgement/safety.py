@@ -1,0 +1,167 @@
+"""Finds what a group does not play: its lines and veils, and what no campaign may play.
+
+A topic is found by words, in microseconds, because this runs before an NPC's model is asked and before each sentence
+of its reply is said. A topic's words are matched by their stems, also within compounds. A word that names an idea
+("harm", "children") stands for all words of the idea. Two words of a topic must meet within one clause, near each
+other: "harm to children" is not touched by a child that finds a coin. The words are data: see
+`glyphoxa/language/data/en/safety.toml`.
+
+The floor is what no campaign can switch off: sexual content with minors.
+
+What follows from the flags of a turn, for every judge (`mode_and_risk`):
+
+| flag | mode | risk | consequence |
+|---|---|---|---|
+| `legal_floor:minors` | safe_redirect | high | redirected, the DM should look, nothing is learned |
+| `line:TOPIC` | safe_redirect | medium | redirected, the DM should look, nothing is learned |
+| `veil:TOPIC` | in_world_answer | medium | answered without description, the DM should look |
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise, product
+from typing import Final
+
+import Stemmer
+
+from glyphoxa.domain.campaign import Safety
+from glyphoxa.domain.ids import INVISIBLE
+from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
+from glyphoxa.domain.turn import Asked, Character, Fault
+from glyphoxa.language.content import FUNCTION_WORDS, spoken_words, straight
+from glyphoxa.language.lexicon import languages, lexicon, primary_language
+
+MINORS: Final = f"{LEGAL_FLOOR}minors"
+_LINE: Final = "line:"
+_VEIL: Final = "veil:"
+_APART: Final = 6
+"""Most words between two ideas of a topic."""
+_LEAST_WITHIN: Final = 5
+"""Letters of a word or stem that is also found within other words."""
+_REMEMBERED: Final = 1_000
+"""Texts: facts return from turn to turn."""
+_CLAUSES: Final = re.compile(r"[.,;:!?…\n–—]+")
+_SENTENCE_ENDS: Final = re.compile(r"[.!?…\n][\"'”’»)]*\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """A topic in one language: patterns that must all match, near each other."""
+
+    label: str
+    parts: tuple[re.Pattern[str], ...]
+
+    def is_in(self, text: str) -> bool:
+        if len(self.parts) == 1:
+            return self.parts[0].search(text) is not None
+        if not all(part.search(text) for part in self.parts):
+            return False
+        return any(self._meet(clause) for clause in _CLAUSES.split(text))
+
+    def _meet(self, clause: str) -> bool:
+        found = ([match.span() for match in part.finditer(clause)] for part in self.parts)
+        return any(_are_near(clause, sorted(spans)) for spans in product(*found))
+
+
+def _are_near(clause: str, spans: Sequence[tuple[int, int]]) -> bool:
+    return all(clause.count(" ", one[1], other[0]) <= _APART + 1 for one, other in pairwise(spans))
+
+
+class SafetyTopics:
+    """The topics of a campaign, ready to be found.
+
+    Args:
+        language: The campaign's (BCP 47), for the stems of its topics. Ideas are found in every language.
+    """
+
+    def __init__(self, safety: Safety | None = None, language: str = "en") -> None:
+        safety = safety or Safety()
+        self.language = language
+        self._topics = [
+            *_floor(),
+            *(each for topic in safety.lines for each in _topics(_LINE, topic, language)),
+            *(each for topic in safety.veils for each in _topics(_VEIL, topic, language)),
+        ]
+
+        self._found = lru_cache(_REMEMBERED)(self._search)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return all flags that a text can have."""
+        return tuple(dict.fromkeys(topic.label for topic in self._topics))
+
+    def flags(self, text: str) -> tuple[str, ...]:
+        """Return what the text touches: "legal_floor:minors", "line:spiders", "veil:torture", in this order."""
+        return self._found(text)
+
+    def _search(self, text: str) -> tuple[str, ...]:
+        plain = straight(unicodedata.normalize("NFC", text).translate(INVISIBLE))
+        return tuple(dict.fromkeys(topic.label for topic in self._topics if topic.is_in(plain)))
+
+    def forbids(self, text: str) -> bool:
+        """Return whether the text touches what must not come up: the floor or a line."""
+        return any(not flag.startswith(_VEIL) for flag in self.flags(text))
+
+    def rejects(self, sentence: str, _character: Character, asked: Asked) -> Fault | None:
+        """Reject a piece of a reply that touches the floor or a line, also together with what its sentence began with.
+
+        A `glyphoxa.judgement.guard.Rule`.
+        """
+        begun = _SENTENCE_ENDS.split(f"{asked.so_far} ")[-1]
+        return Fault.SAFETY if self.forbids(f"{begun}{sentence}") else None
+
+
+def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:
+    """Return the mode and the risk of a turn with these flags; see the table of this module."""
+    if any(flag.startswith(LEGAL_FLOOR) for flag in flags):
+        return Mode.SAFE_REDIRECT, Risk.HIGH
+    if any(flag.startswith(_LINE) for flag in flags):
+        return Mode.SAFE_REDIRECT, Risk.MEDIUM
+    return Mode.IN_WORLD_ANSWER, Risk.MEDIUM if flags else Risk.LOW
+
+
+def _floor() -> Iterator[_Topic]:
+    for language in languages():
+        yield _Topic(MINORS, (_of_data("floor_alone", language),))
+        yield _Topic(MINORS, (_of_data("floor_sexual", language), _of_data("floor_minor", language)))
+
+
+def _topics(kind: str, topic: str, language: str) -> Iterator[_Topic]:
+    """Yield a topic as it is found in each language, without repetition."""
+    phrase = straight(topic).casefold()
+    generic = lexicon("safety", language).words("generic") | FUNCTION_WORDS
+    named = [word for word in spoken_words(topic) if word not in generic] or [phrase]
+    named = [phrase] if _of_idea(phrase, language) else named
+    for each in languages():
+        # Most texts touch no topic: search the shortest pattern first.
+        parts = {_of_idea(word, each) or _of_word(word, language) for word in named}
+        yield _Topic(f"{kind}{topic}", tuple(sorted(parts, key=lambda part: (len(part.pattern), part.pattern))))
+
+
+def _of_idea(name: str, language: str) -> re.Pattern[str] | None:
+    """Return the pattern in a language of the idea with this name in any language; None for no idea."""
+    for idea, names in lexicon("safety").tables("ideas"):
+        if name in names:
+            return _of_data(idea, language)
+    return None
+
+
+def _of_word(word: str, language: str) -> re.Pattern[str]:
+    tag = primary_language(language)
+    stem = Stemmer.Stemmer(tag).stemWord(word) if tag in languages() else word
+    endings = "|".join(sorted(lexicon("safety", language).words("endings")))
+    forms = (
+        rf"\w*{re.escape(form)}\w*" if len(form) >= _LEAST_WITHIN else rf"{re.escape(form)}(?:{endings})?"
+        for form in dict.fromkeys((word, stem))
+    )
+    return re.compile(rf"\b(?:{'|'.join(forms)})\b", re.IGNORECASE)
+
+
+@cache
+def _of_data(key: str, language: str) -> re.Pattern[str]:
+    return lexicon("safety", language).compile(rf"\b{{{key}}}\b", flags=re.IGNORECASE)

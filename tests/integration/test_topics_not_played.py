@@ -1,0 +1,102 @@
+"""Topics that a group does not play: what is said, recalled and shown, with real engines and a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from glyphoxa.context.selection import NOT_PLAYED
+from glyphoxa.context.wording import StandIns, wording
+from glyphoxa.domain.campaign import Safety
+from glyphoxa.domain.events import TurnFinished
+from glyphoxa.domain.turn import Asked, Fault, TurnRecord, Verdict
+from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.npc.mouth import SentenceRejected, SentenceStarted
+from glyphoxa_pipelines.engines import _check
+from tests.support.builders import a_campaign
+from tests.support.command_line import CommandLine, a_settings_file
+from tests.support.gemini_live_server import GeminiLiveServer
+from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_MS
+from tests.support.pipecat_fakes import model_server, stage
+from tests.support.realtime_server import RealtimeServer, SpokenReply
+from tests.support.s2s_play import brisk, play_with
+
+TOPICS = SafetyTopics(Safety(("spiders", "harm to children")))
+
+
+def check(asked: Asked) -> Callable[[str], Verdict]:
+    """As a mouth of the product checks a reply."""
+    order: Any = SimpleNamespace(
+        npc=a_campaign().npcs[0],
+        others=("Alice",),
+        language="en",
+        tools=None,
+        safety=TOPICS,
+        settings=SimpleNamespace(context=SimpleNamespace(guard_secrets=True)),
+    )
+    return _check(order, asked, repairs=True)
+
+
+async def test_model_that_speaks_of_a_line_changes_the_subject() -> None:
+    async with model_server() as server:
+        server.reply = ("Spiders? ", "Hund", "reds of spi", "ders, yes.")
+        async with stage(server, new_check=check, stand_in=StandIns("en").line) as play:
+            finished = await play.answered()
+        assert finished.heard in wording("en").changes_subject
+        assert len(server.requests) == 1
+    assert {event.unsaid.fault for event in play.events if isinstance(event, SentenceRejected)} == {Fault.SAFETY}
+
+
+async def test_reply_ends_before_the_sentence_that_touches_a_line() -> None:
+    async with model_server() as server:
+        server.reply = ("The road is dry. ", "He beat the ", "boy, poor thing. ", "It bled for days.")
+        async with stage(server, new_check=check, stand_in=StandIns("en").line) as play:
+            finished = await play.answered()
+    assert finished.heard == "The road is dry."
+    assert [event.text for event in play.events if isinstance(event, SentenceStarted)] == ["The road is dry."]
+
+
+@pytest.mark.parametrize("kind", [RealtimeServer, GeminiLiveServer])
+async def test_speech_to_speech_reply_ends_before_a_line(kind: Any) -> None:
+    replies = [SpokenReply("Giant spiders. They have eight eyes."), SpokenReply("Good day. Spiders! They bite.")]
+    async with brisk(kind, replies) as server, play_with(server, check=check(Asked())) as play:
+        silent = await play.answer()
+    async with brisk(kind, replies[1:]) as server, play_with(server, check=check(Asked())) as play:
+        finished = await play.answer()
+    assert silent.withheld and not silent.heard
+    assert finished.heard == "Good day."
+
+
+async def asked(evening: Evening, text: str) -> TurnRecord:
+    (await evening.ear()).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.raw_text == text]
+    )
+    return turns[0]
+
+
+async def test_dm_sees_why_a_turn_was_redirected_and_no_prompt_recalls_it(
+    tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = write_campaign(tmp_path, safety={"lines": ["spiders"], "veils": ["torture"]})
+    settings = settings_for(campaign, dsn, tmp_path)
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await asked(evening, "Grimjaw, a spider bit my brother Joren at the mill.")
+        await asked(evening, "Grimjaw, my brother Joren was at the mill.")
+    async with an_evening(settings, monkeypatch, session="s2") as evening:
+        turn = await asked(evening, "Grimjaw, where was my brother Joren?")
+        redirected = await asked(evening, "Grimjaw, do you keep spiders?")
+    assert "at the mill" in turn.prompt_text and "spider" not in turn.prompt_text
+    assert turn.flags == ()
+    assert any("spider" in one.recalled.text and one.why == NOT_PLAYED for one in turn.rejected)
+    assert redirected.flags == ("line:spiders",) and "spider" not in redirected.prompt_text
+    cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
+    told = await cli.told("show", "turns", "last")
+    assert "led away from what the group does not play: line:spiders" in told

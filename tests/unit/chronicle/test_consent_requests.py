@@ -1,0 +1,101 @@
+"""What counts as a request to forget, and which utterances it concerns."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.chronicle.consent import (
+    WITHIN_MS,
+    ConsentRequest,
+    consent_effect,
+    consent_effects,
+    consent_request,
+    without_withheld,
+)
+from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
+from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
+from tests.support.builders import CAMPAIGN, SESSION, an_utterance
+
+PHRASES = tomllib.loads((Path(__file__).parents[2] / "data" / "consent" / "phrases.toml").read_text("utf-8"))
+WANTED = {
+    "withhold": {ConsentRequest.WITHHOLD, ConsentRequest.LINE},
+    "line": {ConsentRequest.LINE},
+    "give": {ConsentRequest.GIVE},
+}
+
+
+def line(
+    n: int, text: str, *, speaker: str = "Tamsin", npc: str | None = None, at_ms: int | None = None
+) -> NumberedUtterance:
+    said = an_utterance(text, id=f"u{n}", speaker=speaker)
+    at_ms = 1_000 * n if at_ms is None else at_ms
+    return NumberedUtterance(replace(said, at_ms=at_ms, npc_id=None if npc is None else NpcId(npc)), n)
+
+
+def change_of(*lines: NumberedUtterance) -> ConsentChange | None:
+    effect = consent_effect(lines[-1], lines[:-1])
+    return None if effect is None else effect.change
+
+
+def withheld(*lines: NumberedUtterance) -> Sequence[UtteranceId]:
+    change = change_of(*lines)
+    assert change is not None
+    assert change.state == "withheld"
+    return change.utterances
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("kind", ["withhold", "line", "give"])
+def test_nine_in_ten_requests_are_understood(language: str, kind: str) -> None:
+    for phrases in (PHRASES[language][kind], PHRASES[language][f"kept_aside_{kind}"]):
+        missed = [each for each in phrases if consent_request(each) not in WANTED[kind]]
+        assert len(missed) <= len(phrases) / 10, missed
+
+
+@pytest.mark.parametrize("text", PHRASES["en"]["neither"] + PHRASES["de"]["neither"])
+def test_ordinary_talk_is_no_request(text: str) -> None:
+    assert consent_request(text) is None
+
+
+def test_request_concerns_the_speakers_own_line_before() -> None:
+    before = [line(1, "I stole the ring."), line(2, "Did you?", npc="mira"), line(3, "Look out!", speaker="Bran")]
+    assert withheld(*before, line(4, "Don't remember that.")) == ("u1", "u4")
+    assert withheld(*before, line(4, "Don't remember that.", speaker="Bran")) == ("u3", "u4")
+
+
+def test_request_in_the_same_line_concerns_that_line() -> None:
+    before = line(1, "We go north."), line(2, "I stole the ring from the duke. Please don't remember that.")
+    assert withheld(*before) == ("u2",)
+    assert withheld(line(1, "We go north."), line(2, "Off the record: I stole the ring.")) == ("u2",)
+
+
+def test_request_much_later_concerns_its_own_line_only() -> None:
+    late = line(2, "Forget what I said.", at_ms=1_000 + WITHIN_MS + 1)
+    assert withheld(line(1, "I stole the ring."), late) == ("u2",)
+
+
+def test_npc_and_quotation_decide_nothing() -> None:
+    assert change_of(line(1, "I stole it."), line(2, "Forget what I said.", npc="mira")) is None
+    assert change_of(line(1, 'The old man whispered: "Forget what I said."')) is None
+
+
+def test_stretch_is_read_without_withheld_lines_and_their_answers() -> None:
+    said = (
+        line(1, "I stole the ring."),
+        line(2, "You stole the ring!", npc="mira"),
+        line(3, "Don't remember that.", speaker="Tamsin"),
+        line(4, "As you wish.", npc="mira"),
+        line(5, "The duke is ill.", speaker="Bran"),
+    )
+    talk = SceneTalk(CAMPAIGN, SESSION, "en", said)
+    effects = consent_effects(talk, {UtteranceId("u3")})
+    left = without_withheld(talk, effects)
+    assert left is not None
+    assert [each.utterance.id for each in left.said] == ["u5"]
+    assert without_withheld(replace(talk, said=said[:4]), effects) is None
