@@ -26,6 +26,7 @@ from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
+from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
@@ -250,6 +251,21 @@ def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkRe
     asking = reading if memory.chronicle == "llm" else None
     judging = LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None
     return TalkReaders(asking, judging, memory.backstop)
+
+
+def summariser_at_table(
+    settings: Settings, language: str, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
+) -> LlmSummariser | None:
+    """Create the model that summarises a running session; None: lines are selected. A local model is the NPCs'.
+
+    Raises:
+        InvalidInput: See `open_talk_readers`.
+    """
+    if settings.memory.summaries != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
+        return None
+    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
+    pace = Pace(settings.chronicle.calls_per_minute)
+    return LlmSummariser(LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD), language)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:

@@ -14,8 +14,9 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.background import TalkReaders, chronicle_worker, episode_writer
+from glyphoxa.app.background import TalkReaders, chronicle_log, chronicle_worker, episode_writer
 from glyphoxa.app.models import EmbedderReloader, LocalModels, open_embedder
+from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
@@ -25,6 +26,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.npc.session import EarlierTalk
+from glyphoxa.npc.table import Covered
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -203,12 +205,20 @@ class TableMemory:
         unsent = await self.journal.unsent(campaign, session)
         try:
             logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
+            states = await self.store.states.states(campaign, session)
+            after = min((state.last_ordinal for state in states.values()), default=0)
+            numbered = await said_in(chronicle_log(self.store), campaign, session, after=after)
         except GlyphoxaError as error:
             logger.debug("earlier utterances could not be read: {}", error)
             on_disk = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
             return EarlierTalk(_in_order(unsent), [_as_heard(one) for one in _in_order(on_disk)])
-        said = _in_order([*unsent, *logged])
-        return EarlierTalk(said, said)
+        ordinals = {each.utterance.id: each.ordinal for each in numbered}
+        earlier = [each for each in logged if each.id not in ordinals]
+        later = [each for each in unsent if each.id not in ordinals]
+        # In the order of the log, in which summaries cover it.
+        remembered = [*earlier, *(each.utterance for each in numbered), *later]
+        ordinals |= dict.fromkeys((each.id for each in earlier), 0)
+        return EarlierTalk(remembered, _in_order([*unsent, *logged]), Covered(states, ordinals))
 
     async def kept(self, session: SessionId) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""

@@ -26,17 +26,21 @@ from glyphoxa.app.background import (
     make_reviser,
     open_asking,
     open_deep_talk,
+    summariser_at_table,
     talk_readers_at_table,
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
+from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning
 from glyphoxa.context.prefetch import Prefetch
+from glyphoxa.context.prompt import TokenCounter
+from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.context.scene import Past
 from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import wording
@@ -45,6 +49,7 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Safety
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.relations import RelationWords
@@ -54,6 +59,7 @@ from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
+from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
@@ -208,16 +214,30 @@ class TableContext:
 
 def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
     """Create the state in the scene where the session was left, else in the first scene, with empty seats."""
-    tokens = settings.budgets.history_tokens
+    budgets, counted = settings.budgets, TokenCounter()
     left_in = mark.before.scene if mark.before is not None else None
     scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
     conversations = {
         npc.id: Conversation(
-            _with_fillers(npc, settings, campaign), beginning=beginning(campaign, npc), history_tokens=tokens
+            _with_fillers(npc, settings, campaign),
+            beginning=beginning(campaign, npc),
+            history_tokens=budgets.history_tokens,
+            language=campaign.language,
+            counted=counted,
         )
         for npc in campaign.npcs
     }
-    return TableState(campaign, session, scene, conversations)
+    selection = LineSelection(campaign.language, tokens=budgets.summary_tokens)
+    summaries = {
+        view: RollingSummary(
+            budgets.history_tokens,
+            selection.compress,
+            interval=campaign.memory_interval or settings.context.memory_interval,
+            counted=counted,
+        )
+        for view in (DM_VIEW, *map(View, conversations))
+    }
+    return TableState(campaign, session, scene, conversations, summaries)
 
 
 def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
@@ -369,6 +389,20 @@ class _Wiring:
             ),
         )
 
+    def keeper(self, npcs: Mapping[NpcId, NpcActor], stack: ClosingStack) -> SessionStateKeeper:
+        opening, delivery = self.opening, self.memory.journal.delivery
+        campaign, store, tokens = opening.campaign, opening.store, opening.settings.budgets.summary_tokens
+        stored = None
+        if store is not None:
+            stored = StoredSession(campaign.id, opening.session, store.states, delivery.wait_until_logged)
+        return SessionStateKeeper(
+            self.state.summaries,
+            LineSelection(campaign.language, lambda: self.names.current, tokens),
+            tell=lambda npc, cover: npcs[npc].mailbox.post(cover),
+            stored=stored,
+            summariser=summariser_at_table(opening.settings, campaign.language, stack),
+        )
+
     def dm(self) -> DmChannels | None:
         """The database channels for the game master's commands and decisions."""
         store = self.opening.store
@@ -501,6 +535,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
             prefetch=wiring.mind.prefetch,
             context=wiring.mind.context,
             memory=memory,
+            keeper=wiring.keeper(npcs, stack),
             mark=wiring.mark,
             open_ear=wiring.open_ear,
             dm=wiring.dm(),

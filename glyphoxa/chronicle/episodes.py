@@ -6,43 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.salience import SalienceJudge
+from glyphoxa.chronicle.summaries import in_words, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
-from glyphoxa.language.sentences import shortened
-from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import words
-from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
-
-# Summaries select lines from the transcript and invent nothing.
-
-
-TOKENS: Final = 200
-"""Length of a summary."""
-_CHARACTERS_PER_TOKEN: Final = 4
-_MAX_LINE_CHARS: Final = 240
-"""Characters. A longer line is cut at the end of a sentence or word."""
-_ALIKE: Final = 0.6
-"""Share of a line's content words in a chosen line at which it adds nothing new."""
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLine:
-    """One line of a summary: an utterance or its beginning."""
-
-    said: NumberedUtterance
-    text: str
-
-    def in_words(self, language: str) -> str:
-        return said_in_words(self.said.utterance.speaker_name, self.text, language)
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
@@ -67,40 +40,6 @@ def for_players(
         if text is not None and not guarded.mentions(utterance.speaker_name):
             shown.append(replace(each, utterance=replace(utterance, text=text)))
     return shown
-
-
-def summary_of(
-    said: Sequence[NumberedUtterance], *, language: str, names: Gazetteer | None = None, tokens: int = TOKENS
-) -> list[SummaryLine]:
-    """Select the most salient lines that fit, without near-duplicates, in their order.
-
-    Args:
-        said: Utterances in order, all of which the reader may know.
-        tokens: About four characters each.
-    """
-    judge, vocabulary = SalienceJudge(language, names), vocabulary_of(language)
-    judged = [(judge.judge(each.utterance.text), each) for each in said]
-    by_salience = sorted(
-        ((one, each) for one, each in judged if one.is_kept),
-        key=lambda pair: (-pair[0].score, pair[1].ordinal),
-    )
-    left = tokens * _CHARACTERS_PER_TOKEN
-    chosen: list[SummaryLine] = []
-    told: list[frozenset[str]] = []
-    for _, each in by_salience:
-        line = SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _MAX_LINE_CHARS))
-        length = len(line.in_words(language)) + 1
-        telling = frozenset(word.folded for word in words(line.text)) - vocabulary.stop
-        if length > left or not telling or any(len(telling & other) >= _ALIKE * len(telling) for other in told):
-            continue
-        left -= length
-        chosen.append(line)
-        told.append(telling)
-    return sorted(chosen, key=lambda line: line.said.ordinal)
-
-
-def in_words(lines: Sequence[SummaryLine], language: str) -> str:
-    return " ".join(line.in_words(language) for line in lines)
 
 
 PAGE: Final = 500
@@ -187,10 +126,11 @@ class EpisodeWriter:
         return events
 
 
-async def said_in(log: ChronicleLog, campaign: CampaignId, session: SessionId) -> list[NumberedUtterance]:
-    """Return all utterances of a session except retracted ones."""
+async def said_in(
+    log: ChronicleLog, campaign: CampaignId, session: SessionId, *, after: int = 0
+) -> list[NumberedUtterance]:
+    """Return all utterances of a session after an ordinal, except retracted ones."""
     said: list[NumberedUtterance] = []
-    after = 0
     while (page := await log.unread(campaign, session, after=after, limit=PAGE)) is not None:
         said += page.said
         after = page.up_to

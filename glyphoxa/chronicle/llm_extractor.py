@@ -8,7 +8,7 @@ transcript.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -197,19 +197,18 @@ class ShownLines:
         """
         telling = frozenset(word.folded for word in words(value)) - self._stop
         there = frozenset[str]().union(*(line.telling for line in evidence))
-        foreign = frozenset(each for each in telling if not _is_among(each, there))
+        foreign = frozenset(each for each in telling if not is_among(each, there))
         if not telling or 2 * len(foreign) > len(telling):
             return "its words are not in its evidence"
         witnesses = frozenset.intersection(*(line.said.utterance.witnesses for line in evidence))
         for line in self.lines:
-            if not witnesses <= line.said.utterance.witnesses and any(
-                _is_among(each, line.telling) for each in foreign
-            ):
+            if not witnesses <= line.said.utterance.witnesses and any(is_among(each, line.telling) for each in foreign):
                 return "its words come from a line that not all listeners of its evidence heard"
         return None
 
 
-def _is_among(word: str, others: frozenset[str]) -> bool:
+def is_among(word: str, others: Set[str]) -> bool:
+    """Return whether a word or another form of it is among these."""
     return word in others or (
         len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in others if len(other) >= _STEM)
     )

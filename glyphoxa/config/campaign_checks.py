@@ -85,6 +85,7 @@ class CampaignBlock(_Block):
     bible: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
     glossary: dict[Name, Text] = Field(default_factory=dict)
     units: dict[Name, tuple[Text, Text]] = Field(default_factory=dict)
+    memory_interval: Annotated[int, Field(strict=True, ge=0, le=50)] = 0
 
 
 def _as_text(value: object) -> object:

@@ -160,6 +160,7 @@ class _Reading:
             bible=block.bible,
             glossary=block.glossary,
             units=block.units,
+            memory_interval=block.memory_interval,
             relation_types=self.document.relation_types,
             safety=self._safety(),
         )

@@ -127,7 +127,8 @@ def _tool_servers(
 def _is_asked(section: str, settings: Settings) -> bool:
     """Return whether these settings use what is chosen there."""
     asked = {RECALL: settings.recall.asks_a_model, RERANK: settings.recall.searches_by == "hybrid_rerank"}
-    asked[CHRONICLE] = settings.memory.asks_a_model and settings.has_memory
+    asks = settings.memory.asks_a_model or settings.memory.summaries == "llm"
+    asked[CHRONICLE] = asks and settings.has_memory
     return asked.get(section, True)
 
 

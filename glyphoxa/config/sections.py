@@ -162,7 +162,11 @@ class ContextSettings(Section):
             conversation. Default: in the message of the question, after it. Speech-to-speech NPCs always use
             the default.
         facts_role: Role of that message. With `system`, recalled utterances follow it in a message of the user.
-        history_tokens: Budget for the recent conversation. Above it, the oldest half is cut.
+        history_tokens: Budget for this session's conversation with its summary. When its lines take three quarters,
+            a summary replaces the older ones.
+        summary_tokens: Budget for that summary. Default: 200, but at most a quarter of `history_tokens`.
+        memory_interval: Rounds (a player's words and the answer) after which the summary is brought up to date. A
+            campaign may set its own.
         guard_secrets: Block sentences that reveal one of the NPC's own secrets. With false, the prompt still marks
             secrets as such, and the model decides.
     """
@@ -178,6 +182,8 @@ class ContextSettings(Section):
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
     facts_role: Role = "system"
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    summary_tokens: Annotated[int, Field(ge=0, le=2_000)] | None = None
+    memory_interval: Annotated[int, Field(ge=1, le=50)] = 4
     guard_secrets: bool = True
 
     @property

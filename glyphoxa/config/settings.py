@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field, PrivateAttr
 
+from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
@@ -75,6 +76,8 @@ class MemorySettings(Section):
         chronicle: How facts are extracted from the transcript: `rules`; `llm`, which is the rules and the model of
             `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
             worker read` do. These two use the rules with `none`.
+        summaries: Who summarises a session: `selection` keeps the most important lines; `llm` is the model of
+            `chronicle.llm`. At an open table, a local model never does; `glyphoxa worker` does.
         judge: Who decides in the background which utterances are worth remembering: `rules`; or `llm`, which is the
             model of `chronicle.llm` with the rules as its floor. It is asked about each line of a player. Where a local
             model is not used, as at an open table, the rules decide.
@@ -86,6 +89,7 @@ class MemorySettings(Section):
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "llm", "none"] = "rules"
+    summaries: Literal["selection", "llm"] = "selection"
     judge: Literal["rules", "llm"] = "rules"
     backstop: Annotated[int, Field(ge=1, le=1000)] = CHECK_EVERY
 
@@ -210,8 +214,10 @@ class Settings(Section):
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
         budgets = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
+        at_most = min(TOKENS, budgets["history_tokens"] // 4)
         return Budgets(
             **budgets,
+            summary_tokens=at_most if context.summary_tokens is None else context.summary_tokens,
             glossary_tokens=max(0, self.context_tokens - STANDING_TOKENS - sum(budgets.values())),
             max_facts=context.max_facts,
             part_deadline_ms=context.part_deadline_ms,
@@ -297,7 +303,7 @@ def _not_local(settings: Settings) -> Wrong:
         return
     if recall.method in ("hybrid_llm", "llm") and runs_here(RECALL, recall.llm.name):
         yield ("recall", "method"), f"recall.method {recall.method} needs recall.llm: {text}"
-    for name in ("chronicle", "judge"):
+    for name in ("chronicle", "judge", "summaries"):
         if getattr(settings.memory, name) == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
             yield ("memory", name), f"llm needs chronicle.llm: {text}"
 

@@ -1,24 +1,27 @@
 """Hold what an NPC has heard and said in this session, as the messages of its next prompt.
 
-Lines are appended, and cut in large steps, so that most of the prompt stays the same from turn to turn and a prompt
-cache stays valid. Other changes are corrections and the DM's retractions only.
+Lines are appended. A line leaves only when a summary covers it (see `glyphoxa.context.rolling_summary`). Summaries
+replace lines in large steps, so that most of the prompt stays the same from turn to turn and a prompt cache stays
+valid. Other changes are corrections and the DM's retractions only.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from glyphoxa.context.prompt import CHARS_PER_TOKEN, Message, Prompt
-from glyphoxa.context.wording import said_line
+from glyphoxa.context.prompt import Message, Prompt, TokenCounter
+from glyphoxa.context.rolling_summary import THRESHOLD
+from glyphoxa.context.wording import said_line, wording
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
-from glyphoxa.language.prompt_quotes import as_said, in_one_line
+from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.language.prompt_quotes import as_said, as_told, in_one_line
 
 _SAID = re.compile(r": ")
 """A speaker's words start after one of these."""
@@ -61,14 +64,24 @@ class Conversation:
 
     Args:
         beginning: The messages before the transcript, see `glyphoxa.context.identity`.
-        history_tokens: Budget of the transcript. Above it the oldest half is cut, never the newest line; recall still
-            finds what was cut in the log.
+        history_tokens: Budget of the transcript with its summary. If no summary comes in time, the oldest lines are
+            held back until one does; never the newest line.
+        language: BCP 47 tag of the words before the summary.
     """
 
     npc: Npc
     beginning: tuple[Message, ...] = ()
     history_tokens: int = 500
+    language: str = "en"
+    counted: TokenCounter = field(default_factory=TokenCounter)
+    _summary: tuple[SummarySentence, ...] = ()
+    """In the prompt."""
+    _next: tuple[SummarySentence, ...] | None = None
+    """Covers `_leaving`, too; None if it is the same."""
+    _leaving: set[UtteranceId] = field(default_factory=set)
     _lines: list[_Line] = field(default_factory=list)
+    _held_back: int = 0
+    """Number of oldest lines that are not in the prompt."""
     _scenes: list[tuple[int, Scene]] = field(default_factory=list)
     """Each with the number of lines before it."""
     _words: frozenset[str] | None = None
@@ -88,10 +101,11 @@ class Conversation:
             self._append(_Line(utterance.id, own_line(utterance.text), utterance.text))
 
     def revise(self, utterance_id: UtteranceId, *, was: str, now: str) -> bool:
-        """Correct an utterance; return False if it is no longer in the transcript.
+        """Correct an utterance; return False if it is no longer in the transcript. What is told of it is removed.
 
         The prompt changes from that line on, so a cache must read it again: not for trifles.
         """
+        self._untell(utterance_id)
         for at, line in enumerate(self._lines):
             if line.utterance_id == utterance_id and (revised := line.revised(was=was, now=now)) is not line:
                 self._lines[at] = revised
@@ -100,16 +114,49 @@ class Conversation:
         return False
 
     def retract(self, utterance_id: UtteranceId) -> bool:
-        """Remove an utterance; return False if it is not in the transcript. A cache must read the prompt again."""
+        """Remove an utterance and its sentences in the summary; return False if there is none.
+
+        A cache must read the prompt again.
+        """
+        is_told = self._untell(utterance_id)
         at = next((at for at, line in enumerate(self._lines) if line.utterance_id == utterance_id), None)
         if at is not None:
             self._drop(at)
-        return at is not None
+        return is_told or at is not None
+
+    def cover(self, summary: Sequence[SummarySentence], covered: Collection[UtteranceId]) -> None:
+        """Take a summary of everything before the hot window. The prompt changes only with `fold`.
+
+        Args:
+            covered: The lines that the summary covers since the last one.
+        """
+        self._next = tuple(summary)
+        self._leaving.update(covered)
+        if self._tokens() > self.history_tokens:
+            self.fold()
+
+    def fold(self) -> bool:
+        """Replace the covered lines by the summary; return False if there is none.
+
+        A cache must read the prompt again.
+        """
+        if self._next is None:
+            return False
+        self._summary, self._next = self._next, None
+        for at in reversed(range(len(self._lines))):
+            if self._lines[at].utterance_id in self._leaving:
+                self._drop(at)
+        self._leaving.clear()
+        return True
+
+    def fold_if_full(self) -> bool:
+        """Do so if the lines take most of the budget: between turns, when a cache has time to read."""
+        return sum(map(self._size, self._lines)) > THRESHOLD * self.history_tokens and self.fold()
 
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
         """Return what the next prompt already contains, so that recall skips it."""
-        return [line.utterance_id for line in self._lines]
+        return [line.utterance_id for line in self._lines[self._held_back :]]
 
     def holds(self, words: str) -> bool:
         """Return whether a line has exactly these words."""
@@ -145,15 +192,16 @@ class Conversation:
             unless: Lines to leave out: the question itself, if it is already in the transcript.
             expecting: A line that will have been said by then, see `own_line` and `others_line`.
         """
-        kept = [at for at, line in enumerate(self._lines) if line.utterance_id not in unless]
+        kept = [at for at in range(self._held_back, len(self._lines)) if self._lines[at].utterance_id not in unless]
         history = [self._lines[at].message for at in kept]
         if expecting is not None:
             history.append(expecting)
-        messages = (*self.beginning, *history, others_line(speaker_name, question))
+        before = (*self.beginning, *self._told())
+        messages = (*before, *history, others_line(speaker_name, question))
         # A scene joins the first line in it that is not the NPC's own.
         scenes: dict[int, Scene] = {}
         for lines_before, scene in self._scenes:
-            begins = len(self.beginning) + bisect_left(kept, lines_before)
+            begins = len(before) + bisect_left(kept, lines_before)
             scenes[next(at for at in range(begins, len(messages)) if messages[at].role == "user")] = scene
         return Prompt(
             npc=self.npc.id,
@@ -168,19 +216,37 @@ class Conversation:
         self._lines.append(line)
         self._words = None
         if self._tokens() > self.history_tokens:
+            self.fold()
+        if self._tokens() > self.history_tokens:
             # The newest line stays, however long it is, because it may be about to be answered.
-            while len(self._lines) > 1 and self._tokens() > self.history_tokens // 2:
-                self._drop(0)
+            while self._held_back < len(self._lines) - 1 and self._tokens() > self.history_tokens // 2:
+                self._held_back += 1
+
+    def _told(self) -> list[Message]:
+        text = as_told(" ".join(one.text for one in self._summary))
+        return [Message("user", f"{wording(self.language).so_far}{text}", is_synthetic=True)] if text else []
+
+    def _untell(self, utterance: UtteranceId) -> bool:
+        before = self._summary
+        self._summary = tuple(one for one in self._summary if utterance not in one.evidence)
+        if self._next is not None:
+            self._next = tuple(one for one in self._next if utterance not in one.evidence)
+        return self._summary != before
 
     def _drop(self, line: int) -> None:
         del self._lines[line]
+        self._held_back -= line < self._held_back
         self._words = None
         # If several scenes now precede the same line, it was said in the last of them.
         moved = {at - (at > line): scene for at, scene in self._scenes}
         self._scenes = list(moved.items())
 
     def _tokens(self) -> int:
-        return sum(len(line.message.content) for line in self._lines) // CHARS_PER_TOKEN
+        told = sum(self.counted(message.content) for message in self._told())
+        return told + sum(map(self._size, self._lines[self._held_back :]))
+
+    def _size(self, line: _Line) -> int:
+        return self.counted(line.message.content)
 
 
 # Exclude an NPC's own statements from its facts.

@@ -100,8 +100,15 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """A message of a prompt.
+
+    Attributes:
+        is_synthetic: Nobody said it: it summarises lines that are not in the prompt.
+    """
+
     role: Role
     content: str
+    is_synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,8 @@ class Prompt:
     """The request to an NPC's engine, before the injector adds the hot context.
 
     Attributes:
-        messages: Persona, examples, transcript; the last one is the user's and contains the question.
+        messages: Persona, examples, summary of this session, transcript; the last one is the user's and contains the
+            question.
         scenes: Each scene of the transcript, and the user's message with which it starts.
         question: The words to answer, for recall.
         speaker_name: The asker.
@@ -163,7 +171,7 @@ class Prompt:
         return tuple(
             (SAYS.sub("", asked.content, count=1), reply.content)
             for asked, reply in pairwise(talk)
-            if asked.role == "user" and reply.role == "assistant"
+            if asked.role == "user" and reply.role == "assistant" and not asked.is_synthetic
         )
 
 
@@ -261,7 +269,8 @@ class Budgets:
             large
             one's budget covers nearly everything that is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
-        history_tokens: Of the transcript.
+        history_tokens: Of the transcript with its summary.
+        summary_tokens: Of that summary.
     """
 
     identity_tokens: int = 120
@@ -272,6 +281,7 @@ class Budgets:
     facts_tokens: int = 90
     max_facts: int | None = None
     history_tokens: int = 500
+    summary_tokens: int = 125
     part_deadline_ms: int = 50
     recall_deadline_ms: int = 50
 
@@ -293,6 +303,26 @@ class Budgets:
 
 CHARS_PER_TOKEN: Final = 4
 """Approximate size of a token in English text."""
+
+
+class TokenCounter:
+    """Counts tokens by characters.
+
+    The model's own tokenizer, asked in the background, replaces the estimate of `CHARS_PER_TOKEN` by what it measured
+    on the same transcript (see `measured`). So counting never waits.
+    """
+
+    def __init__(self) -> None:
+        self.chars_per_token: float = CHARS_PER_TOKEN
+
+    def __call__(self, text: str) -> int:
+        """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
+        return max(1, round(len(text) / self.chars_per_token)) if text else 0
+
+    def measured(self, text: str, n_tokens: int) -> None:
+        """Note how many tokens a text really takes. Only fewer characters a token count, so that a budget holds."""
+        if text and n_tokens:
+            self.chars_per_token = min(CHARS_PER_TOKEN, len(text) / n_tokens)
 
 
 def tokens_of(text: str) -> int:

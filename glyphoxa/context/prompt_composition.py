@@ -79,19 +79,21 @@ async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) 
 
 def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     """Of missing parts, list those that were requested, because an empty or late result is worth knowing."""
-    persona, *between, question = (message.content for message in prompt.messages)
-    examples = between[: prompt.n_examples]
-    talk = between[prompt.n_examples :]
+    persona, *between, question = prompt.messages
+    examples = [message.content for message in between[: prompt.n_examples]]
+    summary = [message.content for message in between if message.is_synthetic]
+    talk = [message.content for message in between[prompt.n_examples :] if not message.is_synthetic]
     scenes = [hot.scenes.get(scene, "") for _, scene in prompt.scenes]
-    yield PromptPart("persona", OF_FILE, tokens_of(persona))
+    yield PromptPart("persona", OF_FILE, tokens_of(persona.content))
     for name, texts, source in (
         ("identity", hot.identity, ""),
         ("glossary", hot.glossary, OF_FILE),
         ("examples", examples, OF_FILE),
         ("past", (hot.past,), EARLIER_SESSIONS),
+        ("summary", summary, THE_SESSION),
         ("talk", talk, THE_SESSION),
         ("scene", scenes, OF_FILE),
-        ("question", (question,), prompt.speaker_name),
+        ("question", (question.content,), prompt.speaker_name),
         ("facts", hot.facts, ""),
         ("recall", hot.remembered, ""),
         ("secrets", hot.kept, ""),
@@ -109,10 +111,14 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
 
 
 def fit_prompt(prompt: Prompt, budgets: Budgets) -> Prompt:
-    """Return the prompt with the latest lines that fit `budgets.history_tokens`, starting with a player's line."""
-    begins = prompt.n_examples + 1
+    """Return the prompt with the latest lines that fit `budgets.history_tokens`, starting with a player's line.
+
+    The summary before them stays.
+    """
+    told = [message for message in prompt.messages if message.is_synthetic]
+    begins = prompt.n_examples + 1 + len(told)
     talk, asked = prompt.messages[begins:-1], prompt.messages[-1]
-    left = characters_in(budgets.history_tokens)
+    left = characters_in(budgets.history_tokens) - sum(len(message.content) for message in told)
     first = len(talk)
     while first > 0 and (left := left - len(talk[first - 1].content)) >= 0:
         first -= 1

@@ -79,6 +79,7 @@ class Wording:
         persona: For an NPC whose author wrote none.
         frame: After every persona.
         keeps: Before an NPC's own secrets.
+        so_far: Before the summary of this session.
         is_here: After the names of those present, one and several.
         to_do: Before active quests.
         speaks: For an NPC that does not speak every language, with `{languages}`.
@@ -110,6 +111,7 @@ class Wording:
     persona: str
     frame: str
     keeps: str
+    so_far: str
     is_here: tuple[str, str]
     joins: str
     to_do: str

@@ -626,6 +626,7 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
         "bible",
         "glossary",
         "units",
+        "memory_interval",
         "relation_types",
         "safety",
     ):

@@ -204,6 +204,7 @@ class Campaign:
         relation_types: Sentences for relation types, with `{source}` and `{target}`.
         units: Its measures by their sign, each as a voice says one ("one crown") and any other number ("crowns").
         safety: Topics that never come up, or are never described.
+        memory_interval: Rounds between two summaries of a running session; 0: as the settings say.
     """
 
     id: CampaignId
@@ -224,6 +225,7 @@ class Campaign:
     relation_types: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     safety: Safety = Safety()
+    memory_interval: int = 0
 
     @property
     def people(self) -> Mapping[str, str]:

@@ -23,6 +23,7 @@ from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Outcome, TierChoice
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.content import language_of
@@ -90,7 +91,15 @@ class Directed:
     text: str
 
 
-Talk = Hear | UtteranceRevised | UtteranceRetracted
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """A summary for the NPC's prompt, see `Conversation.cover`."""
+
+    summary: tuple[SummarySentence, ...]
+    covered: tuple[UtteranceId, ...]
+
+
+Talk = Hear | UtteranceRevised | UtteranceRetracted | Cover
 Voicing = Release | Hold | Resume | Cancel | Fill
 """Effects of turn taking that an NPC performs unchanged."""
 NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Directed | Voicing
@@ -196,7 +205,7 @@ class NpcActor:
         mouth = self._mouth
         assert mouth is not None  # noqa: S101 - opened before the first message is read
         match message:
-            case Hear() | UtteranceRevised() | UtteranceRetracted():
+            case Hear() | UtteranceRevised() | UtteranceRetracted() | Cover():
                 self._follow_talk(message)
             case GetReady(text, speaker_name):
                 if not self._asked and (text or self.is_ready):
@@ -250,6 +259,11 @@ class NpcActor:
             case UtteranceRetracted(utterance, is_retracted):
                 if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)
+            case Cover(summary, covered):
+                self.conversation.cover(summary, covered)
+        if isinstance(message, Hear) and message.utterance.npc_id is not None and not self._asked:
+            # An answer has ended, and the engine reads the prompt before the next question.
+            self.conversation.fold_if_full()
 
     def _ask(self, mouth: Mouth, asked: Ask) -> None:
         begin = asked.begin

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from loguru import logger
@@ -37,7 +37,8 @@ from glyphoxa.npc.dm_channel import (
 )
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
-from glyphoxa.npc.table import AudioSink, Ear, EarListener, NpcVoices, Seat, TableState, TypedLines
+from glyphoxa.npc.session_state import SessionStateKeeper
+from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, NpcVoices, Seat, TableState, TypedLines
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.reviser import Reviser
@@ -45,10 +46,11 @@ from glyphoxa.transcript.reviser import Reviser
 WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000
 LEARN_MS = 2_000
+SUMMARISE_MS = 2_000
 LAST_WORDS_MS = 2_000
 FALL_SILENT_MS = 2_000
 LEAVE_MS = 2_000
-_END_MS = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS + STEP_MS
+_END_MS = WRITE_DOWN_MS + SECOND_LOOK_MS + LEARN_MS + SUMMARISE_MS + STEP_MS
 _LOOK_EVERY_MS: Final = 10_000
 """Interval of checks for an empty table. Visits between two checks do not count."""
 
@@ -62,10 +64,12 @@ class EarlierTalk:
             because the others may have been rolled back.
         shown: What players and the DM see. While the database is unreachable, players' words are uncorrected, because a
             corrected name may be secret.
+        covered: Which of `remembered` the summaries cover.
     """
 
     remembered: Sequence[Utterance]
     shown: Sequence[Utterance]
+    covered: Covered = field(default_factory=Covered)
 
 
 class SessionMemory(Protocol):
@@ -130,6 +134,7 @@ class SessionParts:
     prefetch: Prefetch
     context: HotContextAssembly
     memory: SessionMemory
+    keeper: SessionStateKeeper
     mark: SessionMark
     open_ear: Callable[[Player, EarListener], Awaitable[Ear]]
     dm: DmChannels | None
@@ -168,7 +173,7 @@ class TableSession:
             on_left=self._left,
             is_paused=lambda: self.is_paused,
         )
-        for watcher in (parts.names.on, self._typed.on, self._preparation.on, parts.mark.on):
+        for watcher in (parts.names.on, self._typed.on, self._preparation.on, parts.keeper.on, parts.mark.on):
             self._events.subscribe(watcher)
 
     def look_again(self, reviser: Reviser) -> None:
@@ -210,13 +215,14 @@ class TableSession:
         self._room.remember(before.remembered)  # after entering the scene, which resets conversations
         if parts.dm is not None and controls is not None:
             self._follow(parts.dm, controls)
+        supervisor.start("session state", parts.keeper.run)
         supervisor.start("preparation", self._preparation.run)
         if parts.close_after_ms is not None:
             supervisor.start("idle close", self._close_when_idle)
 
     def _remember(self, before: EarlierTalk) -> None:
         """Restore NPCs and page to the state before a restart."""
-        self._state.remember(before.remembered)
+        self._state.remember(before.remembered, before.covered)
         self._journal.recent.remember(before.remembered)
         self._typed.kept(before.shown)
         self.earlier = before.shown
@@ -397,6 +403,7 @@ class TableSession:
         if self._reviser is not None:
             await self._reviser.finish(SECOND_LOOK_MS)
         await self.parts.names.finish(LEARN_MS)
+        await within(SUMMARISE_MS, "the state of the session", self.parts.keeper.finish())
         await self.parts.mark.closed()
         if not await self._memory.finish():
             logger.warning("the database has not accepted everything yet; the next session sends the rest")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from loguru import logger
 
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.events import MemoryHealth, TableEvent, UtteranceKept
 from glyphoxa.domain.heard import EarEvent, Utterance
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, TurnId, UtteranceId, line_of
+from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000
@@ -176,11 +179,30 @@ class NpcVoices:
 # Shared state of a table: its scene, its people, and the NPCs' conversations.
 
 
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """How far summaries cover a session.
+
+    Attributes:
+        states: Of each view that has one.
+        ordinals: Of the utterances in the log.
+    """
+
+    states: Mapping[View, SessionState] = field(default_factory=dict)
+    ordinals: Mapping[UtteranceId, int] = field(default_factory=dict)
+
+    def has(self, view: View, utterance: UtteranceId) -> bool:
+        """Return whether a view's summary covers an utterance."""
+        state, ordinal = self.states.get(view), self.ordinals.get(utterance)
+        return state is not None and ordinal is not None and ordinal <= state.last_ordinal
+
+
 class TableState:
     """Created before all other parts. `TableSession` and its seats modify it; the others only read it.
 
     Args:
         conversations: One for each NPC of the campaign.
+        summaries: What each view has of the session, the DM's included.
 
     Attributes:
         scene: The current scene.
@@ -188,12 +210,18 @@ class TableState:
     """
 
     def __init__(
-        self, campaign: Campaign, session: SessionId, scene: Scene, conversations: Mapping[NpcId, Conversation]
+        self,
+        campaign: Campaign,
+        session: SessionId,
+        scene: Scene,
+        conversations: Mapping[NpcId, Conversation],
+        summaries: Mapping[View, RollingSummary] | None = None,
     ) -> None:
         self.campaign = campaign
         self.session = session
         self.scene = scene
         self.conversations = conversations
+        self.summaries = summaries or {}
         self.events = TableEvents()
         self._seated: dict[PlayerId, Player] = {}
         self._names = {player.id: player.name for player in campaign.players}
@@ -238,12 +266,25 @@ class TableState:
 
     # -- NPCs
 
-    def remember(self, said: Sequence[Utterance]) -> None:
-        """Restore what was said in this session before a restart, oldest first."""
-        for utterance in said:
-            for npc in utterance.witnesses & self.conversations.keys():
-                conversation = self.conversations[npc]
-                (conversation.spoke if utterance.npc_id == npc else conversation.hear)(utterance)
+    def remember(self, said: Sequence[Utterance], covered: Covered | None = None) -> None:
+        """Restore what was said in this session before a restart, oldest first.
+
+        Args:
+            covered: Which of it the summaries cover.
+        """
+        covered = covered or Covered()
+        for view in (DM_VIEW, *map(View, self.conversations)):
+            npc = NpcId(view)
+            heard = [each for each in said if view == DM_VIEW or npc in each.witnesses]
+            lines = [each for each in heard if not covered.has(view, each.id)]
+            state = covered.states.get(view, SessionState())
+            if view in self.summaries:
+                self.summaries[view].restore(state, lines)
+            if (conversation := self.conversations.get(npc)) is not None:
+                conversation.cover(state.summary, ())
+                conversation.fold()
+                for each in lines:
+                    (conversation.spoke if each.npc_id == npc else conversation.hear)(each)
 
     def present(self) -> tuple[NpcId, ...]:
         return self.scene.npcs

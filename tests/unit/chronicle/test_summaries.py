@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.episodes import for_players, heard_by, in_words, summary_of
+from glyphoxa.chronicle.episodes import for_players, heard_by
+from glyphoxa.chronicle.summaries import in_words, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN

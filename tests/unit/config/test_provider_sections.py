@@ -307,10 +307,16 @@ def test_a_large_model_is_given_what_was_asked_for() -> None:
 
 def test_every_budget_can_be_set(tmp_path: Path) -> None:
     for nth, name in enumerate(BUDGETS):
-        settings = settings_of(tmp_path, f"context: {{{name}: {30 + nth}}}\n")
+        settings = settings_of(tmp_path, f"context: {{{name}: {30 + nth}, summary_tokens: 125}}\n")
         default = Budgets()
         left = default.glossary_tokens + getattr(default, name) - (30 + nth)
         assert settings.budgets == replace(default, **{name: 30 + nth}, glossary_tokens=left)
+
+
+def test_summary_takes_at_most_a_quarter_of_the_history(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, "").budgets.summary_tokens == 125
+    assert settings_of(tmp_path, "context: {history_tokens: 100}\n").budgets.summary_tokens == 25
+    assert settings_of(tmp_path, "providers: {llm: {name: openai}}\n").budgets.summary_tokens == 200
 
 
 @pytest.mark.parametrize("name", BUDGETS)

@@ -25,7 +25,8 @@ INSERT INTO session_states AS was (campaign_id, session_id, view, state)
 SELECT $1, $2, $3,
        jsonb_build_object('summary', summary, 'glossary', '{}'::jsonb, 'flags', '{}'::jsonb, 'last_ordinal', ordinal)
   FROM reached, told
- WHERE $6 = 0 OR EXISTS (SELECT FROM session_states WHERE campaign_id = $1 AND session_id = $2 AND view = $3)
+ WHERE ordinal >= $6
+   AND ($6 = 0 OR EXISTS (SELECT FROM session_states WHERE campaign_id = $1 AND session_id = $2 AND view = $3))
     ON CONFLICT (campaign_id, session_id, view) DO UPDATE
    SET state = was.state || jsonb_build_object('summary', excluded.state -> 'summary',
                                                'last_ordinal', excluded.state -> 'last_ordinal'),
