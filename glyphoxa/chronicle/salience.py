@@ -218,7 +218,6 @@ class SalienceJudge:
         spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
         spans += [NameSpan(each.text, each.start, each.end) for each in new]
         sentences = list(sentences_of(line.text, sorted(spans, key=lambda span: span.start)))
-        facts = {fact.about for sentence in sentences for fact in facts_in(sentence)}
         is_aside = marked_out_of_character(line.text) or out_of_character(line.text) is not None
         quoted = sum(len(each.group()) for each in _QUOTED.finditer(line.text))
         signs = {
@@ -227,7 +226,7 @@ class SalienceJudge:
             "only questions": float(bool(sentences) and all(each.is_question for each in sentences)),
             "an answer": float(bool(self._lately) and self._lately[-1].is_question),
             "a name": float(min(len(spans), 3)),
-            "a promise or plan": float(bool(facts & {"promise", "plan", "decision"})),
+            "a promise, plan or fact": float(any(facts_in(sentence) for sentence in sentences)),
             "people": float(_PEOPLE.search(line.text) is not None),
             "quoted speech": quoted / max(len(line.text), 1),
             "a sound": float(_SOUND.search(line.text) is not None),
