@@ -1,16 +1,19 @@
 """Measure which utterances are kept: the product's judgement on labelled transcripts.
 
-    python -m benchmarks.salience DIR [--labels FILE] [--judge rules] [--embeddings minilm|none] [--threshold N]
+    python -m benchmarks.salience DIR [--labels FILE] [--embeddings minilm|none] [--threshold N]
+    python -m benchmarks.salience DIR --judge llm [--labels FILE] [--config FILE] [--first N]
 
 `DIR/turns.jsonl` is a transcript as for `benchmarks.recall`; `DIR/labels.jsonl` states for some turns whether to keep
 them. The gate reads each session in order, and the backstop looks at each turn again with the twenty after it; what
-either keeps is kept. The labelled turns are counted.
+either keeps is kept. The labelled turns are counted. `llm` asks the model of the chronicle, with the rules as its
+floor, about the labelled turns; "by_rules" of them it did not answer.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter_ns
@@ -19,13 +22,18 @@ from typing import Any, TypeAlias
 from numpy import float32
 from numpy.typing import NDArray
 
-from benchmarks.recall_data import Turn, read_turns
-from benchmarks.runner import command, percentiles, read_rows, run
+from benchmarks.recall_data import Turn, read_turns, utterances_of
+from benchmarks.runner import command, percentiles, positive, read_rows, run
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.app.background import open_talk_readers
 from glyphoxa.chronicle.salience import THRESHOLD, VECTORS_OF, Line, SalienceJudge
-from glyphoxa.config.settings import Settings
+from glyphoxa.chronicle.talk import BEFORE, NumberedUtterance, SceneTalk
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.judgement.policy import may_extract
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[float32]]
 Labels: TypeAlias = Mapping[tuple[str, str], bool]
@@ -35,10 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(_options().parse_args(argv), measure)
 
 
-def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+async def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     by_campaign = read_turns(options.directory / "turns.jsonl")
     turns = [turn for said in by_campaign.values() for turn in said]
-    labels = read_labels(options.labels or options.directory / "labels.jsonl")
+    labels = dict([*read_labels(options.labels or options.directory / "labels.jsonl").items()][: options.first])
+    if options.judge == "llm":
+        return await measured_with_a_model(by_campaign, labels, read_settings(options.config), options.language)
     embed = local_embed() if options.embeddings == "minilm" else None
     return measured(turns, labels, embed=embed, threshold=options.threshold, language=options.language)
 
@@ -101,6 +111,47 @@ def measured(
     }
 
 
+async def measured_with_a_model(
+    turns: Mapping[CampaignId, Sequence[Turn]],
+    labels: Labels,
+    settings: Settings,
+    language: str,
+) -> dict[str, Any]:
+    """
+    Raises:
+        GlyphoxaError: The model cannot be asked.
+    """
+    memory = settings.memory.model_copy(update={"judge": "llm"})
+    kept: set[tuple[str, str]] = set()
+    counted: dict[tuple[str, str], bool] = {}
+    took: list[float] = []
+    by_rules = 0
+    async with AsyncExitStack() as stack:
+        readers = await open_talk_readers(settings.model_copy(update={"memory": memory}), stack)
+        for campaign, said in turns.items():
+            _, judge = readers.readers(Campaign(campaign, "", language, (), (), (), (), ()))
+            lines = [NumberedUtterance(each, number) for number, each in enumerate(utterances_of(said), start=1)]
+            for place, turn in enumerate(said):
+                key = (str(campaign), turn.id)
+                if (label := labels.get(key)) is None:
+                    continue
+                before = (each for each in lines[max(place - BEFORE, 0) : place] if _is_with(each, lines[place]))
+                talk = SceneTalk(campaign, SessionId(turn.session), language, (lines[place],), tuple(before))
+                began = perf_counter_ns()
+                [one] = await judge.judge(talk, ())
+                took.append((perf_counter_ns() - began) / 1e6)
+                by_rules += one.judged.by == "rules"
+                counted[key] = label
+                if may_extract(one.judged.judgement):
+                    kept.add(key)
+    figures = _figures(kept, counted)
+    return {"labels": len(counted), **figures, **percentiles(took, 50, 95), "by_rules": by_rules}
+
+
+def _is_with(one: NumberedUtterance, other: NumberedUtterance) -> bool:
+    return one.utterance.session_id == other.utterance.session_id
+
+
 def _figures(kept: Collection[tuple[str, str]], labels: Labels) -> dict[str, float]:
     n_kept = sum(turn in kept for turn in labels)
     wanted = sum(labels.values())
@@ -118,7 +169,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="instead of DIR/labels.jsonl")
     parser.add_argument("--embeddings", choices=("minilm", "none"), default="minilm")
-    parser.add_argument("--judge", choices=("rules",), default="rules")
+    parser.add_argument("--judge", choices=("rules", "llm"), default="rules")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")
+    parser.add_argument("--first", type=positive, metavar="N", help="only the first N labels")
     parser.add_argument("--threshold", type=float, default=THRESHOLD)
     parser.add_argument("--language", default="en", help="of the transcript: a BCP 47 tag")
     return parser

@@ -68,9 +68,14 @@ class RulesJudge:
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
         lines = await self._lines((*talk.before, *talk.said))
         # It takes about a millisecond a line, and a table may be playing on the same loop.
-        return await asyncio.to_thread(self._judged, talk, known, lines)
+        return await asyncio.to_thread(self.judged, talk, known, lines)
 
-    def _judged(self, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line]) -> list[JudgedUtterance]:
+    def judged(
+        self, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line] | None = None
+    ) -> list[JudgedUtterance]:
+        """See `TurnJudge.judge`. `lines`: those of the talk with their vectors, and those before it."""
+        if lines is None:
+            lines = [Line(each.utterance.text) for each in (*talk.before, *talk.said)]
         scores = self._salience(known).judge_all(lines)[len(talk.before) :]
         return [
             JudgedUtterance(said, Judged(self._judgement(said, score)))
