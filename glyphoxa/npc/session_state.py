@@ -85,6 +85,7 @@ class SessionStateKeeper:
         self._unsaved: dict[View, set[str]] = {}
         self._place: EntityId | None = None
         self._speakers: dict[View, set[NpcId]] = {view: set() for view in views}
+        self._updating = asyncio.Lock()
         self._work = asyncio.Event()
         self._is_over = asyncio.Event()
         self._work.set()  # restored lines may be due
@@ -117,11 +118,12 @@ class SessionStateKeeper:
         while True:
             await self._work.wait()
             self._work.clear()
-            await self._update()
+            await self.finish()
 
     async def finish(self) -> None:
-        """Store what is not stored yet."""
-        await self._update()
+        """Summarise what is due, and store what is not stored yet."""
+        async with self._updating:
+            await self._update()
 
     def _views_of(self, utterance: Utterance) -> list[View]:
         return [view for view in (DM_VIEW, *map(View, sorted(utterance.witnesses))) if view in self._views]
