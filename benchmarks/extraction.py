@@ -1,6 +1,6 @@
 """Compare the facts that the product extracts from transcripts with labelled scenes.
 
-    python -m benchmarks.extraction DIR [--extractor rules|llm] [--config FILE] [--scenes N] [--failures FILE]
+    python -m benchmarks.extraction DIR [--extractor rules|llm] [--gate] [--config FILE] [--scenes N] [--failures FILE]
 
 `DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl` is a transcript
 as for `benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with its labels.
@@ -23,7 +23,7 @@ from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import command, percentile, positive, read_rows, run, to_write, write_rows
 from glyphoxa.app.background import RULES, TalkReaders, open_talk_readers
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.ports import Extractor
+from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
@@ -31,6 +31,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
+from glyphoxa.judgement.policy import may_extract
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 
@@ -44,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 async def measure(options: argparse.Namespace, _: Path) -> dict[str, object]:
     if options.extractor == "rules":
-        figures, report = await measured(options.directory, most_scenes=options.scenes)
+        readers = Gated() if options.gate else RULES
+        figures, report = await measured(options.directory, readers, most_scenes=options.scenes)
     else:
         settings = read_settings(options.config)
         figures, report = await measured_with_a_model(options.directory, settings, most_scenes=options.scenes)
@@ -261,6 +263,25 @@ async def measured(
     return figures, figures.report(len(scenes), took_ms)
 
 
+class Gated(TalkReaders):
+    """Readers that learn only from the lines that the judge lets through."""
+
+    def extractor(self, campaign: Campaign) -> Extractor:
+        return _GatedExtractor(*self.readers(campaign))
+
+
+@dataclass(frozen=True, slots=True)
+class _GatedExtractor:
+    extractor: Extractor
+    judge: TurnJudge
+
+    async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
+        judged = await self.judge.judge(talk, known)
+        skipped = (each.said.utterance.id for each in judged if not may_extract(each.judged.judgement))
+        talk = replace(talk, context=frozenset(skipped))
+        return (await self.extractor.extract(talk, known)).learned_from(talk)
+
+
 class CountedLlm:
     """A `StructuredLlm` that counts its tokens, four characters each."""
 
@@ -307,6 +328,7 @@ def _options() -> argparse.ArgumentParser:
     parser = command("extraction", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
+    parser.add_argument("--gate", action="store_true", help="of the rules: learn only from lines worth remembering")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")
     parser.add_argument("--scenes", type=positive, metavar="N", help="only the first N")
     parser.add_argument("--failures", type=to_write, metavar="FILE", help="write wrong, missed and refused findings")

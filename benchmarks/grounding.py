@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -122,39 +122,43 @@ def read(directory: Path) -> Asked:
         GlyphoxaError: A file is missing, or a line of it is invalid.
     """
     campaign = read_campaign(directory / "campaign.yaml").campaign
-    find = _Names(campaign)
-    evenings = tuple(read_rows(directory / "evening.jsonl", find.said))
-    return Asked(campaign, evenings, tuple(read_rows(directory / "questions.jsonl", find.question)))
+    find = finder_of(campaign)
 
-
-class _Names:
-    """Finds what a line refers to by name or id."""
-
-    def __init__(self, campaign: Campaign) -> None:
-        self._npcs = {key: npc for npc in campaign.npcs for key in (npc.id, npc.name)}
-        self._players = {key: player for player in campaign.players for key in (player.id, player.name)}
-        self._scenes: dict[str, Scene] = {scene.id: scene for scene in campaign.scenes}
-
-    def said(self, row: Mapping[str, Any]) -> Said:
-        speaker = _found("speaker", row["speaker"], {**self._npcs, **self._players})
-        scene = _found("scene", row["scene"], self._scenes)
+    def said(row: Mapping[str, Any]) -> Said:
+        scene, speaker = find("scene", row["scene"]), find("speaker", row["speaker"])
         return Said(str(row["session"]), scene, speaker, row["text"], row.get("to") or "")
 
-    def question(self, row: Mapping[str, Any]) -> Question:
+    def question(row: Mapping[str, Any]) -> Question:
         kind = row["kind"]
         if kind not in KINDS:
             raise InvalidInput(f"no kind {kind!r}: {did_you_mean(kind, KINDS)}")
         return Question(
             id=str(row["id"]),
-            scene=_found("scene", row["scene"], self._scenes),
-            npc=_found("npc", row["npc"], self._npcs),
-            speaker=_found("speaker", row["speaker"], self._players),
+            scene=find("scene", row["scene"]),
+            npc=find("npc", row["npc"]),
+            speaker=find("player", row["speaker"]),
             text=row["question"],
             knows=bool(row["knows"]),
             any_of=tuple(row.get("any_of") or ()),
             none_of=tuple(row.get("none_of") or ()),
             kind=kind,
         )
+
+    evenings = tuple(read_rows(directory / "evening.jsonl", said))
+    return Asked(campaign, evenings, tuple(read_rows(directory / "questions.jsonl", question)))
+
+
+def finder_of(campaign: Campaign) -> Callable[[str, str], Any]:
+    """Return a function that finds an npc, player, speaker or scene of the campaign by its id or name."""
+    npcs = {key: npc for npc in campaign.npcs for key in (npc.id, npc.name)}
+    players = {key: player for player in campaign.players for key in (player.id, player.name)}
+    known: dict[str, dict[str, Any]] = {
+        "npc": dict(npcs),
+        "player": dict(players),
+        "speaker": {**npcs, **players},
+        "scene": {scene.id: scene for scene in campaign.scenes},
+    }
+    return lambda what, name: _found(what, name, known[what])
 
 
 def _found(what: str, name: str, known: Mapping[str, Any]) -> Any:
@@ -228,8 +232,8 @@ class Judged:
 def judged(question: Question, answer: str, *, language: str) -> Verdict:
     said = plain(answer)
     knows_not = RULES.finds("knows_not", said)
-    has_wrong = _has(said, question.none_of)
-    is_right = question.knows and _has(said, question.any_of) and not has_wrong
+    has_wrong = has_any(said, question.none_of)
+    is_right = question.knows and has_any(said, question.any_of) and not has_wrong
     is_unknown = not question.knows
     guards = question.kind in ("secret", "smalltalk") or RULES.finds("guards", said)
     return Verdict(
@@ -248,7 +252,7 @@ def claims(answer: str) -> bool:
     return any(RULES.finds("claims", each) and not RULES.finds("negates", each) for each in sentences)
 
 
-def _has(said: str, words: Iterable[str]) -> bool:
+def has_any(said: str, words: Iterable[str]) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(plain(word))}", said, re.IGNORECASE) for word in words)
 
 

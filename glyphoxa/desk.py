@@ -15,6 +15,7 @@ from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
+from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
@@ -46,6 +47,8 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM, MEANING
+from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NameLearning
@@ -157,6 +160,29 @@ _AS_ROWS: Final = 1_000
 """Looking at files takes as long as reading so many rows."""
 
 
+_HOLDINGS: Final = ("OWNS", "gave", "took", "bought", "sold", "lost")
+_MOST_KNOWN: Final = 10_000
+_MOST_THREADS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session as the DM or one NPC has it in mind. That of an NPC contains only what it may know.
+
+    Attributes:
+        state: What is stored, with the meanings of coined terms as they are now.
+        threads: Promises, plans and questions that nothing continues yet.
+        holdings: Who has what, and how it changed hands.
+        truth: Secret and hidden facts; the DM's view only.
+    """
+
+    name: str
+    state: SessionState
+    threads: tuple[str, ...]
+    holdings: tuple[str, ...]
+    truth: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """One campaign, as a DM sees and changes it.
@@ -184,6 +210,42 @@ class Desk:
     times: PostgresCampaignTimes
     days: CampaignTimes
     atoms: PostgresAtoms
+    states: PostgresSessionStates
+
+    async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
+        """Return how the DM and the NPCs have a session in mind.
+
+        Args:
+            view: "dm" or the name of an NPC; empty: all.
+
+        Raises:
+            NotFound: There is no such session or NPC.
+            Unavailable: The database is away.
+        """
+        await self.timeline.session(session)
+        named = {DM_VIEW: "DM", **{View(npc.id): npc.name for npc in self.resolver.npcs}}
+        wanted = [DM_VIEW if view == DM_VIEW else View(self.resolver.npc(view))] if view else named
+        states = await self.states.states(self.campaign, session)
+        return [
+            await self._session_view(session, each, named[each], states.get(each, SessionState())) for each in wanted
+        ]
+
+    async def _session_view(self, session: SessionId, view: View, name: str, state: SessionState) -> SessionView:
+        npc = None if view == DM_VIEW else NpcId(view)
+        known = await self.inspection.current(self.campaign, npc or DM, limit=_MOST_KNOWN)
+        meanings = [fact for fact in known if fact.claim.predicate == MEANING and fact.status == "accepted"]
+        names, words = self.resolver.entities, self.facts.words
+        terms = {
+            names[one.claim.subject].name: str(one.claim.content) for one in meanings if one.claim.subject in names
+        }
+        threads = await self.atoms.open_threads(self.campaign, session, npc=npc, limit=_MOST_THREADS)
+        return SessionView(
+            name,
+            replace(state, glossary={**state.glossary, **terms}),
+            threads=tuple(each.summary for each in threads),
+            holdings=tuple(words(fact) for fact in known if fact.claim.predicate in _HOLDINGS),
+            truth=tuple(words(fact) for fact in known if npc is None and fact.visibility.scope in ("secret", "hidden")),
+        )
 
 
 async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:
@@ -217,6 +279,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         store.times,
         await store.times.times(campaign),
         store.atoms,
+        store.states,
     )
 
 

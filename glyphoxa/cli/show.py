@@ -342,6 +342,29 @@ async def _threads(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
+@VERB.action(
+    "show what you and the NPCs have in mind of a session: summary, terms, events, open threads, who has what",
+    _LAST_SESSION,
+    argument("--view", metavar="NPC", default="", help='only this NPC\'s; "dm": only yours'),
+)
+async def _memory(desk: Desk, options: argparse.Namespace) -> int:
+    for each in await desk.session_views(options.session, options.view):
+        print(f"{each.name}: {each.state.text or 'no summary yet'}")
+        flags = [name for name, is_set in each.state.flags.items() if is_set]
+        terms = [f"{term}: {meaning}" for term, meaning in sorted(each.state.glossary.items())]
+        for title, lines in (
+            ("summarised to utterance", [str(each.state.last_ordinal)] if each.state.last_ordinal else []),
+            ("events", flags),
+            ("terms", terms),
+            ("open threads", each.threads),
+            ("who has what", each.holdings),
+            ("secrets", each.truth),
+        ):
+            if lines:
+                print(f"  {title}: {plain('; '.join(lines))}")
+    return 0
+
+
 # A session, summed up
 
 
@@ -484,7 +507,7 @@ async def _context(options: argparse.Namespace) -> int:
         raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
     settings = read_settings(options.config)
     async with AsyncExitStack() as stack:
-        store = await _memory(settings, stack)
+        store = await _opened_memory(settings, stack)
         asking = await _asking(settings, store, options)
         composed = await asking.ask(options.say)
     if options.json:
@@ -495,7 +518,7 @@ async def _context(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
+async def _opened_memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
     if not settings.has_memory:
         return None
     embedder = await stack.enter_async_context(embedder_or_words(settings))

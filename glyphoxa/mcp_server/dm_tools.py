@@ -79,6 +79,28 @@ async def _sessions(desk: Desk, _arguments: Arguments) -> _Found:
     ]
 
 
+async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
+    sessions = await desk.inspection.sessions(desk.campaign)
+    session = await _session(desk, arguments) or (sessions[-1].id if sessions else None)
+    if session is None:
+        return []
+    views = await desk.session_views(session, _given(arguments, "view"))
+    return [
+        {
+            "session": session,
+            "view": each.name,
+            "summary": each.state.text,
+            "glossary": dict(each.state.glossary),
+            "flags": [name for name, is_set in each.state.flags.items() if is_set],
+            "summarised to utterance": each.state.last_ordinal,
+            "open threads": list(each.threads),
+            "who has what": list(each.holdings),
+            **({"ground truth": list(each.truth)} if each.truth else {}),
+        }
+        for each in views
+    ]
+
+
 async def _said(desk: Desk, arguments: Arguments) -> _Found:
     speaker, heard_by = _given(arguments, "speaker"), _given(arguments, "heard_by")
     wanted = TalkFilter(
@@ -212,6 +234,19 @@ _TOOLS: Final = (
     _Tool(
         ToolSpec("dm.sessions", "List the sessions and the number of utterances in each.", {}, (), 50),
         _sessions,
+    ),
+    _Tool(
+        ToolSpec(
+            "dm.session_state",
+            "Show what the DM and each NPC have in mind of a session: summary, terms, events, threads and belongings.",
+            {
+                "session": _text("The session: its id, as returned by dm_sessions; the last by default"),
+                "view": _text('Only this view: "dm" or an NPC\'s name'),
+            },
+            (),
+            300,
+        ),
+        _session_state,
     ),
     _Tool(
         ToolSpec(

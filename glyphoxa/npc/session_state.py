@@ -85,9 +85,10 @@ class SessionStateKeeper:
         self._unsaved: dict[View, set[str]] = {}
         self._place: EntityId | None = None
         self._speakers: dict[View, set[NpcId]] = {view: set() for view in views}
-        self._updating = asyncio.Lock()
         self._work = asyncio.Event()
         self._is_over = asyncio.Event()
+        self._updating = asyncio.Lock()
+        """The actor and `finish` may update at the same time."""
         self._work.set()  # restored lines may be due
 
     def on(self, event: TableEvent) -> None:
@@ -118,10 +119,11 @@ class SessionStateKeeper:
         while True:
             await self._work.wait()
             self._work.clear()
-            await self.finish()
+            async with self._updating:
+                await self._update()
 
     async def finish(self) -> None:
-        """Summarise what is due, and store what is not stored yet."""
+        """Store what is not stored yet."""
         async with self._updating:
             await self._update()
 

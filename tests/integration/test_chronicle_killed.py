@@ -59,7 +59,9 @@ async def test_workers_that_are_killed_leave_nothing_out_and_nothing_twice(
     )
     assert {fact.mentions for fact in promises} == {1}
     async with store.database.use(CAMPAIGN) as connection:
+        judged = await connection.fetch("SELECT ordinal FROM turn_judgements ORDER BY ordinal")
         atoms = await connection.fetch("SELECT utterance_id FROM live_atoms")
+    assert [row["ordinal"] for row in judged] == list(range(1, n_said + 1))
     assert sorted(row["utterance_id"] for row in atoms) == sorted(f"u{n}" for n in range(n_said))
     events: list[WorldEvent] = []
     after = 0

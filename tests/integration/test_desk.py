@@ -23,6 +23,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
+from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded
@@ -50,6 +51,7 @@ PAGES = (
     "/desk/sessions",
     "/desk/sessions/s1",
     "/desk/sessions/s1/recap",
+    "/desk/sessions/s1/memory",
     "/desk/sessions/s1/transcript.md",
     "/desk/sessions/s1/line?line=2",
     "/desk/sessions/s1/back?line=1",
@@ -414,6 +416,28 @@ async def test_session_page_shows_transcript_and_saves_summary(dm: Visitor) -> N
     assert file.text.startswith("# Session 1\n\nThey met the \\<b\\>smith")
 
 
+async def test_memory_page_shows_each_view_with_its_own_knowledge(dm: Visitor, store: Store) -> None:
+    term, s1 = EntityId("e-geometers"), SessionId("s1")
+    heard = witnessed_by([GRIMJAW], at_ms=1)
+    meaning = Claim.attribute(term, "meaning", "builders of the hall")
+    events = [
+        EntityAdded(term, "concept", "Geometers", (), heard, "talk"),
+        FactStated(meaning, Provenance(1.0, dm_confirmed=True), heard),
+    ]
+    await store.world.commit(SALTMERE, events, Cause("dm", 1))
+    await store.states.note(SALTMERE, s1, View(GRIMJAW), flags={"decision_made": True})
+    told = UtteranceId("s1-2")
+    summary = [SummarySentence("Tamsin spoke of a debt.", (told,))]
+    await store.states.cover(SALTMERE, s1, View(GRIMJAW), summary, up_to=told, after=0)
+    shown = await page(dm, "/desk/sessions/s1/memory")
+    views = dict(zip(("DM", "Grimjaw", "Elowen"), shown.split('<section class="card">')[1:], strict=False))
+    assert "Tamsin spoke of a debt." in views["Grimjaw"] and "up to line 2" in views["Grimjaw"]
+    assert "decision_made" in views["Grimjaw"] and "builders of the hall" in views["Grimjaw"]
+    assert "builders of the hall" in views["DM"] and "ferry" in views["DM"]
+    for word in ("builders", "ferry", "debt", "decision_made"):
+        assert word not in views["Elowen"], word
+
+
 async def test_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> None:
     long = SessionId("long/1")
     said = [
@@ -520,7 +544,7 @@ async def test_page_of_unknown_thing_reports_an_error(dm: Visitor) -> None:
     for path, status in (
         *((f"/desk/knowledge?{query}", 404) for query in ("npc=nobody", "about=Nowhere", "npc=%00", "about=%27%3B--")),
         *((f"/desk/ask?{query}", 400) for query in ("npc=nobody&say=x", "player=nobody&say=x", f"say={'x' * 501}")),
-        *((f"/desk/sessions/s9{more}", 404) for more in ("", "/recap", "/transcript.md")),
+        *((f"/desk/sessions/s9{more}", 404) for more in ("", "/recap", "/memory", "/transcript.md")),
         ("/desk/lines/none", 404),
         ("/desk/turns/none", 404),
     ):

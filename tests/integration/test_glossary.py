@@ -17,7 +17,7 @@ from glyphoxa.context.prompt import Message, Prompt, with_hot_context
 from glyphoxa.context.selection import ByName
 from glyphoxa.desk import Desk, desk_of
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Fact
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.minds import PATIENT
@@ -58,23 +58,35 @@ async def proposals(store: Store, campaign: CampaignId = CAMPAIGN.id) -> list[Fa
     return [fact for fact in facts if fact.claim.predicate == "meaning" and fact.status == "pending"]
 
 
-async def prompt_of(store: Store, npc: NpcId, campaign: Campaign = CAMPAIGN, question: str = "Hello.") -> str:
+async def prompt_of(
+    store: Store, npc: NpcId, campaign: Campaign = CAMPAIGN, question: str = "Hello.", held: Sequence[UtteranceId] = ()
+) -> str:
+    """Return what stands in an NPC's prompt beside the transcript.
+
+    Args:
+        held: The lines that its transcript still has.
+    """
     prefetch = Prefetch(
         campaign.id,
         by_name=ByName(campaign, store.by_name),
-        talk=None,
+        talk=store.past_talk,
         language=campaign.language,
         present=lambda: {each.id: each.name for each in campaign.npcs},
-        known_utterances=lambda _npc: (),
+        known_utterances=lambda _npc: held,
     )
     context = HotContextAssembly(
-        campaign, graph=store.graph, talk=None, prefetch=prefetch, known_utterances=lambda _npc: (), budgets=PATIENT
+        campaign,
+        graph=store.graph,
+        talk=store.past_talk,
+        prefetch=prefetch,
+        known_utterances=lambda _npc: held,
+        budgets=PATIENT,
     )
     await context.enter(campaign.scene(FORGE))
     hot = await context.gather(npc, question)
     await prefetch.close()
     asked = Prompt(npc, (Message("system", "You are here."), Message("user", question)), question, "Tamsin")
-    return with_hot_context(asked, hot).messages[0].content
+    return "\n".join(message.content for message in with_hot_context(asked, hot).messages)
 
 
 async def test_accepted_meaning_is_in_the_prompts_of_those_who_heard_it(table: Store) -> None:
@@ -108,6 +120,24 @@ async def test_rejected_meaning_leaves_the_raw_term(table: Store) -> None:
     assert await proposals(table) == []
     told = await prompt_of(table, SMITH)
     assert "Words of this world: Geometers." in told and "builders" not in told
+
+
+ROUNDS = (
+    ("Good evening to you.", "The rain has stopped.", "A bell rings in the harbour.", "We sit down."),
+    ("What a day.", "I ordered an ale.", "The fire burns low.", "Somebody laughs outside."),
+)
+
+
+@pytest.mark.parametrize("term", ["glass key", "Geometers"])
+async def test_what_was_unused_since_round_3_is_recalled_with_its_first_description(table: Store, term: str) -> None:
+    described = f"We found the {term} behind the altar, and it hums when a lie is told."
+    await say(table, *ROUNDS[0], described, f"Keep the {term} safe.")
+    for n in range(10):
+        await say(table, *(f"{line} That was hour {n}." for line in ROUNDS[1]))
+    last = [each.id for each in await table.log.recent(CAMPAIGN.id, EVENING, since_ms=0, limit=8)]
+    for question in (f"What about the {term}?", f"Do we still have the {term}?"):
+        assert described in await prompt_of(table, SMITH, question=question, held=last), question
+        assert "hums" not in await prompt_of(table, INNKEEPER, question=question, held=last)
 
 
 async def test_retracted_lines_take_their_proposal_with_them(table: Store) -> None:

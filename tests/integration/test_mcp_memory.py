@@ -17,7 +17,8 @@ from glyphoxa.app.background import chronicle_worker
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
 from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
 from glyphoxa.npc.tool_spec import ToolSpec
@@ -38,7 +39,7 @@ from tests.support.mcp import (
 )
 
 MEMORY = ["memory_query_entities", "memory_search_sessions", "memory_get_session_summary", "memory_search_facts"]
-DM_TOOLS = ["dm_sessions", "dm_said", "dm_threads", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
+DM_TOOLS = ["dm_sessions", "dm_session_state", "dm_said", "dm_threads", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
 
 
 @pytest.fixture
@@ -170,6 +171,25 @@ async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
         assert "no NPC 'Grimja': did you mean" in (await refused(client, "dm_facts", {"known_by": "Grimja"})).replace(
             "in campaign 'saltmere'", ""
         ).replace("  ", " ").replace(" :", ":")
+
+
+async def test_the_dm_reads_what_each_view_has_in_mind_of_a_session(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    told, s1, grimjaw = UtteranceId("s1-2"), SessionId("s1"), View(GRIMJAW)
+    summary = [SummarySentence("Tamsin spoke of a debt.", (told,))]
+    await evenings.states.cover(SALTMERE, s1, grimjaw, summary, up_to=told, after=0)
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+        views = {each["view"]: each for each in (await answered(client, "dm_session_state", session="s1"))["found"]}
+        assert list(views) == ["DM", "Grimjaw", "Elowen"]
+        assert views["Grimjaw"]["summary"] == "Tamsin spoke of a debt."
+        assert views["Grimjaw"]["summarised to utterance"] == 2
+        assert "ferry" in str(views["DM"]["ground truth"])
+        assert "ground truth" not in views["Grimjaw"] and "debt" not in str(views["Elowen"])
+        [one] = (await answered(client, "dm_session_state", session="s1", view="Elowen"))["found"]
+        assert one["view"] == "Elowen"
+        [last] = {each["session"] for each in (await answered(client, "dm_session_state"))["found"]}
+        assert last == "s2"
 
 
 async def test_no_tool_and_no_error_tells_an_npc_what_only_others_know(store: Store) -> None:

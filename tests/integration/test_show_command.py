@@ -43,6 +43,17 @@ async def test_last_utterances_of_a_session_are_listed_in_order(cli: CommandLine
     ]
 
 
+async def test_memory_of_a_session_is_shown_for_each_view(cli: CommandLine) -> None:
+    shown = await cli.told("show", "memory", "s1")
+    assert [line.partition(":")[0] for line in shown.splitlines() if not line.startswith(" ")] == [
+        "DM",
+        "Grimjaw",
+        "Elowen",
+    ]
+    assert "secrets:" in shown and "ferry" in shown
+    assert "ferry" not in await cli.told("show", "memory", "s1", "--view", "Elowen")
+
+
 async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(cli: CommandLine) -> None:
     debt = ["s1-2", "2096-10-02 07:08", "s1", "2", "Tamsin", "I heard she owes forty silver."]
     night = ["s2-2", "2096-10-03 07:08", "s2", "2", "Tamsin", "What a night."]

@@ -44,6 +44,7 @@ DESK = (
     "/desk/sessions",
     "/desk/sessions/s1",
     "/desk/sessions/s1/recap",
+    "/desk/sessions/s1/memory",
     "/desk/sessions/s1/line?line=2",
     "/desk/sessions/s1/back?line=1",
     "/desk/names",

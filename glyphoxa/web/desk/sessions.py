@@ -106,6 +106,22 @@ async def recap(frame: DeskFrame, request: Request) -> Shown:
     return {"id": session, "name": _name(here), "recaps": recaps}
 
 
+@PAGES.get(f"{_SESSION}/memory", "session_memory")
+async def memory_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show what the game master and each NPC have in mind of a session."""
+    desk, session = await frame.desk(), _session(request)
+    views = [
+        {
+            "title": each.name,
+            "state": each.state,
+            "flags": [name for name, is_set in each.state.flags.items() if is_set],
+            "groups": {"Open threads": each.threads, "Who has what": each.holdings, "Secrets": each.truth},
+        }
+        for each in await desk.session_views(session)
+    ]
+    return {"id": session, "name": _name(await desk.timeline.session(session)), "views": views}
+
+
 @PAGES.get(f"{_SESSION}/line", "line")
 async def line_page(frame: DeskFrame, request: Request) -> Shown:
     """Show a line with what was heard, and the facts that rest on it."""

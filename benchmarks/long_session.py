@@ -1,0 +1,289 @@
+"""Measure what an NPC still has in mind late in a long session, and after many sessions.
+
+    python -m benchmarks.long_session DIR [--summaries selection|llm] [--answer]
+
+`DIR` contains `campaign.yaml`; `talk.jsonl`, what is said, in order; and `questions.jsonl`. The talk is typed at a real
+table that stores it. At the rounds (or sessions) that a question names, its prompt is built as for an answer, without
+being asked, so that no question disturbs the next one. benchmarks/README.md describes the files and the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.asking import Answer, Tables, add_options, answered, open_tone_mouth, plain, report, settings_of, tables
+from benchmarks.grounding import finder_of, has_any
+from benchmarks.runner import command, percent, percentile, read_rows, run, tell
+from glyphoxa.actors.deadline import ClosingStack
+from glyphoxa.app.table import Opening, open_with
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.context.prompt import Prompt, with_hot_context
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.commands import Mute, SayAs, Unmute
+from glyphoxa.domain.ids import SessionId
+from glyphoxa.npc.session import TableSession
+
+ARMS: Final = ("window", "summary", "all")
+"""The hot window alone; with the summaries before it; with everything that the product adds."""
+_WITHIN_MS: Final = 5_000
+_SETTLE_MS: Final = 1_500
+"""For background work to end before a question: the table gives it no deadline."""
+_CHARS_A_TOKEN: Final = 4
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(_options().parse_args(argv), measure)
+
+
+# -- data
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the talk. Lines of one round are a few players' words and an NPC's answer."""
+
+    session: str
+    round: int
+    scene: Scene
+    speaker: Npc | Player
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    Attributes:
+        at: Rounds of the session after which it is asked; sessions, if there are several.
+        any_of: What the evidence and a right answer contain, and nothing else that is said does.
+        said_in: The round or session in which it was said.
+    """
+
+    id: str
+    kind: str
+    said_in: int
+    at: tuple[int, ...]
+    scene: Scene
+    npc: Npc
+    speaker: Player
+    text: str
+    any_of: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """The content of one directory."""
+
+    campaign: Campaign
+    talk: tuple[Line, ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def sessions(self) -> list[tuple[str, list[Line]]]:
+        return [(session, list(lines)) for session, lines in groupby(self.talk, key=lambda line: line.session)]
+
+
+def read(directory: Path) -> Play:
+    """
+    Raises:
+        GlyphoxaError: A file is missing, or a line of it is invalid.
+    """
+    campaign = read_campaign(directory / "campaign.yaml").campaign
+    find = finder_of(campaign)
+
+    def line(row: Mapping[str, Any]) -> Line:
+        speaker = find("speaker", row["speaker"])
+        return Line(str(row["session"]), int(row["round"]), find("scene", row["scene"]), speaker, row["text"])
+
+    def question(row: Mapping[str, Any]) -> Question:
+        return Question(
+            id=str(row["id"]),
+            kind=str(row["kind"]),
+            said_in=int(row["said_in"]),
+            at=tuple(int(each) for each in row["at"]),
+            scene=find("scene", row["scene"]),
+            npc=find("npc", row["npc"]),
+            speaker=find("player", row["speaker"]),
+            text=row["question"],
+            any_of=tuple(row["any_of"]),
+        )
+
+    return Play(
+        campaign,
+        tuple(read_rows(directory / "talk.jsonl", line)),
+        tuple(read_rows(directory / "questions.jsonl", question)),
+    )
+
+
+# -- playing
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Whether the prompt of a question had its answer, by arm, and how long it was, in tokens."""
+
+    question: Question
+    at: int
+    arms: Mapping[str, bool]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The verdict on a spoken answer at the last point."""
+
+    question: Question
+    is_right: bool
+
+
+async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    play = read(options.directory)
+    shown: list[Shown] = []
+    said: list[Said] = []
+    settings = _with_summaries(settings_of(options, directory / "data"), options.summaries)
+    async with tables(settings, play.campaign) as at:
+        sessions = play.sessions
+        for number, (session, lines) in enumerate(sessions, start=1):
+            tell(f"session {number} of {len(sessions)}")
+            async with _evening(at, session, lines[0].scene) as table:
+                await _play(table, lines, play, shown, by_round=len(sessions) == 1)
+                if len(sessions) == 1 and options.answer:
+                    said += await _answers(table, play.questions, options.answers)
+            if len(sessions) > 1:
+                await _between(at, number, play, shown)
+        if len(sessions) > 1 and options.answer:
+            async with at.sitting(play.questions[0].scene, play.questions[0].speaker, "answers") as table:
+                said += await _answers(table, play.questions, options.answers)
+    return figures(shown, said)
+
+
+def _with_summaries(settings: Settings, how: str) -> Settings:
+    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"summaries": how})})
+
+
+@asynccontextmanager
+async def _evening(at: Tables, session: str, scene: Scene) -> AsyncIterator[TableSession]:
+    """Open a table for a session that is stored, with all players and silent NPCs."""
+    scenes = sorted(at.campaign.scenes, key=lambda each: each.id != scene.id)
+    opening = Opening(
+        settings=at.settings,
+        campaign=replace(at.campaign, scenes=tuple(scenes)),
+        session=SessionId(session),
+        local=at.local,
+        store=at.store,
+        mouths={npc.engine: open_tone_mouth for npc in at.campaign.npcs},
+        outside={},
+    )
+    async with ClosingStack() as stack:
+        table = await open_with(opening, stack, tell=lambda _: None)
+        table.adopt(stack.pop_all())
+    try:
+        for player in at.campaign.players:
+            table.parts.state.add_player(player)
+        await table.obey(Mute())
+        yield table
+    finally:
+        await table.close()
+
+
+async def _play(table: TableSession, lines: Sequence[Line], play: Play, shown: list[Shown], *, by_round: bool) -> None:
+    for number, said in groupby(lines, key=lambda line: line.round):
+        for line in said:
+            if line.scene != table.scene:
+                await table.move(line.scene.id)
+            if isinstance(line.speaker, Npc):
+                await table.obey(SayAs(line.speaker.id, line.text))
+            else:
+                table.say(line.speaker.id, line.text)
+            await table.wait_until_quiet()
+        asked = [each for each in play.questions if by_round and number in each.at]
+        if asked:
+            await asyncio.sleep(_SETTLE_MS / 1_000)
+            shown += [await _shown(table, each, number) for each in asked]
+
+
+async def _between(at: Tables, number: int, play: Play, shown: list[Shown]) -> None:
+    """Ask at the beginning of a next session, which is not stored."""
+    asked = [each for each in play.questions if number in each.at]
+    for scene, questions in groupby(asked, key=lambda each: each.scene):
+        async with at.sitting(scene, asked[0].speaker, f"after-{number}") as table:
+            shown += [await _shown(table, each, number) for each in questions]
+
+
+async def _shown(table: TableSession, question: Question, at: int) -> Shown:
+    npc = question.npc.id
+    prompt = table.parts.npcs[npc].conversation.prompt(question.text, question.speaker.name)
+    hot = await table.parts.context.gather(npc, question.text, asker=question.speaker.name, within_ms=_WITHIN_MS)
+    whole = with_hot_context(prompt, hot)
+    arms = {
+        "window": _talk(prompt, is_synthetic=False),
+        "summary": f"{_talk(prompt, is_synthetic=True)} {hot.past}",
+        "all": _talk(whole, is_synthetic=True),
+    }
+    found = {arm: has_any(plain(text), question.any_of) for arm, text in arms.items()}
+    return Shown(question, at, found, sum(len(each.content) for each in whole.messages) // _CHARS_A_TOKEN)
+
+
+def _talk(prompt: Prompt, *, is_synthetic: bool) -> str:
+    """Return the prompt without its examples and the question's own words."""
+    first, rest = prompt.messages[0], prompt.messages[prompt.n_examples + 1 :]
+    kept = [each.content for each in rest if is_synthetic or not each.is_synthetic]
+    return "\n".join(([first.content] if is_synthetic else []) + kept).replace(prompt.question, "")
+
+
+async def _answers(table: TableSession, questions: Sequence[Question], path: Path | None) -> list[Said]:
+    await table.obey(Unmute())
+    await table.wait_until_ready()
+    found: list[Said] = []
+    for question in questions:
+        table.parts.state.add_player(question.speaker)
+        answer = Answer(await answered(table, question.speaker, question.text, npc=question.npc))
+        verdict = Said(question, has_any(plain(answer.text), question.any_of))
+        report(
+            path, {"id": question.id, "kind": question.kind, "text": question.text}, answer, {"right": verdict.is_right}
+        )
+        found.append(verdict)
+    return found
+
+
+# -- figures
+
+
+def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
+    points = sorted({each.at for each in shown})
+    return {
+        "questions": len({each.question.id for each in shown}),
+        "in_prompt": {arm: {str(at): _share(shown, arm, at) for at in points} for arm in ARMS},
+        "by_kind_at_last": {
+            kind: _share([each for each in shown if each.question.kind == kind], "all", points[-1])
+            for kind in sorted({each.question.kind for each in shown})
+        },
+        "right_at_last": percent(sum(each.is_right for each in said), len(said)),
+        "tokens_p50": percentile([each.tokens for each in shown], 50, digits=0),
+        "tokens_p95": percentile([each.tokens for each in shown], 95, digits=0),
+    }
+
+
+def _share(shown: Sequence[Shown], arm: str, at: int) -> float | None:
+    there = [each.arms[arm] for each in shown if each.at == at]
+    return percent(sum(there), len(there))
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = command("long_session", __doc__)
+    parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("--summaries", choices=("selection", "llm"), default="selection", help="who writes summaries")
+    parser.add_argument("--answer", action="store_true", help="ask the model, too, after the last line")
+    add_options(parser, asked="questions")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,48 @@
+"""What the benchmark of long sessions reads and counts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks.long_session import Shown, figures, read
+from glyphoxa.domain.errors import InvalidInput
+
+DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "long_session"
+
+
+@pytest.mark.parametrize("name", ["rounds", "sessions"])
+def test_each_answer_is_said_once_early_and_never_later(name: str) -> None:
+    play = read(DATA / name)
+    points = [session for session, _ in play.sessions] if name == "sessions" else sorted({x.round for x in play.talk})
+    assert len(points) == 40
+    for question in play.questions:
+        at = [
+            points.index(line.session if name == "sessions" else line.round) + 1
+            for line in play.talk
+            if any(word.casefold() in line.text.casefold() for word in question.any_of)
+        ]
+        assert at and max(at) <= 3, question.id
+
+
+def test_line_of_an_unknown_speaker_is_refused_with_its_place(tmp_path: Path) -> None:
+    for each in (DATA / "rounds").iterdir():
+        shutil.copy(each, tmp_path / each.name)
+    row = {"session": "s", "round": 1, "scene": "landing", "speaker": "Korvald", "text": "Hello."}
+    (tmp_path / "talk.jsonl").write_text(json.dumps(row), "utf-8")
+    with pytest.raises(InvalidInput, match=r"talk.jsonl:1: no speaker 'Korvald'"):
+        read(tmp_path)
+
+
+def test_figures_count_each_arm_at_each_point() -> None:
+    question = read(DATA / "rounds").questions[0]
+    shown = [
+        Shown(question, 5, {"window": True, "summary": True, "all": True}, 100),
+        Shown(question, 40, {"window": False, "summary": False, "all": True}, 300),
+    ]
+    found = figures(shown, [])
+    assert found["in_prompt"]["window"] == {"5": 100.0, "40": 0.0}
+    assert (found["by_kind_at_last"], found["right_at_last"]) == ({"term": 100.0}, None)
