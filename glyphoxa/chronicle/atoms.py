@@ -85,7 +85,7 @@ class Grafter:
         *,
         kept: Collection[UtteranceId],
     ) -> tuple[StateAtom, ...]:
-        """Return an atom for each of these utterances in the stretch that a player said.
+        """Return an atom for each of these utterances that a player said, without those that are context only.
 
         A model may have invented an NPC's words, so they leave nothing.
 
@@ -96,7 +96,7 @@ class Grafter:
         return tuple(
             self._atom(said, extraction, ids, by_name)
             for said in talk.said
-            if said.utterance.id in kept and said.utterance.npc_id is None
+            if said.utterance.id in kept and said.utterance.npc_id is None and not talk.is_context([said.utterance.id])
         )
 
     def _atom(

@@ -28,7 +28,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.commands import MAX_IN_A_ROW, MAX_TURNS
+from glyphoxa.domain.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.links import Links, links_of
@@ -159,6 +159,12 @@ _command(
     "talk",
     "let NPCs answer each other when they are called by name, at most N times in a row",
     argument("turns", type=int, metavar="N", help=f"1 to {MAX_IN_A_ROW}; 0: NPCs answer only players"),
+    told=lambda options: {"turns": options.turns},
+)
+_command(
+    "summarise",
+    "bring the memory of this session up to date every N rounds: a player's words and the answer",
+    argument("turns", type=int, metavar="N", help=f"1 to {MAX_ROUNDS}"),
     told=lambda options: {"turns": options.turns},
 )
 

@@ -101,7 +101,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     ):
         tokens = sum(map(tokens_of, texts))
         gathered = hot.gathered.get(name, Gathered(source, None))
-        if tokens or name in hot.gathered:
+        if tokens or name in hot.gathered or name == SAFETY:
             yield PromptPart(name, gathered.source, tokens, gathered.took_us)
 
 

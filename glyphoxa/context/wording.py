@@ -101,8 +101,8 @@ class Wording:
         they_said: The same from what somebody else, `{who}`, told.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
         changes_subject: Said instead of a sentence about a topic that the group does not play.
-        redirect: The direction for an answer when a player brings up such a topic, without its name.
-        veil: The same for a topic that may happen, but is not described.
+        redirect: Directions for an answer when a player brings up such a topic, without its name.
+        veil: The direction for a topic that may happen, but is not described.
         untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
             `unsaid`
             for words of its own, and `no_more` if it knows something else about an entity in the question.
@@ -131,7 +131,7 @@ class Wording:
     never_heard: tuple[str, ...]
     never_said: tuple[str, ...]
     changes_subject: tuple[str, ...]
-    redirect: str
+    redirect: tuple[str, ...]
     veil: str
     you_told: str
     you_said: str

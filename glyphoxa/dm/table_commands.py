@@ -17,6 +17,7 @@ from glyphoxa.domain.commands import (
     SayAs,
     ShowControls,
     StopAll,
+    SummariseEvery,
     TableCommand,
     Unmute,
     Unpause,
@@ -35,7 +36,7 @@ _OF_ALL: Mapping[object, TableCommand] = {
     "end": EndSession(),
     "show": ShowControls(),
 }
-_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", *map(str, _OF_ALL))
+_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", "summarise", *map(str, _OF_ALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class CommandReader:
                 return WhisperTo(self._player(told), _text(told))
             case "talk":
                 return LetNpcsTalk(_turns(told))
+            case "summarise":
+                return SummariseEvery(_turns(told))
             case whole if whole in _OF_ALL:
                 return _OF_ALL[whole]
             case unknown:

@@ -14,6 +14,8 @@ MAX_TURNS: Final = 25
 """Maximum number of an NPC's turns for which a direction stays in its prompt."""
 MAX_IN_A_ROW: Final = 10
 """Maximum number of consecutive answers of NPCs to each other."""
+MAX_ROUNDS: Final = 50
+"""Maximum number of rounds between two summaries of a running session."""
 MAX_DIRECTED: Final = 400
 """Maximum characters of a direction: the local model reads it again in every turn."""
 MAX_SAID: Final = 600
@@ -80,6 +82,13 @@ class LetNpcsTalk:
 
 
 @dataclass(frozen=True, slots=True)
+class SummariseEvery:
+    """Bring the summaries of this session up to date after this many rounds."""
+
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Stop listening, answering and recording until `Unpause`."""
 
@@ -100,4 +109,5 @@ class ShowControls:
 
 
 Session = Pause | Unpause | EndSession
-TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | LetNpcsTalk | Session | ShowControls
+Setting = LetNpcsTalk | SummariseEvery
+TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | Setting | Session | ShowControls

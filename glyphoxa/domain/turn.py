@@ -135,6 +135,7 @@ class Asked:
         before: The conversation so far: what was said to it and what it answered, oldest first.
         so_far: The part of this reply that has passed already.
         direction: The DM's instruction for the answer. Players must not hear it.
+        flags: What the question touches, see `glyphoxa.judgement.safety`.
         persona: What the author says of the NPC.
         examples: What is asked and known in each example of the prompt, which is no fact of the story.
     """
@@ -150,6 +151,7 @@ class Asked:
     before: tuple[tuple[str, str], ...] = ()
     so_far: str = ""
     direction: str = ""
+    flags: tuple[str, ...] = ()
     persona: str = ""
     examples: tuple[str, ...] = ()
 

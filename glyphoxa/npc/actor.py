@@ -277,14 +277,16 @@ class NpcActor:
     def _prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
         """Return the prompt for a question, with the directions for its answer.
 
-        Sentences about a topic that must not come up are not in it, so that the model cannot answer them.
+        Sentences about a topic that must not come up are not in it. If nothing is left, the NPC is led to another topic
+        than that of its last answer.
         """
-        flags = self._safety.flags(question)
+        flags, forbids = self._safety.flags(question), self._safety.forbids
         directions = [self._direction] if question else []
         if flags:
-            words, forbids = wording(language_of(question) or self._safety.language), self._safety.forbids
-            directions.append(words.redirect if forbids(question) else words.veil)
+            words = wording(language_of(question) or self._safety.language)
             question = " ".join(each for each in sentences(question) if not forbids(each))
+            away = words.redirect[len(self.conversation.utterance_ids) % len(words.redirect)]
+            directions.append(words.veil if self._safety.flags(question) else "" if question else away)
         prompt = self.conversation.prompt(question, speaker_name, unless=unless)
         return replace(prompt, direction=" ".join(each for each in directions if each), flags=flags)
 

@@ -98,6 +98,7 @@ def _as_json(controls: DmControls) -> dict[str, Any]:
         "directions": {npc: [each.text, each.turns_left] for npc, each in controls.directions.items()},
         "puppets": dict(controls.puppets),
         "npc_to_npc": controls.npc_to_npc,
+        "memory_interval": controls.memory_interval,
         "is_paused": controls.is_paused,
     }
 
@@ -112,6 +113,7 @@ def _from_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls
         directions={npc: each for npc, each in directions.items() if npc in npcs},
         puppets={player: npc for player, npc in puppets.items() if npc in npcs},
         npc_to_npc=kept.get("npc_to_npc"),
+        memory_interval=kept.get("memory_interval"),
         is_paused=bool(kept.get("is_paused")),
     )
 

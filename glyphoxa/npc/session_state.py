@@ -146,10 +146,11 @@ class SessionStateKeeper:
                     self._speakers[view].add(speaker)
         happened, self._happened = self._happened, {}
         self._is_over.clear()
+        made: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
         # The longest first: its prompt needs it most.
         for view in sorted(self._views, key=lambda view: not self._views[view].is_over):
             if said := self._views[view].due(at_once=view in happened):
-                await self._cover(view, said)
+                await self._cover(view, said, made)
         await self._store(happened)
 
     def _events_in(self, said: Sequence[Utterance]) -> list[set[str]]:
@@ -157,9 +158,18 @@ class SessionStateKeeper:
         found = [findings_in(each.text, self._finder, names) for each in said]
         return [{_FLAGS[kind] for kind in kinds if kind in _FLAGS} for kinds in found]
 
-    async def _cover(self, view: View, said: Sequence[Utterance]) -> None:
-        rolling = self._views[view]
-        sentences = await self._asked(said)
+    async def _cover(
+        self, view: View, said: Sequence[Utterance], made: dict[tuple[UtteranceId, ...], list[SummarySentence]]
+    ) -> None:
+        """Summarise lines.
+
+        Args:
+            made: A model's summaries of this update. Views with the same lines share one.
+        """
+        rolling, ids = self._views[view], tuple(each.id for each in said)
+        sentences = made.get(ids) or await self._asked(said)
+        if sentences is not None:
+            made[ids] = sentences
         if sentences is None:
             sentences = await asyncio.to_thread(self._selection.select, said)
         rolling.cover(sentences, said)

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 from glyphoxa.domain.commands import (
     MAX_DIRECTED,
     MAX_IN_A_ROW,
+    MAX_ROUNDS,
     MAX_SAID,
     MAX_TURNS,
     Direct,
@@ -19,6 +20,7 @@ from glyphoxa.domain.commands import (
     SayAs,
     ShowControls,
     StopAll,
+    SummariseEvery,
     TableCommand,
     Unmute,
     Unpause,
@@ -75,13 +77,15 @@ class TableControl:
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most_in_a_row=most):
                 self._turn_taking.follow_ups.max_in_a_row = most
+            case SummariseEvery(rounds):
+                self._summarise_every(rounds)
             case Pause() | Unpause():
                 self._tell(PauseChanged(self.controls.is_paused, at_ms))
             case EndSession():
                 self._tell(SessionEnds(at_ms))
             case _:
                 pass
-        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk | Pause | Unpause):
+        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk | SummariseEvery | Pause | Unpause):
             self._changed(self.controls)
         return self._told(command), effects
 
@@ -110,8 +114,15 @@ class TableControl:
         own.is_paused = controls.is_paused
         if controls.npc_to_npc is not None:
             own.npc_to_npc = self._turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
+        if controls.memory_interval is not None:
+            own.memory_interval = controls.memory_interval
+            self._summarise_every(controls.memory_interval)
         for npc, direction in own.directions.items():
             self._npcs[npc].mailbox.post(Directed(direction.text))
+
+    def _summarise_every(self, rounds: int) -> None:
+        for summary in self._state.summaries.values():
+            summary.interval = rounds
 
     def _effects(self, command: TableCommand, at_ms: int) -> list[Effect]:
         match command:
@@ -144,6 +155,8 @@ class TableControl:
                     raise InvalidInput(f"a direction applies to 1 to {MAX_TURNS} turns, not {turns}")
             case LetNpcsTalk(most_in_a_row=most) if not 0 <= most <= MAX_IN_A_ROW:
                 raise InvalidInput(f"NPCs may give each other 0 to {MAX_IN_A_ROW} answers in a row, not {most}")
+            case SummariseEvery(rounds) if not 1 <= rounds <= MAX_ROUNDS:
+                raise InvalidInput(f"summaries are made every 1 to {MAX_ROUNDS} rounds, not {rounds}")
             case WhisperTo(player, text):
                 _must_fit(text, MAX_SAID, "a whisper")
                 if not self._state.is_seated(player):
@@ -179,6 +192,8 @@ class TableControl:
                 return f"{self._state.name_of(player)} reads it"
             case LetNpcsTalk(most_in_a_row=most):
                 return f"NPCs may give each other {_n_answers(most)} in a row" if most else "NPCs answer players only"
+            case SummariseEvery(rounds):
+                return f"summaries are made every {counted(rounds, 'round')}"
             case ShowControls():
                 return self._in_force()
             case _:
@@ -206,6 +221,8 @@ class TableControl:
         ]
         if most := self._turn_taking.follow_ups.max_in_a_row:
             lines.append(f"NPCs may give each other {_n_answers(most)} in a row")
+        if rounds := controls.memory_interval:
+            lines.append(f"summaries are made every {counted(rounds, 'round')}")
         return "\n".join(lines)
 
     def _name(self, npc: NpcId) -> str:

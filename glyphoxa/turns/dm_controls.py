@@ -16,7 +16,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, StopAll, TableCommand, Unmute, Unpause
+from glyphoxa.domain.commands import (
+    Direct,
+    LetNpcsTalk,
+    Mute,
+    Pause,
+    Puppet,
+    StopAll,
+    SummariseEvery,
+    TableCommand,
+    Unmute,
+    Unpause,
+)
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
@@ -113,6 +124,7 @@ class DmControls:
         npcs: All NPCs of the campaign with their names.
         dms: Players who may give spoken commands.
         npc_to_npc: Maximum answers in a row among NPCs; None: as in the settings.
+        memory_interval: Rounds between two summaries; None: as in the campaign's file or the settings.
     """
 
     npcs: Mapping[NpcId, str] = field(default_factory=dict)
@@ -121,6 +133,7 @@ class DmControls:
     directions: dict[NpcId, Direction] = field(default_factory=dict)
     puppets: dict[PlayerId, NpcId] = field(default_factory=dict)
     npc_to_npc: int | None = None
+    memory_interval: int | None = None
     is_paused: bool = False
 
     def take(self, command: TableCommand) -> None:
@@ -140,6 +153,8 @@ class DmControls:
                 self.puppets.pop(player, None)
             case LetNpcsTalk(most):
                 self.npc_to_npc = most
+            case SummariseEvery(rounds):
+                self.memory_interval = rounds
             case Pause() | Unpause():
                 self.is_paused = isinstance(command, Pause)
             case _:

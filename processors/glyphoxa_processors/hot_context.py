@@ -173,6 +173,7 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         told=() if prompt.direction else hot.told,
         before=prompt.before,
         direction=prompt.direction,
+        flags=prompt.flags,
         persona=prompt.messages[0].content,
         examples=tuple(SAYS.sub("", one.content) for one in prompt.messages[1 : prompt.n_examples + 1 : 2]),
     )

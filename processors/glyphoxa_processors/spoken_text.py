@@ -197,7 +197,9 @@ class SpokenText(FrameProcessor):
         await self.push_frame(SecondTryFrame(turn, rejected), FrameDirection.UPSTREAM)
 
     async def _say_stand_in(self, turn: TurnId) -> None:
-        line = self._stand_in(self._asked.question, self._unsaid[0].fault if self._unsaid else None, self._asked.told)
+        fault = self._unsaid[0].fault if self._unsaid else None
+        fault = Fault.SAFETY if self._asked.flags else fault  # it must not be asked to say it again
+        line = self._stand_in(self._asked.question, fault, self._asked.told)
         if line:
             await self._say_allowed(turn, line)
 

@@ -64,16 +64,6 @@ async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
                 "UPDATE state_atoms a SET utterance_id = (SELECT min(utterance_id) FROM session_entries e "
                 "WHERE e.campaign_id = a.campaign_id AND NOT e.retracted)"
             )
-            await connection.execute(
-                "UPDATE session_entries e SET withheld = true, retracted = true WHERE utterance_id = (SELECT "
-                "max(utterance_id) FROM session_entries o WHERE o.campaign_id = e.campaign_id);"
-                "INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by) "
-                "SELECT campaign_id, 1000001, 'entity_added', '{\"entity\": \"gone\"}', now(), 'talk' "
-                "FROM session_entries WHERE withheld UNION ALL "
-                "SELECT campaign_id, 1000002, 'utterance_withheld', "
-                "jsonb_build_object('utterance', utterance_id, 'events', jsonb_build_array(1000001)), now(), 'player' "
-                "FROM session_entries WHERE withheld"
-            )
         yield store
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
+from glyphoxa.context.rolling_summary import INTERVAL
 from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
@@ -53,6 +54,7 @@ async def live(frame: DeskFrame, _: Request) -> Shown:
         "players": [{"id": player.id, "name": player.name} for player in played.players],
         "scenes": [scene_of(scene, played) for scene in played.scenes],
         "in_force": await frame.table.obey(ShowControls()),
+        "memory_interval": played.memory_interval or INTERVAL,
     }
 
 

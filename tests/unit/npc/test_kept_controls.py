@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet
+from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, SummariseEvery
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.npc.dm_channel import StoredControls
@@ -54,7 +54,8 @@ async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Mappi
 
 def in_force() -> DmControls:
     controls = DmControls(NAMES)
-    for command in (Mute(SMITH), Direct(INNKEEPER, "Be short.", 3), Puppet(TAMSIN, INNKEEPER), LetNpcsTalk(2), Pause()):
+    settings = (LetNpcsTalk(2), SummariseEvery(7))
+    for command in (Mute(SMITH), Direct(INNKEEPER, "Be short.", 3), Puppet(TAMSIN, INNKEEPER), *settings, Pause()):
         controls.take(command)
     return controls
 

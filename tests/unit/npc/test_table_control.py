@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.commands import (
     Direct,
     EndSession,
@@ -17,6 +18,7 @@ from glyphoxa.domain.commands import (
     SayAs,
     ShowControls,
     StopAll,
+    SummariseEvery,
     TableCommand,
     Unmute,
     Unpause,
@@ -26,6 +28,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.npc.room import Obey
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
@@ -222,6 +225,7 @@ async def test_player_cannot_command(table: TableOfTwins) -> None:
         (SayAs(SMITH, "x" * 601), "words for an NPC may have at most 600 characters, not 601"),
         (Direct(SMITH, "Be short.", 26), "a direction applies to 1 to 25 turns, not 26"),
         (Direct(SMITH, "Be short.", 0), "a direction applies to 1 to 25 turns, not 0"),
+        (SummariseEvery(51), "summaries are made every 1 to 50 rounds, not 51"),
         (LetNpcsTalk(11), "NPCs may give each other 0 to 10 answers in a row, not 11"),
         (WhisperTo(TAMSIN, "Hush."), "Tamsin does not sit at the table and would not see it"),
     ],
@@ -265,6 +269,13 @@ async def test_npcs_answer_each_other_while_the_dm_lets_them(table: TableOfTwins
             table.mouth(INNKEEPER).end()
             await table.pass_time(400)
             table.mouth(INNKEEPER).asked.clear()
+
+
+async def test_summaries_follow_the_interval_that_the_dm_sets(table: TableOfTwins) -> None:
+    table.state.summaries = {DM_VIEW: RollingSummary(500), View(SMITH): RollingSummary(500)}
+    assert await obeyed(table, SummariseEvery(1)) == "summaries are made every 1 round"
+    assert {each.interval for each in table.state.summaries.values()} == {1}
+    assert "summaries are made every 1 round" in await obeyed(table, ShowControls())
 
 
 async def test_speech_in_a_pause_is_neither_answered_nor_kept(
