@@ -109,7 +109,7 @@ CREATE VIEW ontology_nodes WITH (security_invoker = true) AS
            CASE WHEN e.type IN ('npc', 'player', 'location') THEN 'anchor' ELSE 'entity' END AS node_type,
            e.type AS semantic_kind, e.name AS title, coalesce(e.attributes ->> 'description', '') AS summary,
            glyphoxa_vector(e.campaign_id, e.id, NULL) AS embedding,
-           coalesce(e.attributes ->> 'consent_state', 'given') AS consent_state,
+           'given'::text AS consent_state,
            CASE e.scope WHEN 'hidden' THEN 'hidden' ELSE 'active' END AS status, 'campaign'::text AS scope,
            coalesce(learned.evidence, '{}') AS evidence, e.created_at, e.updated_at
       FROM entities e
@@ -129,7 +129,21 @@ CREATE VIEW ontology_nodes WITH (security_invoker = true) AS
            glyphoxa_vector(a.campaign_id, NULL, a.utterance_id), 'given', a.status,
            CASE a.status WHEN 'session' THEN 'session' ELSE 'campaign' END, a.evidence, a.at, a.at
       FROM live_atoms a
-     WHERE a.kept_key IS NULL;
+     WHERE a.kept_key IS NULL
+    UNION ALL
+    -- What is withheld is there without its words.
+    SELECT a.campaign_id, e.session_id, a.stable_key, a.stable_key, 'state_atom', a.kind, '', '', NULL, 'withheld',
+           a.status, 'session', ARRAY[a.utterance_id], e.timestamp, e.timestamp
+      FROM state_atoms a
+      JOIN session_entries e ON e.campaign_id = a.campaign_id AND e.utterance_id = a.utterance_id AND e.withheld
+    UNION ALL
+    SELECT k.campaign_id, min(k.session_id), k.node_id, k.node_id,
+           CASE WHEN min(k.node_type) IN ('npc', 'player', 'location') THEN 'anchor' ELSE 'entity' END,
+           min(k.node_type), '', '', NULL, 'withheld', 'hidden', 'campaign', array_agg(k.utterance_id),
+           min(k.created_at), max(k.created_at)
+      FROM withheld_knowledge k
+     WHERE k.kind = 'entity'
+     GROUP BY k.campaign_id, k.node_id;
 COMMENT ON VIEW ontology_nodes IS
     'Anchors (people, places), other entities, and state atoms; world_id is the campaign. Scope says where a node holds.';
 

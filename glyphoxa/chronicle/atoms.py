@@ -32,6 +32,7 @@ _PEOPLE: Final = ("npc", "player")
 _LEFT_OPEN: Final = frozenset({"promise", "plan", "decision", "wish", "quest"})
 """What a thread is about. Other findings are discoveries, except relations between people."""
 _WITHOUT_FINDING: Final = 0.5
+_FIRST_PERSON: Final = lexicon("chronicle").compile(r"\b{first_person}\b", flags=re.IGNORECASE)
 _SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
 
 
@@ -84,7 +85,7 @@ class Grafter:
         *,
         kept: Collection[UtteranceId],
     ) -> tuple[StateAtom, ...]:
-        """Return an atom for each of these utterances in the stretch that a player said.
+        """Return an atom for each of these utterances that a player said, without those that are context only.
 
         A model may have invented an NPC's words, so they leave nothing.
 
@@ -95,7 +96,7 @@ class Grafter:
         return tuple(
             self._atom(said, extraction, ids, by_name)
             for said in talk.said
-            if said.utterance.id in kept and said.utterance.npc_id is None
+            if said.utterance.id in kept and said.utterance.npc_id is None and not talk.is_context([said.utterance.id])
         )
 
     def _atom(
@@ -162,8 +163,12 @@ def _kind_of(
         return "world_discovery"
     if sentences and all(each.is_question for each in sentences):
         return "thread"
-    speaks_to = any(_SECOND_PERSON.search(each.text) for each in sentences)
-    return "relationship_beat" if all(each in _PEOPLE for each in named) and (named or speaks_to) else "world_discovery"
+    if not all(each in _PEOPLE for each in named):
+        return "world_discovery"
+    # Narration speaks to "you" without an "I".
+    speaker, other = (any(form.search(each.text) for each in sentences) for form in (_FIRST_PERSON, _SECOND_PERSON))
+    is_between = len(named) > 1 or (speaker and (other or named))
+    return "relationship_beat" if is_between else "world_discovery"
 
 
 # Consolidation: an atom is connected with the earlier ones that it repeats or continues.

@@ -87,6 +87,8 @@ class SessionStateKeeper:
         self._speakers: dict[View, set[NpcId]] = {view: set() for view in views}
         self._work = asyncio.Event()
         self._is_over = asyncio.Event()
+        self._updating = asyncio.Lock()
+        """The actor and `finish` may update at the same time."""
         self._work.set()  # restored lines may be due
 
     def on(self, event: TableEvent) -> None:
@@ -118,11 +120,13 @@ class SessionStateKeeper:
         while True:
             await self._work.wait()
             self._work.clear()
-            await self._update()
+            async with self._updating:
+                await self._update()
 
     async def finish(self) -> None:
         """Store what is not stored yet."""
-        await self._update()
+        async with self._updating:
+            await self._update()
 
     def _views_of(self, utterance: Utterance) -> list[View]:
         return [view for view in (DM_VIEW, *map(View, sorted(utterance.witnesses))) if view in self._views]

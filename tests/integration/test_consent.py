@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,20 +14,34 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.chronicle.chronicler import Chronicler
+from glyphoxa.chronicle.judge import RulesJudge
+from glyphoxa.chronicle.ports import ReadingStep
+from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.dm.timeline import Timeline
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
+from glyphoxa.domain.judgement import ConsentChange, ConsentState
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.events import Cause
 from tests.support.builders import SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
+from tests.support.patience import DEADLINE_MS
+from tests.support.proof import n_examples
+from tests.support.world_tables import a_campaign_row
 
 CAMPAIGN, EVENING = a_campaign().id, SessionId("evening")
 TAMSIN, BRAN = SpeakerId("tamsin"), SpeakerId("bran")
 BY_PLAYER, BY_DM = Cause("player", 2_000_000), Cause("dm", 2_000_000)
 PROMISE = "I promise to bring you six crowns by Friday."
+PATIENT = RecallSettings(
+    deadline_ms=DEADLINE_MS,
+    embed_deadline_ms=DEADLINE_MS,
+    refresh_deadline_ms=DEADLINE_MS,
+    summaries_deadline_ms=DEADLINE_MS,
+)
 EMBEDDER = embedder_of_topics({"crowns": 0, "six": 0, "bridge": 1})
 
 
@@ -37,7 +52,7 @@ def said(n: int, text: str, *, by: str = "Tamsin", npc: str | None = None) -> Ut
 
 @pytest.fixture
 async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER) as opened:
+    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as opened:
         await opened.campaigns.load(a_campaign())
         yield opened
 
@@ -64,6 +79,11 @@ async def states(store: Store, campaign: CampaignId = CAMPAIGN) -> dict[str, tup
     return {row["utterance_id"]: (row["retracted"], row["withheld"]) for row in rows if row["retracted"]}
 
 
+def a_chronicler(log: PostgresChronicleLog) -> Chronicler:
+    rules = RulesExtractor("en")
+    return Chronicler(CAMPAIGN, "en", log, rules, RulesJudge("en", rules.index))
+
+
 def withhold(*utterances: str, by: SpeakerId = TAMSIN) -> ConsentChange:
     return ConsentChange(by, "withheld", tuple(UtteranceId(each) for each in utterances))
 
@@ -84,7 +104,9 @@ async def test_spoken_request_withholds_until_consent_is_given_again(table: Stor
     assert not {"u1", "u2", "u3"} & set(await recalled(table))
     async with table.database.use(CAMPAIGN) as connection:
         gone = await connection.fetch("SELECT kind, predicate, consent_state FROM withheld_knowledge")
+        nodes = await connection.fetch("SELECT title, summary FROM ontology_nodes WHERE consent_state = 'withheld'")
     assert ("fact", "promise", "withheld") in [tuple(row) for row in gone]
+    assert {tuple(row) for row in nodes} == {("", "")}
 
     await table.log.append([said(5, "You can remember that again.")])
     await read_new(table)
@@ -176,6 +198,94 @@ async def test_entity_stays_if_another_player_named_it_too(table: Store) -> None
     await table.world.consent(CAMPAIGN, give("u1"), BY_PLAYER)
     await read_new(table)
     assert await known(table) == before
+
+
+ACTIONS = ("withhold", "give", "withhold session", "give session", "strike", "restore", "say", "read", "answer")
+
+
+@pytest.mark.parametrize("seed", range(n_examples(40, one_of=10)))
+async def test_nothing_rests_on_a_withheld_line_in_any_order(table: Store, seed: int) -> None:
+    """Of each line, keep what players and the DM decided. All that is known rests on lines that neither took away."""
+    dice, promised = random.Random(seed), list[str]()
+    withheld, struck = set[str](), dict[str, int]()
+    for at_ms in range(2_000_000, 2_000_025):
+        line = dice.choice(promised) if promised else None
+        match dice.choice(ACTIONS), line:
+            case "say", _:
+                promised.append(f"u{len(promised)}")
+                await table.log.append([said(len(promised) - 1, promise(len(promised) - 1))])
+            case "read", _:
+                await read_new(table)
+            case "withhold" | "give" as action, str(line):
+                change = withhold(line) if action == "withhold" else give(line)
+                await table.world.consent(CAMPAIGN, change, Cause("player", at_ms))
+                (withheld.add if action == "withhold" else withheld.discard)(line)
+            case "withhold session" | "give session" as action, _:
+                state: ConsentState = "withheld" if action == "withhold session" else "given"
+                change = ConsentChange(TAMSIN, state, session=EVENING)
+                await table.world.consent(CAMPAIGN, change, Cause("player", at_ms))
+                withheld = set(promised) if state == "withheld" else set()
+            case "strike", str(line) if line not in struck:
+                struck[line] = (await table.world.retract(CAMPAIGN, UtteranceId(line), Cause("dm", at_ms))).seq
+            case "restore", str(line) if line in struck:
+                await table.world.undo(CAMPAIGN, struck.pop(line), Cause("dm", at_ms))
+            case _:
+                continue
+        gone = withheld | struck.keys()
+        assert await states(table) == {each: (True, each in withheld) for each in promised if each in gone}
+        kept = {promise(n).rstrip(".") for n, each in enumerate(promised) if each not in gone}
+        assert await known(table) <= kept
+        assert not gone & set(await recalled(table))
+    await table.world.consent(CAMPAIGN, ConsentChange(TAMSIN, "given", session=EVENING), BY_PLAYER)
+    for seq in struck.values():
+        await table.world.undo(CAMPAIGN, seq, BY_DM)
+    await PostgresChronicleLog(table.database, table.world).read_again(CAMPAIGN, EVENING)
+    await read_new(table)
+    assert await known(table) == {promise(n).rstrip(".") for n in range(len(promised))}
+
+
+def promise(n: int) -> str:
+    return f"I promise to bring you {n + 2} crowns by Friday."
+
+
+async def test_request_is_decided_after_a_crash_before_its_commit(table: Store) -> None:
+    class Crashing(PostgresChronicleLog):
+        async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
+            raise Unavailable("the database is away")
+
+    await table.log.append([said(1, PROMISE), said(2, "Don't write that down.")])
+    log = Crashing(table.database, table.world, worker="one")
+    with pytest.raises(Unavailable):
+        await a_chronicler(log).run(EVENING)
+    assert await states(table) == {}
+    async with table.database.use(CAMPAIGN) as connection:
+        await connection.execute("UPDATE chronicle_progress SET taken_until = clock_timestamp(), retry_at = NULL")
+    await read_new(table)
+    assert set(await states(table)) == {"u1", "u2"}
+    events = await table.world.events(CAMPAIGN)
+    assert sum(each.cause.by == "player" for each in events) == 2
+
+
+async def test_line_withheld_while_it_is_read_teaches_nothing(table: Store) -> None:
+    class Slow(PostgresChronicleLog):
+        async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
+            if step.effects:
+                await table.world.consent(CAMPAIGN, withhold("u1"), BY_PLAYER)
+            await super().learn(campaign, step)
+
+    await table.log.append([said(1, PROMISE)])
+    log = Slow(table.database, table.world)
+    assert await a_chronicler(log).run(EVENING) is None
+    assert await known(table) == set()
+
+
+async def test_campaigns_do_not_share_consent(table: Store) -> None:
+    other = CampaignId("other")
+    await a_campaign_row(table, other)
+    await table.log.append([said(1, PROMISE), replace(said(1, PROMISE), campaign_id=other)])
+    await table.world.consent(other, withhold("u1"), BY_PLAYER)
+    assert await states(table) == {}
+    assert await states(table, other) == {"u1": (True, True)}
 
 
 async def test_copies_of_a_campaign_keep_consent(table: Store) -> None:

@@ -34,6 +34,16 @@ DO $$ DECLARE found RECORD; BEGIN
 END $$"""
 """Rows of this test have something in each column, not something sensible."""
 
+WITHHELD = """
+WITH said AS (UPDATE session_entries SET withheld = true
+               WHERE id IN (SELECT max(id) FROM session_entries GROUP BY campaign_id)
+              RETURNING campaign_id, utterance_id)
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by)
+SELECT campaign_id, 90001, 'entity_added', '{"entity": "gone"}'::jsonb, now(), 'talk' FROM said
+ UNION ALL
+SELECT campaign_id, 90002, 'utterance_withheld',
+       jsonb_build_object('utterance', utterance_id, 'events', '[90001]'::jsonb), now(), 'player' FROM said"""
+
 
 @pytest.fixture
 async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
@@ -49,6 +59,7 @@ async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
                         await connection.execute(await an_insert(connection, table, campaign))
                 await connection.execute("SET session_replication_role = DEFAULT")
             await connection.execute("UPDATE fact_history SET object_id = 'something'")
+            await connection.execute(WITHHELD)
             await connection.execute(
                 "UPDATE state_atoms a SET utterance_id = (SELECT min(utterance_id) FROM session_entries e "
                 "WHERE e.campaign_id = a.campaign_id AND NOT e.retracted)"

@@ -27,7 +27,8 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -245,6 +246,13 @@ async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: st
     await read(store, said(3, KEPT, session=SECOND), said(4, "My sister Wenna lives in Dunharrow.", session=SECOND))
     await store.atoms.consolidate(CAMPAIGN, least=1)
     await read(store, said(5, "We have decided to leave the bridge alone.", session=SECOND))
+    withheld = "My cousin Odo Barrowman owns the old ferry."
+    await read(store, said(6, withheld, session=SECOND))
+    await store.world.consent(
+        CAMPAIGN,
+        ConsentChange(SpeakerId("tamsin"), "withheld", (UtteranceId("u6"),)),
+        Cause("player", 9_000_000),
+    )
     async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as embedding:
         await embedding.chunks.fill_missing(CAMPAIGN)
     async with store.database.use(CAMPAIGN) as connection:
@@ -253,7 +261,7 @@ async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: st
             "INSERT INTO world_snapshots SELECT campaign_id, max(seq), 1, jsonb_build_array(max(seq)), max(at) "
             "FROM world_events WHERE session_id IS NOT NULL GROUP BY campaign_id, session_id"
         )
-    same_everywhere = {"world_id", "projection_version", "consent_state"}
+    same_everywhere = {"world_id", "projection_version"}
     for view in ("ontology_nodes", "ontology_edges", "ontology_snapshots"):
         found = await rows(store, f"SELECT * FROM {view}")
         for column in {*found[0].keys()} - same_everywhere:
@@ -262,8 +270,10 @@ async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: st
     nodes = await rows(store, "SELECT * FROM ontology_nodes")
     assert {row["node_type"] for row in nodes} == {"anchor", "entity", "state_atom"}
     assert {row["semantic_kind"] for row in nodes} >= {"npc", "player", "location", "item", "thread", "world_discovery"}
-    without = {row["title"] for row in nodes if row["embedding"] is None}
-    assert without <= {"Tamsin"}
+    assert {row["title"] for row in nodes if row["embedding"] is None} <= {"Tamsin", ""}
+    hidden = {row["stable_key"]: row["title"] + row["summary"] for row in nodes if row["consent_state"] == "withheld"}
+    assert hidden == {"atom:u6": "", "odo-barrowman": ""}
+    assert "Barrowman" not in str(nodes) + str(await rows(store, "SELECT * FROM ontology_edges"))
     labels = {row["relation_label"] for row in await rows(store, "SELECT * FROM ontology_edges")}
     assert labels >= {"shared_scene_with", "temporal_follows", "discovered", "at_location", "continues_thread", "KNOWS"}
 

@@ -36,6 +36,8 @@ def grafted(*lines: str, language: str = "en") -> tuple[StateAtom, ...]:
         ("en", "My sister Wenna Thistlebrook keeps bees.", "relationship_beat"),
         ("en", "Grimjaw, I trust you with my life.", "relationship_beat"),
         ("en", "I found out that the miller lies to all of us.", "world_discovery"),
+        ("en", "You make your way down the long red stone stairs.", "world_discovery"),
+        ("en", "Grimjaw and Mirelle are at odds.", "relationship_beat"),
         ("en", "The old well behind the Market Square is poisoned.", "world_discovery"),
         ("de", "Ich verspreche, dass ich dir sechs Kronen bringe.", "thread"),
         ("de", "Wer hat die Krone aus der Kapelle gestohlen?", "thread"),
