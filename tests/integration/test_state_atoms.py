@@ -280,9 +280,11 @@ async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: st
 
 async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: str, tmp_path: Path) -> None:
     town = a_campaign()
+    hidden = Entity(EntityId("e-lair"), "location", "the lair", hidden=True)
     async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as store:
-        await store.campaigns.load(town)
+        await store.campaigns.load(replace(town, entities=(*town.entities, hidden)))
         await store.chunks.fill_missing(CAMPAIGN)
+        assert "the lair" not in {row["content"] for row in await rows(store, "SELECT * FROM entity_vectors")}
         before = {row["entity_id"]: row["content"] for row in await rows(store, "SELECT * FROM entity_vectors")}
         assert before["e-grimjaw"] == "Grimjaw: Grimjaw is a smith."
         smith, *others = town.entities

@@ -106,10 +106,11 @@ SELECT language FROM campaigns WHERE id = $1;
 SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 
 -- entities_due --
--- Entities after the id $3 without a vector of model $2 for their present name and description.
+-- Entities after the id $3 without a vector of model $2 for their present name and description. Without secret ones: the
+-- model may be a provider's.
 SELECT e.id, e.content
   FROM (SELECT id, left(concat_ws(': ', name, attributes ->> 'description'), 1000) AS content
-          FROM entities WHERE campaign_id = $1 AND id > $3) e
+          FROM entities WHERE campaign_id = $1 AND id > $3 AND scope NOT IN ('secret', 'hidden')) e
   LEFT JOIN entity_vectors v ON v.campaign_id = $1 AND v.entity_id = e.id AND v.model = $2 AND v.content = e.content
  WHERE v.entity_id IS NULL
  ORDER BY e.id
