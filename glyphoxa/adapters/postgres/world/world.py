@@ -419,8 +419,6 @@ class PostgresWorld:
 async def _consent(
     world: WorldTransaction, names: PostgresLearnedNames, change: ConsentChange, cause: Cause
 ) -> list[WorldEvent]:
-    if cause.utterance_id is not None and await world.talk.was_asked(cause):
-        return []
     head, undoing = await world.log.head(), await world.log.undoing()
     withheld = withholdings_in_effect(undoing)
     is_last = not change.utterances and change.session is None
