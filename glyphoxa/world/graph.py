@@ -347,7 +347,7 @@ class World(Protocol):
         With them the answers of NPCs that follow directly. What the DM retracted stays retracted.
 
         Args:
-            cause: By a player; a decision that an utterance asked for is made once.
+            cause: By a player, with the utterance that asked for it, if any.
         """
         ...
 

@@ -69,12 +69,6 @@ SELECT e.utterance_id, e.session_id, e.ordinal, answers.last_ordinal,
    AND (e.utterance_id = ANY ($3) OR e.session_id = $4)
  ORDER BY e.timestamp, e.session_id, e.ordinal;
 
--- was_asked --
--- Whether the utterance $4, at the ordinal $3 of the session $2, already led to a decision. Served by
--- idx_world_events_ordinal.
-SELECT EXISTS (SELECT FROM world_events
-                WHERE campaign_id = $1 AND by = 'player' AND session_id = $2 AND ordinal = $3 AND source_turn_id = $4);
-
 -- read_others --
 -- Read utterances again that mention entities which only the dropped events $2 named: they name them, too.
 INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq)

@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.world.event_log import (
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.world.events import Cause, WorldEvent
+from glyphoxa.world.events import WorldEvent
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -126,11 +126,6 @@ class TalkRetraction:
             )
             for row in rows
         ]
-
-    async def was_asked(self, cause: Cause) -> bool:
-        """Whether this utterance already led to a decision about consent."""
-        at = cause.session_id, cause.ordinal, cause.utterance_id
-        return bool(await self._connection.fetchval(self._sql["was_asked"], self._campaign, *at))
 
     async def read_others(self, events: Sequence[int]) -> None:
         """Have utterances read again that mention entities which these dropped events added."""
