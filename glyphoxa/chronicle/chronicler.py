@@ -143,6 +143,8 @@ class Chronicler:
             judged = await self._judged(part)
             withheld |= _withheld(judged)
             consents, left = await self._consents(part, judged)
+            if consents and self._terms is not None:
+                self._terms.forget()  # what is withheld now was counted before
             withheld |= _gone(part, left)
             effects = await self._effects(left, await self._extraction(left, judged), judged, tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)

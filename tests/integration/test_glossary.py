@@ -10,6 +10,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.chronicle.chronicler import ChronicleWorker
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.prefetch import Prefetch
@@ -27,7 +28,13 @@ CAMPAIGN = a_campaign()
 FIRST = "The Geometers are the builders of this hall."
 
 
-async def say(store: Store, *texts: str, heard_by: Sequence[NpcId] = (SMITH,), campaign: Campaign = CAMPAIGN) -> None:
+async def say(
+    store: Store,
+    *texts: str,
+    heard_by: Sequence[NpcId] = (SMITH,),
+    campaign: Campaign = CAMPAIGN,
+    worker: ChronicleWorker | None = None,
+) -> None:
     n_before = await store.log.count(campaign.id)
     said = [
         replace(
@@ -40,7 +47,7 @@ async def say(store: Store, *texts: str, heard_by: Sequence[NpcId] = (SMITH,), c
         for n, text in enumerate(texts, start=n_before + 1)
     ]
     await store.log.append(said)
-    await chronicle_worker(store).read_new(campaign.id)
+    await (worker or chronicle_worker(store)).read_new(campaign.id)
 
 
 @pytest.fixture
@@ -146,6 +153,17 @@ async def test_retracted_lines_take_their_proposal_with_them(table: Store) -> No
     await (await desk(table)).timeline.rollback(EVENING, 0)
     assert await proposals(table) == []
     assert "Geometers" not in await prompt_of(table, SMITH)
+
+
+async def test_withheld_line_is_no_use_of_a_term(table: Store) -> None:
+    worker = chronicle_worker(table)
+    await say(table, "I sold my soul to ORACLE once.", worker=worker)
+    await say(table, "Forget what I said.", worker=worker)
+    await say(table, "Somebody must ask ORACLE.", worker=worker)
+    assert await proposals(table) == []
+    await say(table, "Then we will ask ORACLE.", worker=worker)
+    [meaning] = await proposals(table)
+    assert meaning.claim.content == "Somebody must ask ORACLE."
 
 
 async def test_restarted_worker_proposes_nothing_twice(table: Store) -> None:
