@@ -1,31 +1,42 @@
 """Measure which utterances are kept: the product's judgement on labelled transcripts.
 
-    python -m benchmarks.salience DIR [--judge rules|llm] [--threshold N] [--config FILE] [--labels N]
+    python -m benchmarks.salience DIR [--labels FILE] [--embeddings minilm|none] [--threshold N]
+    python -m benchmarks.salience DIR --judge llm [--labels FILE] [--config FILE] [--first N]
 
 `DIR/turns.jsonl` is a transcript as for `benchmarks.recall`; `DIR/labels.jsonl` states for some turns whether to keep
-them. The judge reads each session in order; the labelled turns are counted. `llm` asks the model of the chronicle,
-with the rules as its floor, about the labelled turns; "by_rules" of them it did not answer.
+them. The gate reads each session in order, and the backstop looks at each turn again with the twenty after it; what
+either keeps is kept. The labelled turns are counted. `llm` asks the model of the chronicle, with the rules as its
+floor, about the labelled turns; "by_rules" of them it did not answer.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import groupby
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypeAlias
+
+from numpy import float32
+from numpy.typing import NDArray
 
 from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import command, percentiles, positive, read_rows, run
+from glyphoxa.adapters.local.minilm import MiniLm
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.app.background import open_talk_readers
-from glyphoxa.chronicle.salience import THRESHOLD, SalienceJudge
+from glyphoxa.chronicle.salience import THRESHOLD, VECTORS_OF, Line, SalienceJudge
 from glyphoxa.chronicle.talk import BEFORE, NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.judgement.policy import may_extract
+
+Embed: TypeAlias = Callable[[Sequence[str]], NDArray[float32]]
+Labels: TypeAlias = Mapping[tuple[str, str], bool]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,10 +46,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     by_campaign = read_turns(options.directory / "turns.jsonl")
     turns = [turn for said in by_campaign.values() for turn in said]
-    labels = dict([*read_labels(options.directory / "labels.jsonl").items()][: options.labels])
+    labels = dict([*read_labels(options.labels or options.directory / "labels.jsonl").items()][: options.first])
     if options.judge == "llm":
         return await measured_with_a_model(by_campaign, labels, read_settings(options.config), options.language)
-    return measured(turns, labels, threshold=options.threshold, language=options.language)
+    embed = local_embed() if options.embeddings == "minilm" else None
+    return measured(turns, labels, embed=embed, threshold=options.threshold, language=options.language)
+
+
+def local_embed() -> Embed | None:
+    """Return the local embedding model; None if it is not on this machine."""
+    try:
+        return MiniLm(WeightStore(Settings().models.dir).path(VECTORS_OF)).embed
+    except NotFound:
+        return None
+
+
+def lines_of(turns: Sequence[Turn], embed: Embed | None) -> list[Line]:
+    """Return turns as the judge reads them."""
+    if embed is None:
+        return [Line(turn.text) for turn in turns]
+    vectors = embed([turn.text for turn in turns])
+    return [Line(turn.text, vector=vector) for turn, vector in zip(turns, vectors, strict=True)]
 
 
 def read_labels(path: Path) -> dict[tuple[str, str], bool]:
@@ -52,28 +80,40 @@ def read_labels(path: Path) -> dict[tuple[str, str], bool]:
 
 def measured(
     turns: Sequence[Turn],
-    labels: Mapping[tuple[str, str], bool],
+    labels: Labels,
     *,
+    embed: Embed | None = None,
     threshold: float = THRESHOLD,
     language: str = "en",
 ) -> dict[str, Any]:
-    decisions: list[tuple[bool, bool]] = []
+    passed: set[tuple[str, str]] = set()
+    kept: set[tuple[str, str]] = set()
     took: list[float] = []
     for _, session in groupby(turns, key=lambda turn: (turn.campaign, turn.session)):
         judge = SalienceJudge(language, threshold=threshold)
-        for turn in session:
+        said = list(session)
+        lines: list[Line] = []
+        for turn in said:
             began = perf_counter_ns()
-            judged = judge.judge(turn.text)
+            lines += lines_of([turn], embed)
+            if judge.judge_all(lines[-1:])[0].is_kept:
+                passed.add((str(turn.campaign), turn.id))
             took.append((perf_counter_ns() - began) / 1e6)
-            label = labels.get((str(turn.campaign), turn.id))
-            if label is not None:
-                decisions.append((label, judged.is_kept))
-    return _report(decisions, took)
+        kept.update((str(said[index].campaign), said[index].id) for index in judge.backstop(lines))
+    here = {(str(turn.campaign), turn.id) for turn in turns}
+    known = {turn: label for turn, label in labels.items() if turn in here}
+    return {
+        "labels": len(known),
+        **_figures(kept | passed, known),
+        "gate_only": _figures(passed, known),
+        "embeddings": "none" if embed is None else VECTORS_OF,
+        **percentiles(took, 50, 95),
+    }
 
 
 async def measured_with_a_model(
     turns: Mapping[CampaignId, Sequence[Turn]],
-    labels: Mapping[tuple[str, str], bool],
+    labels: Labels,
     settings: Settings,
     language: str,
 ) -> dict[str, Any]:
@@ -82,7 +122,8 @@ async def measured_with_a_model(
         GlyphoxaError: The model cannot be asked.
     """
     memory = settings.memory.model_copy(update={"judge": "llm"})
-    decisions: list[tuple[bool, bool]] = []
+    kept: set[tuple[str, str]] = set()
+    counted: dict[tuple[str, str], bool] = {}
     took: list[float] = []
     by_rules = 0
     async with AsyncExitStack() as stack:
@@ -91,7 +132,8 @@ async def measured_with_a_model(
             _, judge = readers.readers(Campaign(campaign, "", language, (), (), (), (), ()))
             lines = [NumberedUtterance(each, number) for number, each in enumerate(utterances_of(said), start=1)]
             for place, turn in enumerate(said):
-                if (label := labels.get((str(campaign), turn.id))) is None:
+                key = (str(campaign), turn.id)
+                if (label := labels.get(key)) is None:
                     continue
                 before = (each for each in lines[max(place - BEFORE, 0) : place] if _is_with(each, lines[place]))
                 talk = SceneTalk(campaign, SessionId(turn.session), language, (lines[place],), tuple(before))
@@ -99,34 +141,37 @@ async def measured_with_a_model(
                 [one] = await judge.judge(talk, ())
                 took.append((perf_counter_ns() - began) / 1e6)
                 by_rules += one.judged.by == "rules"
-                decisions.append((label, may_extract(one.judged.judgement)))
-    return {**_report(decisions, took), "by_rules": by_rules}
+                counted[key] = label
+                if may_extract(one.judged.judgement):
+                    kept.add(key)
+    figures = _figures(kept, counted)
+    return {"labels": len(counted), **figures, **percentiles(took, 50, 95), "by_rules": by_rules}
 
 
 def _is_with(one: NumberedUtterance, other: NumberedUtterance) -> bool:
     return one.utterance.session_id == other.utterance.session_id
 
 
-def _report(decisions: Sequence[tuple[bool, bool]], took: Sequence[float]) -> dict[str, Any]:
-    counted, wanted = len(decisions), sum(label for label, _ in decisions)
-    kept, right = sum(is_kept for _, is_kept in decisions), sum(label and is_kept for label, is_kept in decisions)
-    precision, recall = right / max(kept, 1), right / max(wanted, 1)
+def _figures(kept: Collection[tuple[str, str]], labels: Labels) -> dict[str, float]:
+    n_kept = sum(turn in kept for turn in labels)
+    wanted = sum(labels.values())
+    right = sum(label and turn in kept for turn, label in labels.items())
     return {
-        "labels": counted,
-        "precision": round(100 * precision, 1),
-        "recall": round(100 * recall, 1),
-        "f1": round(200 * right / max(kept + wanted, 1), 1),
-        "written_percent": round(100 * kept / max(counted, 1), 1),
-        **percentiles(took, 50, 95),
+        "precision": round(100 * right / max(n_kept, 1), 1),
+        "recall": round(100 * right / max(wanted, 1), 1),
+        "f1": round(200 * right / max(n_kept + wanted, 1), 1),
+        "written_percent": round(100 * n_kept / max(len(labels), 1), 1),
     }
 
 
 def _options() -> argparse.ArgumentParser:
     parser = command("salience", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="instead of DIR/labels.jsonl")
+    parser.add_argument("--embeddings", choices=("minilm", "none"), default="minilm")
     parser.add_argument("--judge", choices=("rules", "llm"), default="rules")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")
-    parser.add_argument("--labels", type=positive, metavar="N", help="only the first N")
+    parser.add_argument("--first", type=positive, metavar="N", help="only the first N labels")
     parser.add_argument("--threshold", type=float, default=THRESHOLD)
     parser.add_argument("--language", default="en", help="of the transcript: a BCP 47 tag")
     return parser

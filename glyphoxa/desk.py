@@ -25,7 +25,7 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import TableContext, state_of, table_context
-from glyphoxa.chronicle.episodes import for_players, heard_by, said_in
+from glyphoxa.chronicle.episodes import for_players, heard_by, said_in, tellable
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, summary_of
@@ -525,8 +525,8 @@ async def recap_of(
 ) -> Sequence[str]:
     """
     Args:
-        audience: `players`: what they may be read aloud. `dm`: all that was said, with the names as they are. An NPC:
-            what it heard.
+        audience: `players`: what they may be read aloud. `dm`: all that players stated, with the names as they are. An
+            NPC: what it heard of that.
         tokens: How much there is room for.
 
     Raises:
@@ -535,12 +535,12 @@ async def recap_of(
     log = PostgresChronicleLog(store.database, store.world)
     stored = await store.campaigns.get(campaign)
     known = await log.known(campaign)
-    said = await said_in(log, campaign, session)
+    said = tellable(await said_in(log, campaign, session))
 
     def told() -> list[str]:
         heard = said
         if audience == "players":
-            heard = for_players(said, known, stored.language)
+            heard = for_players(said, known, stored.language, (each.text for each in stored.secrets))
         elif audience != "dm":
             heard = heard_by(NpcId(audience), said)
         lines = summary_of(heard, language=stored.language, names=names_of(known, stored.language), tokens=tokens)

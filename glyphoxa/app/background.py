@@ -25,6 +25,7 @@ from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.salience import VECTORS_OF
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.provider_sections import CorrectionSettings
@@ -53,6 +54,7 @@ from glyphoxa.providers.building import (
     runs_here,
 )
 from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import PastTalk, TranscriptLog
 from glyphoxa.transcript.reviser import Asking, Reviser
@@ -173,15 +175,21 @@ class TalkReaders:
     def extractor(self, campaign: Campaign) -> Extractor:
         return self.readers(campaign)[0]
 
-    def readers(self, campaign: Campaign) -> tuple[Extractor, TurnJudge]:
-        """Return the extractor and the judge of a campaign, which share the index of its names."""
-        narrators = [player.name for player in campaign.players if player.dm]
-        rules = RulesExtractor(campaign.language, narrators=narrators)
+    def readers(self, campaign: Campaign, embedder: Embedder | None = None) -> tuple[Extractor, TurnJudge]:
+        """Return the extractor and the judge of a campaign, which share the index of its names.
+
+        Args:
+            embedder: Helps the judge, if it is the model that the judge's weights were fitted with.
+        """
+        narrators = (player.name for player in campaign.players if player.dm)
+        nobody = (*narrators, campaign.name, *campaign.glossary)
+        rules = RulesExtractor(campaign.language, nobody=nobody)
         extractor: Extractor = rules
         if self.asking is not None:
-            extractor = LlmExtractor(rules, self.asking, campaign.language, narrators=narrators)
+            extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
         topics = SafetyTopics(campaign.safety, campaign.language)
-        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags)
+        embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
+        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
         return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
 
     @property
@@ -280,10 +288,11 @@ async def chronicler_of(
         campaign,
         stored.language,
         log,
-        *readers.readers(stored),
+        *readers.readers(stored, store.embedder),
         Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
+        findings=stored.findings,
         terms=CoinedTerms(stored, log, asking=readers.asking),
     )
 

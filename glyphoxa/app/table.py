@@ -227,11 +227,9 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
         )
         for npc in campaign.npcs
     }
-    selection = LineSelection(campaign.language, tokens=budgets.summary_tokens)
     summaries = {
         view: RollingSummary(
             budgets.history_tokens,
-            selection.compress,
             interval=campaign.memory_interval or settings.context.memory_interval,
             counted=counted,
         )

@@ -96,7 +96,7 @@ class Grafter:
         return tuple(
             self._atom(said, extraction, ids, by_name)
             for said in talk.said
-            if said.utterance.id in kept and said.utterance.npc_id is None and not talk.is_context([said.utterance.id])
+            if said.utterance.id in kept and not talk.is_context([said.utterance.id])
         )
 
     def _atom(

@@ -37,6 +37,7 @@ from glyphoxa.chronicle.ports import (
     Unread,
 )
 from glyphoxa.chronicle.talk import CHECK_EVERY, LONGEST, Extraction, NumberedUtterance, SceneTalk, stretches
+from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import Mode
@@ -67,6 +68,7 @@ class Chronicler:
         grafter: Makes state atoms; None: with the speakers' names alone.
         extract_ms: Time limit of the extractor for one stretch.
         check_every: Utterances after which the backstop runs.
+        findings: See `Campaign`.
         terms: None: no coined terms are collected.
     """
 
@@ -81,6 +83,7 @@ class Chronicler:
         *,
         extract_ms: int = EXTRACT_MS,
         check_every: int = CHECK_EVERY,
+        findings: Findings = "review",
         terms: CoinedTerms | None = None,
     ) -> None:
         self._campaign = campaign
@@ -91,6 +94,7 @@ class Chronicler:
         self._grafter = grafter or Grafter(language, {})
         self._extract_ms = extract_ms
         self._check_every = check_every
+        self._findings = findings
         self._terms = terms
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
@@ -269,7 +273,7 @@ class Chronicler:
         if part is None:
             return Effects(())
         known = await self._log.known(self._campaign)
-        effects = effects_of(extraction, part, known)
+        effects = effects_of(extraction, part, known, findings=self._findings)
         grafted = partial(self._grafter.atoms_of, part, extraction, effects.ids, known, kept=_kept(judged))
         effects = replace(effects, atoms=await asyncio.to_thread(grafted))
         for why in effects.refused:

@@ -11,6 +11,7 @@ from typing import Final
 from rapidfuzz import fuzz, process
 
 from glyphoxa.chronicle.atoms import StateAtom
+from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -20,9 +21,9 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
-from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.campaign import ENTITY_TYPES, Findings
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Provenance, Visibility, witnessed_by
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, Event
@@ -34,8 +35,6 @@ MAX_CLAIMS: Final = 120
 """Limit for one stretch. More findings in forty utterances are repetitions or inventions."""
 MAX_NAME_CHARS: Final = 80
 MAX_VALUE_CHARS: Final = 300
-MAX_NPC_CONFIDENCE: Final = 0.5
-"""Confidence limit if only an NPC said it. A model invented its words, so the DM reviews them."""
 MAX_OVERRULING_CONFIDENCE: Final = 0.6
 """Confidence limit for a claim that would end a stored one, such as a location. The DM decides."""
 _SAME_NAME: Final = 92.0
@@ -70,20 +69,27 @@ class Effects:
     atoms: tuple[StateAtom, ...] = ()
 
 
-def effects_of(extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity]) -> Effects:
+def effects_of(
+    extraction: Extraction, talk: SceneTalk, known: Sequence[KnownEntity], *, findings: Findings = "review"
+) -> Effects:
     """Return events for the findings, grouped by the last utterance of their evidence.
 
     An NPC may know a claim if it heard all of its evidence, and may know an entity if it heard one mention. Names are
-    looked up among known entities before one is added. Findings without valid evidence or form are dropped.
+    looked up among known entities before one is added. Findings without valid evidence or form are dropped, and so
+    are those that only an NPC said, because a model invented its words.
+
+    Args:
+        findings: `review`: the DM must confirm each claim. `accept`: only those of low confidence.
     """
-    return _Writing(talk, known).write(extraction)
+    return _Writing(talk, known, NEVER if findings == "review" else AUTO_ACCEPT).write(extraction)
 
 
 class _Writing:
-    def __init__(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> None:
+    def __init__(self, talk: SceneTalk, known: Sequence[KnownEntity], accept_at: float) -> None:
         self._talk = talk
-        self._said = {each.utterance.id: each for each in (*talk.before, *talk.said)}
-        self._new = {each.utterance.id for each in talk.said}
+        self._accept_at = accept_at
+        heard = (each for each in (*talk.before, *talk.said) if each.utterance.aside is None)
+        self._said = {each.utterance.id: each for each in heard}
         self._known = {entity.id: entity for entity in known}
         self._by_name: dict[str, EntityId] = {}
         for entity in known:
@@ -120,17 +126,32 @@ class _Writing:
             return
         visibility = self._heard_by_any(rests_on)
         met = self._met(entity, name)
+        if met is None and not self._is_told(name, rests_on):
+            self._refuse(f"only asked about, or first named by an NPC: {name!r}")
+            return
         if met is None:
             type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
             aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= MAX_NAME_CHARS))
             met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, is_of_talk=True)
             self._remember(met)
-            self._add_entity(met, rests_on[0])
+            self._add_entity(met, _of_players(rests_on)[0])
         elif met.is_of_talk and not visibility.is_within(met.visibility):
             wider = met.visibility.known_to(*visibility.knowers)
-            self._add(rests_on[0], EntityScoped(met.id, wider))
+            self._add(_of_players(rests_on)[0], EntityScoped(met.id, wider))
             self._remember(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
         self._of_key[entity.key] = met.id
+
+    def _is_told(self, name: str, rests_on: Sequence[NumberedUtterance]) -> bool:
+        """Return whether a player states something about a new name that no NPC has just brought up."""
+        spelled = folded(name)
+        first = next((each for each in self._said.values() if spelled in folded(each.utterance.text)), None)
+        if first is not None and first.utterance.npc_id is not None:
+            return False
+        return any(
+            spelled in folded(sentence.text) and sentence.may_tell and not sentence.is_denied
+            for each in _of_players(rests_on)
+            for sentence in sentences_of(each.utterance.text, ())
+        )
 
     def _met(self, entity: ExtractedEntity, name: str) -> KnownEntity | None:
         if entity.known is not None and entity.known in self._known:
@@ -164,10 +185,8 @@ class _Writing:
         claim, rests_on = self._claim_of(found), self._evidence(found.evidence)
         if claim is None or not rests_on:
             return
-        last = rests_on[-1]
+        last = _of_players(rests_on)[-1]
         sure = min(max(found.confidence, 0.0), 1.0)
-        if all(each.utterance.npc_id is not None for each in rests_on):
-            sure = min(sure, MAX_NPC_CONFIDENCE)
         if self._would_overrule(claim):
             sure = min(sure, MAX_OVERRULING_CONFIDENCE)
         cause = self._cause(last)
@@ -179,6 +198,7 @@ class _Writing:
             ordinal=cause.ordinal,
             at_ms=cause.at_ms,
             reason=f"{last.utterance.speaker_name} said so",
+            accept_at=self._accept_at,
         )
         # If a scene mentions a guarded entity, only its listeners may know the claim.
         also = {"evidence": [each.utterance.id for each in rests_on]} if len(rests_on) > 1 else {}
@@ -207,11 +227,12 @@ class _Writing:
         return Claim.attribute(subject, found.about, value)
 
     def _evidence(self, ids: Iterable[UtteranceId]) -> list[NumberedUtterance]:
-        """Return the evidence in order; empty if none is in the stretch, or an utterance is unknown."""
+        """Return the evidence in order; empty if no player said any of it in the stretch, or a line is unknown."""
         unique = dict.fromkeys(ids)
-        if not unique or any(each not in self._said for each in unique) or self._new.isdisjoint(unique):
+        if any(each not in self._said for each in unique):
             return []
-        return sorted((self._said[each] for each in unique), key=lambda each: each.ordinal)
+        rests_on = sorted((self._said[each] for each in unique), key=lambda each: each.ordinal)
+        return [] if self._talk.is_context(unique) else rests_on
 
     def _heard_by_all(self, rests_on: Sequence[NumberedUtterance]) -> Visibility:
         last = rests_on[-1].utterance
@@ -237,6 +258,10 @@ class _Writing:
 
     def _refuse(self, why: str) -> None:
         self._refused.append(why)
+
+
+def _of_players(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+    return [each for each in said if each.utterance.is_evidence]
 
 
 def folded(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -12,10 +12,26 @@ from glyphoxa.chronicle.summaries import in_words, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
+from glyphoxa.language.content import content_words
+from glyphoxa.language.sentence_form import form_of, sentences_of
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
+
+
+def tellable(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+    """Return what players stated in the story: no asides, no mere questions, and no words that a model invented."""
+    return [each for each in said if each.utterance.is_evidence and _states(each.utterance.text)]
+
+
+def _states(text: str) -> bool:
+    if marked_out_of_character(text) or out_of_character(text) is not None:
+        return False  # of a session that was stored before asides were marked
+    spoken, narrated = sentences_of(text, ())
+    forms = ((each.end, form_of(each)) for each in spoken)
+    return bool(narrated) or any(end != "?" and not (form.question and form.second) for end, form in forms)
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
@@ -23,21 +39,30 @@ def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtte
     return [each for each in said if npc in each.utterance.witnesses]
 
 
+_OF_A_SECRET: Final = 2
+"""Content words of a secret, names apart, with which a line touches it."""
+
+
 def for_players(
-    said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str
+    said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
 ) -> list[NumberedUtterance]:
     """Return the utterances that players may read, worded with public names only.
 
     Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
+
+    Args:
+        secrets: A line with some words of one of them is left out.
     """
     guarded = names_of((each for each in known if each.visibility.scope != "public" and not each.is_of_talk), language)
+    public = content_words(" ".join(name for each in known for name in each.names))
+    kept = [content_words(secret) - public for secret in secrets]
     shown: list[NumberedUtterance] = []
     for each in said:
         utterance = each.utterance
-        # The `raw_text` of an NPC is the intended reply, part of which may be unheard.
-        heard = (utterance.text,) if utterance.npc_id is not None else (utterance.text, utterance.raw_text)
-        text = next((text for text in heard if not guarded.mentions(text)), None)
-        if text is not None and not guarded.mentions(utterance.speaker_name):
+        text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
+        if text is None or guarded.mentions(utterance.speaker_name):
+            continue
+        if not any(len(content_words(text) & secret) >= min(_OF_A_SECRET, len(secret)) for secret in kept if secret):
             shown.append(replace(each, utterance=replace(utterance, text=text)))
     return shown
 
@@ -85,9 +110,7 @@ class EpisodeWriter:
         kept = await self.episodes.summaries(self.campaign, session)
         if any(fact.provenance.origin != "talk" for fact in kept):
             return None
-        # A model may have invented an NPC's words. They can be recalled for a question, but do not open a later
-        # session.
-        said = [each for each in await said_in(self.log, self.campaign, session) if each.utterance.npc_id is None]
+        said = tellable(await said_in(self.log, self.campaign, session))
         names = names_of(await self.log.known(self.campaign), self.language)
         lines = {npc: summary_of(heard_by(npc, said), language=self.language, names=names) for npc in self.npcs}
         told = {npc: in_words(chosen, self.language) for npc, chosen in lines.items() if chosen}

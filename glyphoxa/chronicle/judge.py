@@ -9,9 +9,13 @@ The rules decide alone if the model is late, fails, or is not asked. A model nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+from numpy import float32
+from numpy.typing import NDArray
 
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_extractor import LlmReading
@@ -19,12 +23,15 @@ from glyphoxa.chronicle.llm_question import numbered_line, shown
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
-from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.structured import Unparseable
 from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.names.gazetteer import Gazetteer
 
+EMBED_MS: Final = 2_000
+"""Time limit for the vectors of a stretch. Without them, the other features decide."""
+EmbedLines: TypeAlias = Callable[[list[str]], Awaitable[NDArray[float32] | None]]
 _MISSED: Final = "kept when it was judged again, with what was said afterwards"
 _STRICT: Final = (Mode.IN_WORLD_ANSWER, Mode.MEMORY_CONSENT, Mode.SAFE_REDIRECT)
 _RISKS: Final = (Risk.LOW, Risk.MEDIUM, Risk.HIGH)
@@ -42,6 +49,7 @@ class RulesJudge:
         language: BCP 47 tag of the campaign.
         names: Returns an index of the known names.
         flags: Returns the labels of the safety topics in a text, such as "line:spiders".
+        embed: Embeds lines with the model `glyphoxa.chronicle.salience.VECTORS_OF`; None: without vectors.
     """
 
     def __init__(
@@ -50,18 +58,25 @@ class RulesJudge:
         names: Callable[[Sequence[KnownEntity]], Gazetteer],
         *,
         flags: Callable[[str], tuple[str, ...]] = no_flags,
+        embed: EmbedLines | None = None,
     ) -> None:
         self._language = language
         self._names = names
         self.flags = flags
+        self._embed = embed
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
+        lines = await self._lines((*talk.before, *talk.said))
         # It takes about a millisecond a line, and a table may be playing on the same loop.
-        return await asyncio.to_thread(self.judged, talk, known)
+        return await asyncio.to_thread(self.judged, talk, known, lines)
 
-    def judged(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> list[JudgedUtterance]:
-        """See `TurnJudge.judge`."""
-        scores = self._salience(known).judge_all(_lines((*talk.before, *talk.said)))[len(talk.before) :]
+    def judged(
+        self, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line] | None = None
+    ) -> list[JudgedUtterance]:
+        """See `TurnJudge.judge`. `lines`: those of the talk with their vectors, and those before it."""
+        if lines is None:
+            lines = [Line(each.utterance.text) for each in (*talk.before, *talk.said)]
+        scores = self._salience(known).judge_all(lines)[len(talk.before) :]
         return [
             JudgedUtterance(said, Judged(self._judgement(said, score)))
             for said, score in zip(talk.said, scores, strict=True)
@@ -70,19 +85,31 @@ class RulesJudge:
     async def judge_again(
         self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity]
     ) -> Sequence[JudgedUtterance]:
-        return await asyncio.to_thread(self._missed, checked, talk, known)
+        lines = await self._lines((*talk.before, *talk.said, *checked.after))
+        return await asyncio.to_thread(self._missed, checked, talk, known, lines)
 
-    def _missed(self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity]) -> list[JudgedUtterance]:
+    def _missed(
+        self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line]
+    ) -> list[JudgedUtterance]:
         first = {each.said.ordinal: each.judged.judgement for each in checked.said}
-        lines = (*talk.before, *talk.said, *checked.after)
+        heard = (*talk.before, *talk.said, *checked.after)
         missed = []
-        for said in (lines[index] for index in self._salience(known).backstop(_lines(lines), first=len(talk.before))):
+        for said in (heard[index] for index in self._salience(known).backstop(lines, first=len(talk.before))):
             judgement = first.get(said.ordinal)
             is_open = judgement is not None and judgement.mode is Mode.IN_WORLD_ANSWER and shown([said])
             if said in talk.said and judgement is not None and is_open and not judgement.extract_memory:
                 now = replace(judgement, extract_memory=True, note=_MISSED)
                 missed.append(JudgedUtterance(said, Judged(now, by="backstop")))
         return missed
+
+    async def _lines(self, said: Sequence[NumberedUtterance]) -> list[Line]:
+        texts = [each.utterance.text for each in said]
+        vectors: NDArray[float32] | None = None
+        if self._embed is not None:
+            with contextlib.suppress(TimeoutError, Unavailable, InvalidInput):
+                async with asyncio.timeout(EMBED_MS / 1000):
+                    vectors = await self._embed(texts)
+        return [Line(text, None if vectors is None else vectors[index]) for index, text in enumerate(texts)]
 
     def _salience(self, known: Sequence[KnownEntity]) -> SalienceJudge:
         return SalienceJudge(self._language, self._names(known))
@@ -102,10 +129,6 @@ class RulesJudge:
         why = ", ".join(score.why) if is_kept == score.is_kept else "out of character"
         note = f"{touched}{'worth keeping' if is_kept else 'not worth keeping'}{why and ': '}{why}"
         return TurnJudgement(mode, risk, flags, note, is_kept)
-
-
-def _lines(said: Sequence[NumberedUtterance]) -> list[Line]:
-    return [Line(each.utterance.text, each.utterance.speaker_name) for each in said]
 
 
 # The language model.

@@ -98,16 +98,14 @@ class LlmExtractor:
     If the model is unreachable, late or returns an invalid answer, only its findings are missing.
 
     Args:
-        narrators: Names of speakers who narrate and are not part of the story.
+        nobody: See `RulesExtractor`.
     """
 
-    def __init__(
-        self, rules: RulesExtractor, asking: LlmReading, language: str, *, narrators: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, rules: RulesExtractor, asking: LlmReading, language: str, *, nobody: Iterable[str] = ()) -> None:
         self._rules = rules
         self._asking = asking
         self._language = language
-        self._narrators = frozenset(folded(name) for name in narrators)
+        self._nobody = frozenset(folded(name) for name in nobody)
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         found, asking = await self._rules.extract(talk, known), self._asking
@@ -120,7 +118,7 @@ class LlmExtractor:
             answer = await asking.ask(question.system, question.user, question.schema)
         except (Unavailable, Unparseable) as error:
             return _noted(found, f"read by rules only: {error}")
-        before = KnownBefore(known, self._rules.names, found, self._narrators)
+        before = KnownBefore(known, self._rules.names, found, self._nobody)
         return await asyncio.to_thread(merged, answer, question, before, language=self._language)
 
 
@@ -192,11 +190,11 @@ class ShownLines:
     def tells(self, value: str, evidence: Sequence[ShownLine]) -> str | None:
         """Return why these lines do not support a value, or None if they do.
 
-        Most of its words must be in the lines. None may come from a line with fewer listeners, because that would
+        Most of its words must be in players' lines. None may come from a line with fewer listeners, because that would
         reveal their knowledge to others.
         """
         telling = frozenset(word.folded for word in words(value)) - self._stop
-        there = frozenset[str]().union(*(line.telling for line in evidence))
+        there = frozenset[str]().union(*(line.telling for line in evidence if line.said.utterance.is_evidence))
         foreign = frozenset(each for each in telling if not is_among(each, there))
         if not telling or 2 * len(foreign) > len(telling):
             return "its words are not in its evidence"
@@ -293,7 +291,7 @@ class _Merging:
 
     def _entity(self, told: dict[str, Any]) -> None:
         name, type_ = _text(told, "name", longest=MAX_NAME_CHARS), _one_of(told, "type", ENTITY_TYPES)
-        if self._key(name, type_) is not None:
+        if self._key(name, type_) is not None or folded(name) in self._known.nobody:
             return
         lines = self._heard.naming(name)
         if not lines:
@@ -343,23 +341,17 @@ class _Merging:
         """Return the key of a named entity.
 
         Raises:
-            ClaimRejected: No known, introduced or speaking entity has this name.
+            ClaimRejected: No known or introduced entity has this name.
         """
         if folded(name) in self._known.nobody:
-            raise ClaimRejected("a narrator is not part of the story")
+            raise ClaimRejected("this is no part of the story")
         there = set(self._entities)
-        key = self._key(name) or self._speaker(name)
+        key = self._key(name)
+        if key is None:
+            raise ClaimRejected("its subject has no name")
         if key not in there:
             self._only_meant.add(key)
         return key
-
-    def _speaker(self, name: str) -> str:
-        said = next((line.said.utterance for line in self._speaking(name)), None)
-        if said is None:
-            raise ClaimRejected("its subject has no name")
-        type_ = "npc" if said.npc_id else "player"
-        self._add(ExtractedEntity(f"new:{fold(name)}", name, type_, (said.id,), CONFIDENCE["certain"]))
-        return f"new:{fold(name)}"
 
     def _key(self, name: str, type_: str | None = None) -> str | None:
         """Return the key of an entity with this name or sound; None for none."""
@@ -403,9 +395,6 @@ class _Merging:
         known = () if entity.known is None else self._by_id[entity.known].names
         for name in (entity.name, *entity.aliases, *known, *also):
             self._key_by_name.setdefault(folded(name), entity.key)
-
-    def _speaking(self, name: str) -> Iterable[ShownLine]:
-        return (line for line in self._heard.lines if folded(line.said.utterance.speaker_name) == folded(name))
 
     def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
         numbers = told.get("lines")

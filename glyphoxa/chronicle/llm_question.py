@@ -135,11 +135,12 @@ def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | No
 
 
 def shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
-    """Return the utterances that a model may see: none that is out of character or off the record."""
+    """Return the utterances that a model may see: none that is an aside, out of character or off the record."""
     return tuple(
         each
         for each in said
-        if each.utterance.text.strip()
+        if each.utterance.aside is None
+        and each.utterance.text.strip()
         and not marked_out_of_character(each.utterance.text)
         and out_of_character(each.utterance.text) is None
         and not asks_to_forget(each.utterance.text)

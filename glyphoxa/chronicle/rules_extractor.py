@@ -20,14 +20,13 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.turns.address import marked_out_of_character, out_of_character
+from glyphoxa.turns.address import AddresseeMention, marked_out_of_character, out_of_character
 
 _PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
-_OF_SPEAKER: Final = 0.9
-"""If more names changed, the whole index is rebuilt."""
 
 
 @dataclass(slots=True)
@@ -81,18 +80,29 @@ def _is_part(words: Sequence[str], of: Sequence[str]) -> bool:
     return n < len(of) and any(list(of[at : at + n]) == list(words) for at in range(len(of) - n + 1))
 
 
+def _without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
+    """Return the names without those of people who are spoken to, set apart by punctuation."""
+    places = [AddresseeMention(None, each.key, 0, is_vocative=False, start=each.start, end=each.end) for each in named]
+    calls = calls_in(text, places).of
+    return [
+        each
+        for each, call in zip(named, calls, strict=True)
+        if call is not CallKind.CALLED or text[each.end : each.end + 1].isspace()
+    ]
+
+
 class RulesExtractor:
     """An `Extractor` without a model.
 
     Args:
         language: BCP 47 tag of the campaign.
-        narrators: Names of speakers who narrate and are not part of the story.
+        nobody: Names that are no part of the story: of its narrators, of the campaign, and words that it coined.
     """
 
-    def __init__(self, language: str, *, narrators: Iterable[str] = ()) -> None:
+    def __init__(self, language: str, *, nobody: Iterable[str] = ()) -> None:
         self._language = language
         self._finder = NameFinder(language)
-        self._narrators = frozenset(fold(name) for name in narrators)
+        self._nobody = frozenset(fold(name) for name in nobody)
         self._gazetteer: Gazetteer | None = None
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
@@ -102,7 +112,7 @@ class RulesExtractor:
     def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         """See `Extractor.extract`."""
         names = self.index(known)
-        return _Reading(talk, known, names, self._finder, self._narrators).read()
+        return _Reading(talk, known, names, self._finder, self._nobody).read()
 
     @property
     def names(self) -> Gazetteer:
@@ -124,16 +134,15 @@ class _Reading:
         known: Sequence[KnownEntity],
         names: Gazetteer,
         finder: NameFinder,
-        narrators: Collection[str],
+        nobody: Collection[str],
     ) -> None:
         self._talk = talk
         self._known = {entity.id: entity for entity in known}
         self._by_name = {fold(name): entity for entity in reversed(known) for name in entity.names}
         self._names = names
         self._finder = finder
-        self._narrators = narrators
         speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
-        self._nobody = {name for name in speakers if name not in self._by_name} | set(narrators)
+        self._nobody = {name for name in speakers if name not in self._by_name} | set(nobody)
         self._new: dict[str, NewName] = {}
         self._found: dict[str, _Found] = {}
         self._relations: dict[tuple[str, str, str], ExtractedRelation] = {}
@@ -143,7 +152,9 @@ class _Reading:
         told = [
             said
             for said in self._talk.said
-            if not marked_out_of_character(said.utterance.text) and not asks_to_forget(said.utterance.text)
+            if said.utterance.is_evidence
+            and not marked_out_of_character(said.utterance.text)
+            and not asks_to_forget(said.utterance.text)
         ]
         self._introduce_all(told)
         for said in told:
@@ -181,7 +192,9 @@ class _Reading:
 
     def _utterance(self, said: NumberedUtterance) -> None:
         person: str | None = None
-        for sentence in sentences_of(said.utterance.text, self._named(said)):
+        named = self._named(said)
+        # "Odo, my brother is ill" is said to Odo, whom the sentence does not concern.
+        for sentence in sentences_of(said.utterance.text, _without_called(said.utterance.text, named)):
             if out_of_character(sentence.text) is not None:
                 continue
             if person is not None:
@@ -233,15 +246,14 @@ class _Reading:
         return key
 
     def _key(self, key: str, said: NumberedUtterance) -> str | None:
-        """Return the key of a name or of the speaker; None for somebody outside the story."""
+        """Return the key of a name or of the speaker; None for a speaker outside the story, or an unknown one."""
         if key != SPEAKER:
             return key
         name = said.utterance.speaker_name
-        if fold(name) in self._narrators or not name.strip():
+        if fold(name) in self._nobody or not name.strip():
             return None
-        if (entity := self._by_name.get(fold(name))) is not None:
-            return self._meet(entity, said.utterance.id)
-        return self._introduce(name, "npc" if said.utterance.npc_id else "player", _OF_SPEAKER, said.utterance.id)
+        entity = self._by_name.get(fold(name))
+        return None if entity is None else self._meet(entity, said.utterance.id)
 
     def _relate(self, source: str, type_: str, target: str, said: NumberedUtterance, confidence: float) -> None:
         if source != target:

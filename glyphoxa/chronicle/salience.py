@@ -1,36 +1,52 @@
-"""Decide which utterances are worth remembering: the gate, and the backstop that repeats its decision later.
+"""Decide which utterances are worth remembering: the gate, and the backstop that decides again later.
 
 The worker creates a `SalienceJudge` for a session, passes it the last `CONTEXT` lines with `judge_all` and ignores the
 verdicts, then passes new lines in order. A judge that read those lines decides as one that read the whole session.
 Every few turns it passes recent lines to `backstop`, which also sees what was said after each of them, and keeps what
-that returns in addition. `Line.vector` is optional, of the embedding model that the weights were fitted with.
-`benchmarks/README.md` describes the data for the weights.
+that returns in addition.
+
+Both are logistic regressions over a few features and, where a line has one, over the vector of what it means. Their
+weights are data, `salience.json`, written by `python -m benchmarks.salience_fit`; `benchmarks/README.md` describes how.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
 
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.statements import NameSpan, facts_in, relations_in, sentences_of
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
+from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
-THRESHOLD: Final = 0.2
-"""Utterances with at least this score are kept. Set low, because an unneeded line costs little."""
+THRESHOLD: Final = 0.5
+"""Utterances with at least this score are kept. The weights are scaled so that it is the same for each model."""
 CONTEXT: Final = 20
 """Number of lines before a line that its score depends on."""
 AFTERWARDS: Final = 20
 """Number of lines after a line that the backstop looks at."""
+VECTORS_OF: Final = "minilm-l6-v2-int8"
+"""The embedding model that the weights were fitted with; a vector of another one would mislead."""
+_BEFORE: Final = 8
+_AFTER: Final = 5
+"""Number of lines before and after a line whose mean vector is looked at."""
+_WEIGHTS: Final = Path(__file__).with_name("salience.json")
 _WORDS: Final = lexicon("chronicle")
 
 
@@ -38,20 +54,10 @@ def _sign(template: str) -> re.Pattern[str]:
     return _WORDS.compile(template, flags=re.IGNORECASE)
 
 
-_SIGNS: Final[Mapping[str, re.Pattern[str]]] = {
-    "the future": _sign(r"{future}\b"),
-    "the past": _sign(r"{past}\b"),
-    "a thing": _sign(r"{things}\b"),
-    "people": _sign(r"{people}\b"),
-    "knowledge": _sign(r"{knowledge}\b"),
-    "the game": _sign(r"\b{game}\b|^\W*\d+\W*$"),
-    "the players' world": _sign(r"\b{real_world}\b"),
-    "a sound": re.compile(r"\(\w[^)]*\)"),
-    "quoted speech": re.compile(r"[\"“„]"),
-    "the first person": _sign(r"\b{first_person}\b"),
-    "the second person": _sign(r"\b{second_person}\b"),
-}
-"""Features found by a pattern."""
+_PEOPLE: Final = _sign(r"{people}\b")
+_REAL_WORLD: Final = _sign(r"\b{real_world}\b")
+_SOUND: Final = re.compile(r"\(\w[^)]*\)")
+_QUOTED: Final = re.compile(r"[\"“„][^\"“”„]*[\"“”]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +65,11 @@ class Line:
     """An utterance to judge.
 
     Attributes:
-        vector: Its embedding, of unit length; None: decide by the other features.
+        vector: Its embedding by `VECTORS_OF`; None: decide by the other features. Only read in English, which is all
+            that this model knows.
     """
 
     text: str
-    speaker: str = ""
     vector: Sequence[float] | None = None
 
 
@@ -83,35 +89,64 @@ class Salience:
     asks_to_forget: bool = False
 
 
-WEIGHTS: Final[Mapping[str, float]] = {
-    "always": -3.83,
-    "length": 0.46,
-    "very short": -0.09,
-    "short": -0.26,
-    "long": 0.13,
-    "content words": 0.28,
-    "new words": 0.6,
-    "a statement": 0.23,
-    "only questions": -0.82,
-    "a known name": 0.3,
-    "a new name": -0.2,
-    "a relation": 0.91,
-    "a promise or plan": 1.11,
-    "a discovery or state": 0.95,
-    "something changes hands": 1.11,
-    "the future": 0.02,
-    "the past": 0.55,
-    "a thing": 0.61,
-    "people": 0.2,
-    "knowledge": 0.26,
-    "the game": -1.18,
-    "the players' world": -0.88,
-    "a sound": -0.21,
-    "quoted speech": 0.61,
-    "the first person": 0.05,
-    "the second person": -0.07,
-}
-"""Fitted to the tuning half of `benchmarks/data/salience` at or before commit 592d5a9; the tool is gone."""
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a model knows about a line.
+
+    Attributes:
+        signs: Features by name.
+        vectors: Vectors by place: the line's own, and the mean of those before and after it. Empty without vectors.
+    """
+
+    signs: Mapping[str, float]
+    vectors: Mapping[str, NDArray[float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class SalienceModel:
+    """A logistic regression.
+
+    Attributes:
+        always: The intercept.
+        signs: Weights of features.
+        vectors: Weights of vectors, by place.
+    """
+
+    always: float
+    signs: Mapping[str, float]
+    vectors: Mapping[str, NDArray[float32]]
+
+    def weighed(self, features: Features) -> dict[str, float]:
+        """Return how much each feature speaks for keeping the line."""
+        found = {sign: weight * features.signs[sign] for sign, weight in self.signs.items()}
+        meaning = sum(float(weights @ features.vectors[place]) for place, weights in self.vectors.items())
+        return {**found, "its meaning": meaning} if self.vectors else found
+
+    def score(self, weighed: Mapping[str, float]) -> float:
+        return (1 + math.tanh((self.always + sum(weighed.values())) / 2)) / 2
+
+
+@cache
+def shipped_models() -> Mapping[str, SalienceModel]:
+    """Return the models: `gate` and `backstop`, each also `with vectors`."""
+    read: dict[str, Any] = json.loads(_WEIGHTS.read_text("utf-8"))
+    return {
+        name: SalienceModel(
+            row["always"],
+            row["signs"],
+            {place: np.array(weights, float32) for place, weights in row.get("vectors", {}).items()},
+        )
+        for name, row in read.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A line that was read, as context of others."""
+
+    telling: frozenset[str]
+    is_question: bool
+    vector: NDArray[float32] | None
 
 
 class SalienceJudge:
@@ -123,25 +158,22 @@ class SalienceJudge:
         threshold: A lower one keeps more.
     """
 
-    def __init__(
-        self,
-        language: str,
-        names: Gazetteer | None = None,
-        *,
-        threshold: float = THRESHOLD,
-        weights: Mapping[str, float] = WEIGHTS,
-    ) -> None:
+    def __init__(self, language: str, names: Gazetteer | None = None, *, threshold: float = THRESHOLD) -> None:
         self._language = language
         self._vocabulary = vocabulary_of(language)
         self._finder = NameFinder(language)
         self._names = names
         self._threshold = threshold
-        self._weights = weights
-        self._lately: deque[frozenset[str]] = deque(maxlen=CONTEXT)
+        self._reads_vectors = primary_language(language) == "en"
+        self._lately: deque[_Read] = deque(maxlen=CONTEXT)
 
     def judge_all(self, lines: Sequence[Line]) -> list[Salience]:
         """Score the next lines of the session, in order."""
-        return [self.judge(line.text, speaker=line.speaker, vector=line.vector) for line in lines]
+        return [self._judged(line, "gate", self.features(line)) for line in lines]
+
+    def judge(self, text: str) -> Salience:
+        """Score the next line of the session."""
+        return self.judge_all([Line(text)])[0]
 
     def backstop(self, lines: Sequence[Line], *, first: int = 0) -> list[int]:
         """Return the indices of lines to keep, now that it is known what was said after them.
@@ -152,60 +184,76 @@ class SalienceJudge:
             lines: Consecutive lines of a session, the latest last.
             first: Index of the first line to decide on. The lines before it are its context.
         """
-        again = SalienceJudge(self._language, self._names, threshold=self._threshold, weights=self._weights)
-        judged = again.judge_all(lines)
-        return [index for index, each in enumerate(judged) if index >= first and each.is_kept]
+        judged = enumerate(zip(lines, self.looked_back(lines), strict=True))
+        kept = (index for index, (line, seen) in judged if self._judged(line, "backstop", seen).is_kept)
+        return [index for index in kept if index >= first]
 
-    def judge(self, text: str, *, speaker: str = "", vector: Sequence[float] | None = None) -> Salience:
-        signs = self.signs(text)
-        weighed = {sign: value * self._weights.get(sign, 0.0) for sign, value in signs.items()}
-        score = 1 / (1 + math.exp(-sum(weighed.values())))
-        forget = asks_to_forget(text)
-        is_kept = score >= self._threshold and not forget
-        told = sorted((sign for sign in weighed if sign != "always"), key=lambda sign: -weighed[sign])
-        return Salience(
-            score,
-            is_kept,
-            tuple(sign for sign in (told[:3] if is_kept else told[:-4:-1]) if (weighed[sign] > 0) == is_kept),
-            forget,
-        )
+    def looked_back(self, lines: Sequence[Line]) -> list[Features]:
+        """Return the features of lines that are known with what followed each of them."""
+        judge = SalienceJudge(self._language, self._names)
+        found, read = [], []
+        for line in lines:
+            before = judge._said_lately()
+            found.append(judge.features(line))
+            read.append((judge._lately[-1], before))
+        for index, (said, before) in enumerate(read):
+            after = [each for each, _ in read[index + 1 : index + 1 + AFTERWARDS]]
+            again = (said.telling - before) & frozenset[str]().union(*(each.telling for each in after))
+            seen = found[index]
+            vectors = dict(seen.vectors)
+            if said.vector is not None:
+                vectors["after"] = _mean((each.vector for each in after[:_AFTER]), said.vector)
+            found[index] = Features({**seen.signs, "repeated later": math.log1p(len(again))}, vectors)
+        return found
 
-    def signs(self, text: str) -> dict[str, float]:
-        """Return the utterance's features, and note its words as said."""
-        spoken = words(text)
+    def features(self, line: Line) -> Features:
+        """Return the features of the next line of the session, and remember it as said."""
+        spoken = words(line.text)
         telling = frozenset(
             word.folded for word in spoken if self._vocabulary.rarity(word.folded) > 0 and len(word.folded) > 2
         )
-        known = frozenset[str]().union(*self._lately) if self._lately else frozenset()
-        self._lately.append(telling)
-        mentions = () if self._names is None else self._names.mentions(text)
+        mentions = () if self._names is None else self._names.mentions(line.text)
         taken = [(each.start, each.end) for each in mentions]
-        new = list(self._finder.names_in(text, taken=taken, nobody=()))
+        new = list(self._finder.names_in(line.text, taken=taken, nobody=()))
         spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
         spans += [NameSpan(each.text, each.start, each.end) for each in new]
-        sentences = list(sentences_of(text, sorted(spans, key=lambda span: span.start)))
-        told = [sentence for sentence in sentences if sentence.may_tell and not sentence.is_denied]
-        facts = {fact.about for sentence in sentences for fact in facts_in(sentence)}
-        related = any(relations_in(sentence) for sentence in sentences)
-        is_aside = marked_out_of_character(text) or out_of_character(text) is not None
-        fresh = len(telling - known)
-        found = {sign: float(pattern.search(text) is not None) for sign, pattern in _SIGNS.items()}
-        found["the players' world"] = max(found["the players' world"], float(is_aside))
-        return {
-            "always": 1.0,
+        sentences = list(sentences_of(line.text, sorted(spans, key=lambda span: span.start)))
+        is_aside = marked_out_of_character(line.text) or out_of_character(line.text) is not None
+        quoted = sum(len(each.group()) for each in _QUOTED.finditer(line.text))
+        signs = {
             "length": math.log1p(len(spoken)),
-            "very short": float(len(spoken) <= 3),
-            "short": float(len(spoken) <= 6),
-            "long": float(len(spoken) >= 25),
-            "content words": math.log1p(len(telling)),
-            "new words": math.log1p(fresh),
-            "a statement": float(bool(told)),
+            "new words": math.log1p(len(telling - self._said_lately())),
             "only questions": float(bool(sentences) and all(each.is_question for each in sentences)),
-            "a known name": float(bool(mentions)),
-            "a new name": float(min(len(new), 3)),
-            "a relation": float(related),
-            "a promise or plan": float(bool(facts & {"promise", "plan", "decision"})),
-            "a discovery or state": float(bool(facts & {"discovery", "status", "occupation", "past", "wish"})),
-            "something changes hands": float(bool(facts & {"gave", "bought", "sold", "took", "lost", "price"})),
-            **found,
+            "an answer": float(bool(self._lately) and self._lately[-1].is_question),
+            "a name": float(min(len(spans), 3)),
+            "a promise, plan or fact": float(any(facts_in(sentence) for sentence in sentences)),
+            "people": float(_PEOPLE.search(line.text) is not None),
+            "quoted speech": quoted / max(len(line.text), 1),
+            "a sound": float(_SOUND.search(line.text) is not None),
+            "the players' world": float(is_aside or _REAL_WORLD.search(line.text) is not None),
         }
+        own = None if line.vector is None or not self._reads_vectors else np.asarray(line.vector, float32)
+        vectors = (
+            {} if own is None else {"own": own, "before": _mean([each.vector for each in self._lately][-_BEFORE:], own)}
+        )
+        self._lately.append(_Read(telling, line.text.rstrip().endswith("?"), own))
+        return Features(signs, vectors)
+
+    def _said_lately(self) -> frozenset[str]:
+        return frozenset[str]().union(*(each.telling for each in self._lately))
+
+    def _judged(self, line: Line, name: str, features: Features) -> Salience:
+        model = shipped_models()[f"{name} with vectors" if features.vectors else name]
+        weighed = model.weighed(features)
+        score = model.score(weighed)
+        forget = asks_to_forget(line.text)
+        is_kept = score >= self._threshold and not forget
+        told = sorted(weighed, key=lambda sign: weighed[sign], reverse=is_kept)
+        why = tuple(islice((sign for sign in told if weighed[sign] and (weighed[sign] > 0) == is_kept), 3))
+        return Salience(score, is_kept, why, forget)
+
+
+def _mean(vectors: Iterable[NDArray[float32] | None], like: NDArray[float32]) -> NDArray[float32]:
+    """Return the mean vector; zero if there is none."""
+    known = [each for each in vectors if each is not None]
+    return np.mean(known, axis=0, dtype=float32) if known else np.zeros_like(like)

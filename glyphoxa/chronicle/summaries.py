@@ -54,8 +54,6 @@ _MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _ALIKE: Final = 0.6
 """Share of a line's content words in a chosen line at which it adds nothing new."""
-_MIN_SALIENCE: Final = 0.3
-"""Minimum salience of a line."""
 _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
 
@@ -85,7 +83,7 @@ def summary_of(
     for each in said:
         text = each.utterance.text
         salience = judge.judge(text)
-        if salience.score >= _MIN_SALIENCE and not salience.asks_to_forget:
+        if salience.is_kept:
             judged.append((salience.score + _FINDING * bool(findings_in(text, finder, names)), each))
     by_salience = sorted(judged, key=lambda pair: (-pair[0], pair[1].ordinal))
     lines = (

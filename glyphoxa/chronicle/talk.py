@@ -43,8 +43,8 @@ class SceneTalk:
     context: frozenset[UtteranceId] = frozenset()
 
     def is_context(self, ids: Iterable[UtteranceId]) -> bool:
-        """Return whether none of these utterances may be learned from."""
-        learned = {each.utterance.id for each in self.said} - self.context
+        """Return whether none of these utterances may be learned from: not from asides, and not from NPCs."""
+        learned = {each.utterance.id for each in self.said if each.utterance.is_evidence} - self.context
         return learned.isdisjoint(ids)
 
 

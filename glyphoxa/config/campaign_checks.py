@@ -24,6 +24,7 @@ from glyphoxa.domain.campaign import (
     BudgetTier,
     Engine,
     Entity,
+    Findings,
     Npc,
     Player,
     Relationship,
@@ -85,6 +86,7 @@ class CampaignBlock(_Block):
     bible: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
     glossary: dict[Name, Text] = Field(default_factory=dict)
     units: dict[Name, tuple[Text, Text]] = Field(default_factory=dict)
+    findings: Findings = "review"
     memory_interval: Annotated[int, Field(strict=True, ge=0, le=50)] = 0
 
 

@@ -162,6 +162,7 @@ class _Reading:
             units=block.units,
             memory_interval=block.memory_interval,
             relation_types=self.document.relation_types,
+            findings=block.findings,
             safety=self._safety(),
         )
         if also is not None:

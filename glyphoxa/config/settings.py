@@ -77,7 +77,7 @@ class MemorySettings(Section):
             `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
             worker read` do. These two use the rules with `none`.
         summaries: Who summarises a session: `selection` keeps the most important lines; `llm` is the model of
-            `chronicle.llm`. At an open table, a local model never does; `glyphoxa worker` does.
+            `chronicle.llm`, if it does not run here: a local model is reserved for the NPCs.
         judge: Who decides in the background which utterances are worth remembering: `rules`; or `llm`, which is the
             model of `chronicle.llm` with the rules as its floor. It is asked about each line of a player. Where a local
             model is not used, as at an open table, the rules decide.

@@ -14,7 +14,7 @@ The hot window is five minutes of speech, or four rounds of typed text. All line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -43,7 +43,7 @@ class RollingSummary:
 
     Args:
         window_tokens: Budget of the lines and their summary.
-        compress: Shortens a summary to its budget.
+        interval: See above.
 
     Attributes:
         summary: In order. No line is both in it and in `lines`.
@@ -54,7 +54,6 @@ class RollingSummary:
     """
 
     window_tokens: int
-    compress: Callable[[Sequence[SummarySentence]], tuple[SummarySentence, ...]] = tuple
     interval: int = INTERVAL
     counted: TokenCounter = field(default_factory=TokenCounter)
     summary: tuple[SummarySentence, ...] = ()
@@ -105,21 +104,20 @@ class RollingSummary:
         """Whether the lines exceed their whole budget, so that no model can be waited for."""
         return len(self.lines) > 1 and self._tokens(self.lines) > self.window_tokens
 
-    def cover(self, sentences: Sequence[SummarySentence], said: Sequence[Utterance]) -> None:
-        """Replace lines by sentences about them. What was retracted or corrected meanwhile is not told."""
-        here, covered = {each.id for each in self.lines if each in said}, {each.id for each in said}
+    def cover(self, summary: Sequence[SummarySentence], said: Sequence[Utterance]) -> None:
+        """Replace summary and lines by a summary of both, without what was retracted or corrected meanwhile."""
+        covered = {each.id for each in said}
         if not covered.intersection(each.id for each in self.lines):
             return
-        told = [one for one in sentences if here.issuperset(one.evidence)]
-        self.summary = self.compress([*self.summary, *told])
+        here = {each.id for each in self.lines if each in said}
+        self.summary = tuple(one for one in summary if one in self.summary or here.issuperset(one.evidence))
         self.lines = [each for each in self.lines if each.id not in covered]
         self.covered_to, self.is_stored = said[-1].id, False
 
     def adopt(self, stored: SessionState) -> None:
         """Continue a stored state that reaches further than this one knew, without saying anything twice."""
         known = {one.evidence for one in stored.summary}
-        mine = [one for one in self.summary if one.evidence not in known]
-        self.summary = self.compress([*stored.summary, *mine])
+        self.summary = (*stored.summary, *(one for one in self.summary if one.evidence not in known))
         self.last_ordinal = stored.last_ordinal
 
     def _drop_sentences(self, utterance: UtteranceId) -> bool:

@@ -628,6 +628,7 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
         "units",
         "memory_interval",
         "relation_types",
+        "findings",
         "safety",
     ):
         if getattr(was, what) != getattr(now, what):

@@ -10,7 +10,7 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.world.events import WorldEvent
 
 
@@ -22,6 +22,7 @@ class CitedUtterance:
         ordinal: Its number in the session.
         is_retracted: It was rolled back or retracted, or is withheld.
         is_withheld: Its player does not want it to be remembered.
+        aside: See `Utterance`.
     """
 
     utterance_id: UtteranceId
@@ -32,6 +33,7 @@ class CitedUtterance:
     at_ms: int
     is_retracted: bool = False
     is_withheld: bool = False
+    aside: Unaddressed | None = None
 
     @property
     def state(self) -> str:

@@ -12,6 +12,7 @@ DEFAULT_PRIORITY = 1
 """Default priority of an NPC for the floor."""
 
 ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
+Findings = Literal["review", "accept"]
 
 BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 """Symmetric relations; both directions are stored."""
@@ -205,6 +206,8 @@ class Campaign:
         units: Its measures by their sign, each as a voice says one ("one crown") and any other number ("crowns").
         safety: Topics that never come up, or are never described.
         memory_interval: Rounds between two summaries of a running session; 0: as the settings say.
+        findings: What becomes of claims found in the transcript: `review` (the DM confirms each), or `accept` (those of
+            enough confidence need no review).
     """
 
     id: CampaignId
@@ -226,6 +229,7 @@ class Campaign:
     units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     safety: Safety = Safety()
     memory_interval: int = 0
+    findings: Findings = "review"
 
     @property
     def people(self) -> Mapping[str, str]:

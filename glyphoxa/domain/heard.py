@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.turn import Unaddressed
 
 CorrectionStage = Literal["phonetic", "learned", "llm"]
 
@@ -78,6 +79,8 @@ class Utterance:
         npc_id: The NPC that spoke, None for a player.
         witnesses: The NPCs in the scene. An NPC that speaks is a witness of its own words.
         corrections: The replacements that lead from `raw_text` to `text`.
+        aside: Why it is no part of the story: a whisper between players, their plans, words out of character, a command
+            of the DM. No NPC hears it, and nothing is learned or told from it. None for anything else.
         words: Recogniser details for the words of `raw_text`. Not stored; for processing right after the utterance.
         typed: It was written, not spoken. Not stored.
     """
@@ -94,8 +97,14 @@ class Utterance:
     npc_id: NpcId | None = None
     witnesses: frozenset[NpcId] = frozenset()
     corrections: tuple[Correction, ...] = ()
+    aside: Unaddressed | None = None
     words: tuple[HeardWord, ...] = ()
     typed: bool = False
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it may be learned from and told: a player says it in the story. A model invents NPCs' words."""
+        return self.npc_id is None and self.aside is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, U
 
 AUTO_ACCEPT: Final = 0.70
 """A fact with at least this confidence needs no review, unless the settings say otherwise."""
+NEVER: Final = 2.0
+"""A threshold that no confidence reaches: the DM must confirm the fact."""
 
 ScopeName = Literal["public", "witnessed", "told", "secret", "hidden"]
 Status = Literal["accepted", "pending", "conflict", "stale"]

@@ -260,7 +260,8 @@ class NpcActor:
                 if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)
             case Cover(summary, covered):
-                self.conversation.cover(summary, covered)
+                kept = tuple(each for each in summary if not self._safety.forbids(each.text))
+                self.conversation.cover(kept, covered)
         if isinstance(message, Hear) and message.utterance.npc_id is not None and not self._asked:
             # An answer has ended, and the engine reads the prompt before the next question.
             self.conversation.fold_if_full()

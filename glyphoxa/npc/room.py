@@ -27,7 +27,7 @@ from glyphoxa.domain.heard import (
     Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import LookUp, Stage, TurnRecord, Unaddressed
+from glyphoxa.domain.turn import LookUp, Stage, TurnRecord
 from glyphoxa.npc.actor import Ask, Hear, NpcActor, NpcMessage
 from glyphoxa.npc.mouth import (
     FailedEarly,
@@ -299,27 +299,26 @@ class Room:
                     self._players.follow(message)
                     drafts += [message.draft] if isinstance(message, TurnEnded) else []
         broken_off = [self._players.break_off(player) for player in self._players.unfinished()]
-        return [self._players.utterance(draft) for draft in (*drafts, *broken_off) if draft is not None]
+        whole = (draft for draft in (*drafts, *broken_off) if draft is not None)
+        return [_as_meant(self._players.utterance(draft), self._meant(draft)) for draft in whole]
 
-    def _keep_said(self, draft: Draft, addressed: Addressed) -> None:
-        if addressed.unaddressed is Unaddressed.COMMAND:
-            # An aside is stored in the log, but no NPC has heard it.
-            self._journal.post(replace(self._players.keep(draft), witnesses=frozenset()))
-        else:
-            self._keep(draft, addressed.npc)
+    def _meant(self, draft: Draft) -> Addressed:
+        return self._turn_taking.questions.decide(draft.player, draft.text, at_ms=draft.speech_end_ms)
 
-    def _keep(self, draft: Draft, to: NpcId | None, *, is_part: bool = True) -> None:
-        utterance = self._players.keep(draft, is_part=is_part)
+    def _keep_said(self, draft: Draft, addressed: Addressed, *, is_part: bool = True) -> None:
+        utterance = _as_meant(self._players.keep(draft, is_part=is_part), addressed)
         self._journal.post(utterance)
         for npc in self._turn_taking.present:
-            other = self._npcs[to].npc.name if to is not None and to != npc else ""
-            self._tell_npc(npc, Hear(utterance, other))
+            if npc in utterance.witnesses:
+                to = addressed.npc
+                other = self._npcs[to].npc.name if to is not None and to != npc else ""
+                self._tell_npc(npc, Hear(utterance, other))
 
     def _leave(self, player: PlayerId) -> None:
         self._pause.left(player)
         draft = self._players.break_off(player)
         if draft is not None:
-            self._keep(draft, None, is_part=False)
+            self._keep_said(draft, replace(self._meant(draft), npc=None), is_part=False)
         nothing_more = NothingSaid(player, self._now_ms())
         self._tell(nothing_more)
         self._perform(self._turn_taking.on_ear(nothing_more, at_ms=nothing_more.at_ms))
@@ -400,3 +399,10 @@ class Room:
 
 
 def _nobody_waits(_: object) -> None: ...
+
+
+def _as_meant(utterance: Utterance, addressed: Addressed) -> Utterance:
+    """Mark an aside. It is stored in the log, but no NPC has heard it."""
+    if not addressed.is_apart:
+        return utterance
+    return replace(utterance, witnesses=frozenset(), aside=addressed.unaddressed)

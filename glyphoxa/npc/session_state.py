@@ -97,8 +97,7 @@ class SessionStateKeeper:
             case UtteranceKept(utterance):
                 for view in self._views_of(utterance):
                     self._views[view].hear(utterance)
-                    if self._views[view].is_over:
-                        self._is_over.set()
+                self._look()
                 self._new.append(utterance)
             case UtteranceRevised(utterance):
                 for view in self._views_of(utterance):
@@ -131,6 +130,13 @@ class SessionStateKeeper:
     def _views_of(self, utterance: Utterance) -> list[View]:
         return [view for view in (DM_VIEW, *map(View, sorted(utterance.witnesses))) if view in self._views]
 
+    def _look(self) -> None:
+        """Note whether a view cannot wait for a model."""
+        if any(rolling.is_over for rolling in self._views.values()):
+            self._is_over.set()
+        else:
+            self._is_over.clear()
+
     def _note(self, view: View, names: set[str]) -> None:
         if view in self._views and names:
             self._happened.setdefault(view, set()).update(names)
@@ -145,7 +151,7 @@ class SessionStateKeeper:
                 if speaker is not None:
                     self._speakers[view].add(speaker)
         happened, self._happened = self._happened, {}
-        self._is_over.clear()
+        self._look()
         made: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
         # The longest first: its prompt needs it most.
         for view in sorted(self._views, key=lambda view: not self._views[view].is_over):
@@ -172,7 +178,8 @@ class SessionStateKeeper:
             made[ids] = sentences
         if sentences is None:
             sentences = await asyncio.to_thread(self._selection.select, said)
-        rolling.cover(sentences, said)
+        rolling.cover(await asyncio.to_thread(self._selection.compress, [*rolling.summary, *sentences]), said)
+        self._look()
         if view != DM_VIEW:
             self._tell(NpcId(view), Cover(rolling.summary, tuple(each.id for each in said)))
 

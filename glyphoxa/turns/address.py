@@ -297,6 +297,7 @@ class Addressed:
         unaddressed: The reason as a code if `npc` is None.
         second: A second NPC that was called and may react to the answer.
         player: The other player they are meant for.
+        is_apart: No NPC hears them, because it is certain that they are not said in the story.
     """
 
     npc: NpcId | None
@@ -304,6 +305,7 @@ class Addressed:
     unaddressed: Unaddressed | None = None
     second: NpcId | None = None
     player: PlayerId | None = None
+    is_apart: bool = False
 
     @property
     def is_aside(self) -> bool:
@@ -357,7 +359,7 @@ class Addressing:
     def decide(self, said: Said, *, present: Sequence[NpcId], names: Mapping[NpcId, str], at_ms: int) -> Addressed:
         """Decide without remembering. The same words at the same time always give the same result."""
         if marked_out_of_character(said.text):
-            return Addressed(None, "marked as out of character", Unaddressed.OUT_OF_CHARACTER)
+            return Addressed(None, "marked as out of character", Unaddressed.OUT_OF_CHARACTER, is_apart=True)
         heard = self._heard(said, present, names, at_ms)
         return (
             _whispered(said.mentions)
@@ -461,7 +463,8 @@ def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
     whispered = next((m for m in mentions if m.is_whispered), None)
     if whispered is None or whispered.npc is not None:
         return None
-    return Addressed(None, f"whispered to {whispered.name}", Unaddressed.PLAYER, player=whispered.player)
+    name, player = whispered.name, whispered.player
+    return Addressed(None, f"whispered to {name}", Unaddressed.WHISPER, player=player, is_apart=True)
 
 
 def _called(heard: _Heard) -> Addressed | None:
@@ -490,7 +493,7 @@ def _called(heard: _Heard) -> Addressed | None:
 
 def _aside(text: str, *, is_going_on: bool) -> Addressed | None:
     if (why := out_of_character(text)) is not None:
-        return Addressed(None, f"out of character: {why}", Unaddressed.OUT_OF_CHARACTER)
+        return Addressed(None, f"out of character: {why}", Unaddressed.OUT_OF_CHARACTER, is_apart=True)
     if is_filler(text, is_answer=is_going_on):
         return Addressed(None, "only fillers", Unaddressed.FILLER)
     return None
@@ -502,7 +505,9 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
         return Addressed(None, "said to all the players", Unaddressed.PLAYER)
     asks = any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms)
     if heard.whole.plan and not asks and not (heard.last is not None and heard.whole.talked):
-        return Addressed(None, "the players make plans", Unaddressed.PLANNING)
+        # A question, or words to the NPC that just spoke, may be meant for it after all.
+        is_apart = heard.last is None and not heard.whole.question
+        return Addressed(None, "the players make plans", Unaddressed.PLANNING, is_apart=is_apart)
     if heard.whole.doubt and not (heard.last is not None and heard.whole.second):
         return Addressed(None, "a remark about somebody", Unaddressed.ABOUT)
     if (about := _about(heard)) is not None:

@@ -182,7 +182,7 @@ class DmControls:
     def meant(self, said: Said, decide: Decide, *, present: Collection[NpcId]) -> Addressed:
         """Decide who words are meant for."""
         if self.commanded(said) is not None:
-            return Addressed(None, "a command of the DM", Unaddressed.COMMAND)
+            return Addressed(None, "a command of the DM", Unaddressed.COMMAND, is_apart=True)
         if self.is_paused:
             return Addressed(None, "the table is paused", Unaddressed.PAUSED)
         addressed = self._bound(said, decide(said), present)

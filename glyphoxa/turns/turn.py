@@ -254,7 +254,7 @@ class Questions:
 
     def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
         """Note words of a player that were meant for no NPC."""
-        if addressed.unaddressed is Unaddressed.PLAYER:
+        if addressed.unaddressed in (Unaddressed.PLAYER, Unaddressed.WHISPER):
             others = (addressed.player,) if addressed.player is not None else ()
             self.addressing.remember_players(player, *others, at_ms=at_ms)
 

@@ -23,7 +23,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.events import Cause
-from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+from glyphoxa.world.fact_events import FactConfirmed
+from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S
 
@@ -45,7 +46,7 @@ def a_judge() -> RulesJudge:
 
 @pytest.fixture
 async def table(store: Store) -> Store:
-    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(a_known_party())
     return store
 
 
@@ -71,7 +72,19 @@ async def progress(store: Store) -> SessionProgress:
     return one
 
 
+async def test_no_npc_knows_what_was_found_until_the_dm_accepts_it(table: Store) -> None:
+    await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
+    await read_new(table, CAMPAIGN)
+    assert await learned(table) == [("pending", "promise", "I promise to bring you six crowns by Friday")]
+    inspection = PostgresInspection(table.database)
+    [found] = [fact for fact in await inspection.current(CAMPAIGN, DM, limit=100) if fact.claim.predicate == "promise"]
+    assert "promise" not in {fact.claim.predicate for fact in await inspection.current(CAMPAIGN, SMITH, limit=100)}
+    await table.world.commit(CAMPAIGN, [FactConfirmed(found.claim.fact_id)], Cause("dm", 2_000_000))
+    assert "promise" in {fact.claim.predicate for fact in await inspection.current(CAMPAIGN, SMITH, limit=100)}
+
+
 async def test_learned_fact_is_known_only_to_those_who_heard_it(table: Store) -> None:
+    await table.campaigns.load(a_known_party("accept"))
     await table.log.append(
         [
             said(1, "My sister Wenna Thistlebrook lives in Dunharrow."),
@@ -142,13 +155,13 @@ async def test_what_rests_on_two_utterances_goes_with_either(table: Store) -> No
 
     await table.log.append(
         [
-            said(1, "Who is Odo?"),
+            said(1, "Here comes Odo Miller."),
             said(2, "I found out that he is the miller who owes Wenna six crowns.", heard_by=(SMITH, INNKEEPER)),
         ]
     )
     log = PostgresChronicleLog(table.database, table.world)
     await Chronicler(CAMPAIGN, "en", log, OfBoth(), a_judge()).run(EVENING)
-    assert await learned(table) == [("accepted", "occupation", "miller")]
+    assert await learned(table) == [("pending", "occupation", "miller")]
     inspection = PostgresInspection(table.database)
     assert not [f for f in await inspection.current(CAMPAIGN, INNKEEPER, limit=99) if f.provenance.origin == "talk"]
     await table.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 2_000_000))

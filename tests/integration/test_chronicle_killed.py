@@ -15,7 +15,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.events import WorldEvent
-from tests.support.builders import a_campaign, an_utterance
+from tests.support.builders import a_campaign, a_known_party, an_utterance
 from tests.support.command_line import a_settings_file
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import IS_PROOF
@@ -29,7 +29,7 @@ LINES_A_KILL = 60
 async def test_workers_that_are_killed_leave_nothing_out_and_nothing_twice(
     store: Store, dsn: str, tmp_path: Path
 ) -> None:
-    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(a_known_party())
     settings = a_settings_file(tmp_path, dsn)
     dice, n_said = random.Random(7), 0
     for _ in range(KILLS):

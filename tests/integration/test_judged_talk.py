@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,11 +27,17 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import DeskSource
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, TurnId
 from glyphoxa.domain.judgement import Judged, Mode, TurnJudgement
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.web.access.roles import Grant, Role
 from tests.support.builders import SMITH, a_campaign, an_utterance
+from tests.support.command_line import CommandLine, a_settings_file
+from tests.support.web_door import a_door
+from tests.support.web_table import TwinTable
 
 EVENING = SessionId("evening")
 CAMPAIGN, ELSEWHERE = a_campaign().id, CampaignId("elsewhere")
@@ -265,6 +272,30 @@ async def test_cancelled_readers_judge_and_learn_everything_once(table: Store) -
     assert sorted(found) == list(range(1, n_said + 1))
     assert {n: each.by for n, each in found.items()} == {n: "rules" if n % 2 else "backstop" for n in found}
     assert await promises(table) == sorted(promise(n)[:-1] for n in range(1, n_said + 1))
+
+
+async def test_dm_sees_how_a_line_was_judged(
+    table: Store, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = said(1, promise(1))
+    await table.log.append([line, said(2, "Hello there!")])
+    await chronicle_worker(table).read_new(CAMPAIGN)
+    words = (line.text, line.text)
+    turn = TurnRecord(TurnId("t1"), EVENING, line.speaker_id, "Tamsin", *words, SMITH, "named", Outcome.ANSWERED)
+    await table.log.record_turn(CAMPAIGN, replace(turn, utterance_id=line.id))
+    cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
+    kept = "kept, part of the game, low risk, by the rules"
+    assert kept in await cli.told("show", "turns")
+    assert f"judged: {kept}" in await cli.told("show", "turns", "last")
+    worth = await cli.told("show", "worth", EVENING)
+    assert promise(1) in worth
+    assert kept in worth
+    assert "Hello" not in worth
+    assert f"not {kept}" in await cli.told("show", "worth", EVENING, "--all")
+    async with a_door(tmp_path, TwinTable(), desk=DeskSource(table, Settings(), CAMPAIGN)) as door:
+        dm = await door.invited(Grant(Role.DM))
+        assert kept in (await dm.http.get("/desk/turns", follow_redirects=True)).text
+        assert kept in (await dm.http.get("/desk/turns/t1", follow_redirects=True)).text
 
 
 async def test_no_campaign_sees_the_judgements_of_another(table: Store) -> None:

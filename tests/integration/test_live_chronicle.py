@@ -11,12 +11,13 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.knowledge import DM, RecalledFact
 from glyphoxa.domain.turn import TurnRecord
 from tests.support.live_table import Evening, an_evening, settings_for, with_chronicle, write_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
-TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
+TOWN = CampaignId("town")
 PROMISE = "Grimjaw, I promise to bring you the six crowns and the silver ring."
 
 
@@ -35,21 +36,23 @@ async def asked(evening: Evening, text: str) -> TurnRecord:
     return turns[0]
 
 
-async def is_known(dsn: str, predicate: str) -> None:
+async def is_found(dsn: str, predicate: str) -> None:
     async with open_store(dsn, data_dir=Path("unused")) as store, asyncio.timeout(DEADLINE_S):
         inspection = PostgresInspection(store.database)
         while not any(  # noqa: ASYNC110 - the table is told nothing of what it learns
-            fact.claim.predicate == predicate for fact in await inspection.current(TOWN, GRIMJAW, limit=1_000)
+            fact.claim.predicate == predicate for fact in await inspection.current(TOWN, DM, limit=1_000)
         ):
             await asyncio.sleep(0.05)
 
 
-async def test_a_promise_is_a_fact_while_the_table_plays_and_is_recalled_unasked_the_next_evening(
+async def test_promise_awaits_review_and_is_recalled_unasked_as_it_was_said(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch, session="first") as evening:
         assert PROMISE not in (await asked(evening, "Grimjaw, good evening.")).prompt_text
         await asked(evening, PROMISE)
-        await is_known(dsn, "promise")
+        await is_found(dsn, "promise")
     async with an_evening(settings, monkeypatch, session="second") as evening:
-        assert PROMISE in (await asked(evening, "Grimjaw, good evening.")).prompt_text
+        turn = await asked(evening, "Grimjaw, good evening.")
+        assert PROMISE in turn.prompt_text
+        assert not any(isinstance(each, RecalledFact) and "promise" in each.text for each in turn.recalled)

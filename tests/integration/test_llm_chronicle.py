@@ -34,14 +34,14 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.events import Cause
-from tests.support.builders import SMITH, a_campaign, an_utterance
+from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.command_line import run
 
 EVENING = SessionId("evening")
 CAMPAIGN = a_campaign().id
 KEYS = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 SPOKEN = (
-    "Who knows Odo Fennimore?",
+    "We found Odo Fennimore in the old mill.",
     "He tended the lighthouse before the flood.",
     "I promise to bring you six crowns.",
 )
@@ -67,7 +67,7 @@ def said(n: int, text: str) -> Utterance:
 
 @pytest.fixture
 async def table(store: Store) -> Store:
-    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(a_known_party())
     await store.log.append([said(n, text) for n, text in enumerate(SPOKEN, start=1)])
     return store
 

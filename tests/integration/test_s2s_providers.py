@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa_processors.openai_realtime import RealtimeLimits
+from tests.support.builders import an_utterance
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.pipecat_fakes import GRIMJAW
 from tests.support.realtime_server import RealtimeServer, SpokenReply
@@ -42,6 +45,25 @@ async def test_an_openai_session_that_has_grown_is_replaced_between_turns() -> N
         first, second = server.conversations
     assert (len(first.asked), len(second.asked)) == (1, 1)
     assert [text for _, text in second.asked[0]] == [message.content for message in said]
+
+
+async def test_summary_of_what_was_cut_goes_to_the_next_openai_session() -> None:
+    talk = Conversation(GRIMJAW, (PERSONA,))
+    line = an_utterance("I promise you a silver ring.", id="u1")
+    talk.hear(line)
+    before = talk.prompt("Ready?", "Alice").messages
+    talk.cover([SummarySentence("Tamsin promised a silver ring.", (line.id,))], [line.id])
+    talk.fold()
+    after = talk.prompt("Sharp?", "Alice").messages
+    server = brisk(RealtimeServer, [SpokenReply("Ready.", n_tokens=25_000), SpokenReply("Aye.")])
+    async with server, play_with(server) as play:
+        await play.answer(*before[1:])
+        await server.wait_until(lambda: len(server.conversations) == 2)
+        await play.answer(*after[1:], turn="t2")
+    assert [text for _, text in server.conversations[1].asked[0]] == [
+        "Earlier this evening: Tamsin promised a silver ring.",
+        "Alice says: Sharp?",
+    ]
 
 
 async def test_an_openai_session_is_replaced_before_its_hour_is_over() -> None:

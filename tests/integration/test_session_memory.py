@@ -10,9 +10,10 @@ import pytest
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Message, Prompt
-from glyphoxa.domain.events import TurnFinished
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.events import TurnFinished, UtteranceRetracted
+from glyphoxa.domain.ids import CampaignId, NpcId, SceneId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
+from glyphoxa.world.events import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
 
@@ -23,7 +24,9 @@ SO_FAR: Final = "Earlier this evening: "
 
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
-    return settings_for(write_campaign(tmp_path, others=["Eldrinax"]), dsn, tmp_path)
+    """With room for some 20 lines."""
+    settings = settings_for(write_campaign(tmp_path, others=["Eldrinax"]), dsn, tmp_path)
+    return settings.model_copy(update={"context": settings.context.model_copy(update={"history_tokens": 400})})
 
 
 async def asked(evening: Evening, text: str) -> Prompt:
@@ -72,3 +75,59 @@ async def test_promise_is_in_the_summary_after_its_line_left(
     assert not any("silver ring" in message.content for message in prompt.messages if message is not told)
     at = prompt.messages.index(told)
     assert at == 1 + prompt.n_examples
+
+
+async def test_session_continues_with_its_summary_and_the_lines_after_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await asked(evening, PROMISE)
+        (await evening.ear()).say("[OOC] brb")
+        await evening.kept("[OOC] brb")
+        await talk(evening, 30)
+        state = await stored(evening, View(GRIMJAW), covers="silver ring")
+    async with an_evening(settings, monkeypatch) as again:
+        prompt = await asked(again, "Grimjaw, what did I promise you?")
+        store = again.desk.store if again.desk is not None else None
+        assert store is not None
+        log = await store.log.recent(TOWN, SESSION, since_ms=0, limit=100)
+    [told] = summary_in(prompt)
+    assert "silver ring" in told.content
+    assert all(one.text in told.content for one in state.summary[:1])
+    lines = [message.content for message in prompt.messages if not message.is_synthetic]
+    assert len([line for line in lines if "sword number 29" in line]) == 1
+    assert not any("silver ring" in line for line in lines)
+    assert [each.text for each in log].count("[OOC] brb") == 1
+    assert not any(SO_FAR in each.text for each in log)
+
+
+async def test_retracted_line_leaves_summary_and_prompt(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await asked(evening, PROMISE)
+        promise = await evening.kept(PROMISE)
+        await talk(evening, 40)
+        await stored(evening, View(GRIMJAW), covers="silver ring")
+        assert "silver ring" in str(summary_in(await asked(evening, "Grimjaw, what now?")))
+        assert evening.desk is not None
+        store = evening.desk.store
+        await store.world.retract(TOWN, promise.id, Cause("dm", 1))
+        assert "silver ring" not in (await store.states.state(TOWN, SESSION, View(GRIMJAW))).text
+        await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
+        prompt = await asked(evening, "Grimjaw, what did I promise you?")
+    assert "silver ring" not in str(prompt.messages)
+
+
+async def test_npc_is_told_only_what_it_witnessed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await evening.table.move(SceneId("inn"))  # without Eldrinax
+        await asked(evening, PROMISE)
+        await evening.table.move(SceneId("forge"))
+        await talk(evening, 40)
+        await stored(evening, DM_VIEW, covers="silver ring")
+        assert evening.desk is not None
+        states = await evening.desk.store.states.states(TOWN, SESSION)
+        assert states[DM_VIEW].flags["location_change"]
+        assert "silver ring" not in states[View(ELDRINAX)].text
+        (await evening.ear()).say("Eldrinax, what did I promise?")
+        prompt = (await evening.until(lambda: evening.mouths[ELDRINAX].asked))[-1]
+    assert "silver ring" not in str(prompt.messages)

@@ -53,7 +53,7 @@ CALLED: dict[str, tuple[NpcId | None, NpcId | Unaddressed]] = {
 }
 """With whom the speaker was talking, and who is meant."""
 PAST: dict[str, Unaddressed] = {
-    "whisper to a player": Unaddressed.PLAYER,
+    "whisper to a player": Unaddressed.WHISPER,
     "out of character, marked": Unaddressed.OUT_OF_CHARACTER,
     "out of character, unmarked": Unaddressed.OUT_OF_CHARACTER,
     "only a sound": Unaddressed.FILLER,

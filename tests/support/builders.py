@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
+from dataclasses import replace
+
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Findings, Npc, Player, Relationship, Scene, Secret
 from glyphoxa.domain.heard import Draft, Heard, PartialHeard, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
@@ -44,6 +46,13 @@ def a_campaign() -> Campaign:
         ),
         secrets=(Secret("Grimjaw forged the king's false crown.", frozenset({SMITH})),),
     )
+
+
+def a_known_party(findings: Findings = "review") -> Campaign:
+    """The same with the players' characters as entities, as a campaign file has them."""
+    campaign = a_campaign()
+    characters = (Entity(EntityId(f"e-{player.id}"), "player", player.name) for player in campaign.players)
+    return replace(campaign, entities=(*campaign.entities, *characters), findings=findings)
 
 
 def a_draft(player: PlayerId, text: str, *, end_ms: int = 1_000) -> Draft:

@@ -35,6 +35,7 @@ class Store:
     """All parts of long-term memory.
 
     Attributes:
+        embedder: The model it was opened with.
         listener: Shared by all followers of changes.
     """
 
@@ -53,6 +54,7 @@ class Store:
     times: PostgresCampaignTimes
     states: PostgresSessionStates
     atoms: PostgresAtoms
+    embedder: Embedder | None = None
 
 
 @asynccontextmanager
@@ -140,6 +142,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
             times,
             PostgresSessionStates(database),
             PostgresAtoms(database),
+            embedder,
         )
     finally:
         await listener.close()

@@ -20,7 +20,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in
 from glyphoxa.world.wording import moment
@@ -84,7 +84,7 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
     if kept is not None:
         lines += [_escaped(kept.text), ""]
     lines += [
-        f"**{_escaped(line['who'])}:** {_escaped(line['text'])}  "
+        f"**{_escaped(line['who'])}:** {_escaped(line['text'])}{line['aside'] and ' (aside: ' + line['aside'] + ')'}  "
         for line in await _lines(desk, wanted, 1, _LONGEST_SESSION)
         if not line["is_retracted"]
     ]
@@ -237,6 +237,7 @@ async def _found(desk: Desk, wanted: SessionId, words: str) -> list[Shown]:
             "text": each.utterance.text,
             "raw": "",
             "is_retracted": False,
+            "aside": _in_words(each.utterance.aside),
             "is_withheld": False,
         }
         for each in sorted(found, key=lambda each: each.ordinal)
@@ -251,8 +252,13 @@ def _shown(said: CitedUtterance, raw_text: str) -> Shown:
         "text": said.text,
         "raw": raw_text if raw_text != said.text else "",
         "is_retracted": said.is_retracted,
+        "aside": _in_words(said.aside),
         "is_withheld": said.is_withheld,
     }
+
+
+def _in_words(aside: Unaddressed | None) -> str:
+    return (aside or "").replace("_", " ")
 
 
 def _escaped(text: str) -> str:

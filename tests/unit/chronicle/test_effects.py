@@ -26,14 +26,18 @@ from glyphoxa.world.events import Event
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
+ODO_FOUND = ExtractedEntity("w", "Odo", "npc", (UtteranceId("u1"), UtteranceId("u2")), 0.9)
 U1, U2 = UtteranceId("u1"), UtteranceId("u2")
 ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo",))
 WENNA = ExtractedEntity("w", "Wenna", "npc", (U1,), 0.9)
 
 
-def a_talk(*heard: set[NpcId], npc: NpcId | None = None) -> SceneTalk:
+TEXT = " ".join(("Wenna is here.", *(f"Name{n} is here." for n in range(MAX_ENTITIES + 5))))
+
+
+def a_talk(*heard: set[NpcId], npc: NpcId | None = None, text: str = TEXT) -> SceneTalk:
     said = tuple(
-        NumberedUtterance(replace(an_utterance("...", id=f"u{n}", npc=npc), witnesses=frozenset(by)), n)
+        NumberedUtterance(replace(an_utterance(text, id=f"u{n}", npc=npc), witnesses=frozenset(by)), n)
         for n, by in enumerate(heard or ({SMITH}, {SMITH}), start=1)
     )
     return SceneTalk(CampaignId("town"), SessionId("s"), "en", said)
@@ -86,14 +90,49 @@ def test_who_hears_of_somebody_later_knows_of_them_from_then_on_and_a_guarded_on
     assert events(effects_of(Extraction((WENNA,)), a_talk({INNKEEPER}), [guarded])) == []
 
 
-def test_what_only_an_npc_said_and_what_would_overrule_a_file_wait_for_the_dm() -> None:
-    [claim] = stated(effects_of(Extraction((WENNA,), (), (fact(),)), a_talk({SMITH}, npc=SMITH), []))
-    assert claim.provenance.confidence == 0.5
-    odo = ExtractedEntity("w", "Odo", "npc", (U1,), 0.9)
-    dead = fact(about="status", value="dead")
-    [claim] = stated(effects_of(Extraction((odo,), (), (dead,)), a_talk(), [ODO]))
+def test_what_only_an_npc_said_is_neither_a_claim_nor_an_entity() -> None:
+    effects = effects_of(Extraction((WENNA,), (), (fact(),)), a_talk({SMITH}, npc=SMITH), [])
+    assert effects.of == ()
+    known = effects_of(Extraction((ODO_FOUND,), (), (fact(),)), a_talk({SMITH}, npc=SMITH), [ODO])
+    assert known.of == ()
+
+
+@pytest.mark.parametrize("text", ["Who is Wenna?", "Maybe Wenna knows.", "I do not know any Wenna.", "Wenna?"])
+def test_a_name_that_is_only_asked_about_creates_nothing(text: str) -> None:
+    assert effects_of(Extraction((WENNA,)), a_talk({SMITH}, text=text), []).of == ()
+
+
+def test_a_name_that_an_npc_brought_up_creates_nothing() -> None:
+    said = a_talk({SMITH}, {SMITH})
+    first = replace(said.said[0], utterance=replace(said.said[0].utterance, npc_id=SMITH))
+    both = replace(WENNA, evidence=(U1, U2))
+    assert effects_of(Extraction((both,)), replace(said, said=(first, said.said[1])), []).of == ()
+    assert effects_of(Extraction((both,)), replace(said, before=(first,), said=said.said[1:]), []).of == ()
+
+
+def test_npcs_line_adds_no_listeners_to_a_claim() -> None:
+    said = a_talk({SMITH}, {SMITH, INNKEEPER})
+    first = replace(said.said[0], utterance=replace(said.said[0].utterance, npc_id=SMITH))
+    [claim] = stated(
+        effects_of(Extraction((ODO_FOUND,), (), (fact(U1, U2),)), replace(said, said=(first, said.said[1])), [ODO])
+    )
+    assert [knower.npc for knower in claim.visibility.knowers] == [SMITH]
+    assert claim.provenance.utterance_id == U2
+
+
+def test_every_claim_waits_for_the_dm_unless_the_campaign_accepts_findings() -> None:
+    extraction = Extraction((WENNA,), (), (fact(sure=1.0),))
+    [claim] = stated(effects_of(extraction, a_talk(), []))
     assert not claim.provenance.is_enough
-    [claim] = stated(effects_of(Extraction((WENNA,), (), (dead,)), a_talk(), [ODO]))
+    [claim] = stated(effects_of(extraction, a_talk(), [], findings="accept"))
+    assert claim.provenance.is_enough
+
+
+def test_what_would_overrule_a_file_waits_for_the_dm() -> None:
+    dead = fact(about="status", value="dead")
+    [claim] = stated(effects_of(Extraction((ODO_FOUND,), (), (dead,)), a_talk(), [ODO], findings="accept"))
+    assert not claim.provenance.is_enough
+    [claim] = stated(effects_of(Extraction((WENNA,), (), (dead,)), a_talk(), [ODO], findings="accept"))
     assert claim.provenance.is_enough
 
 

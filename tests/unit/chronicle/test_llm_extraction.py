@@ -25,6 +25,7 @@ from tests.support.builders import INNKEEPER, SMITH, an_utterance
 from tests.support.virtual_time import run_in_virtual_time
 
 ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo", "Wexmere"))
+TAMSIN = KnownEntity(EntityId("tamsin"), "player", "Tamsin")
 COUNTESS = KnownEntity(EntityId("countess"), "npc", "Countess Vexley", ("Marrin",))
 
 Line = tuple[str, set[NpcId]]
@@ -60,7 +61,7 @@ class Answers:
 
 def an_extractor(llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000) -> LlmExtractor:
     asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars))
-    return LlmExtractor(RulesExtractor("en"), asking, "en", narrators=["Game Master"])
+    return LlmExtractor(RulesExtractor("en"), asking, "en", nobody=["Game Master"])
 
 
 async def found(talk: SceneTalk, *, known: Sequence[KnownEntity] = (), **answer: Any) -> Extraction:
@@ -93,9 +94,10 @@ async def test_what_the_rules_miss_is_added_with_the_line_that_says_who_is_meant
 
 async def test_what_the_rules_find_is_kept_and_said_once() -> None:
     talk = a_talk("My sister Wenna Thistlebrook lives in Dunharrow.", "I promise to bring you six crowns by Friday.")
-    rules = await RulesExtractor("en").extract(talk, ())
+    rules = await RulesExtractor("en").extract(talk, [TAMSIN])
     got = await found(
         talk,
+        known=[TAMSIN],
         entities=[
             entity("Wenna Thistlebrook"),
             entity("wenna thistlebrook", "player"),
@@ -109,7 +111,7 @@ async def test_what_the_rules_find_is_kept_and_said_once() -> None:
 
 async def test_a_promise_is_of_whoever_makes_it_and_of_nobody_else() -> None:
     talk = a_talk("Odo, I promise to bring you six crowns by Friday.")
-    got = await found(talk, known=[ODO], facts=[fact("Odo", "bring you six crowns", 1, about="promise")])
+    got = await found(talk, known=[ODO, TAMSIN], facts=[fact("Odo", "bring you six crowns", 1, about="promise")])
     assert [each.about for each in got.facts] == ["promise"]
     assert got.facts[0].subject != "odo"
     assert got.refused == ("the model's facts, number 1: the same words say it about somebody else",)
@@ -238,7 +240,7 @@ async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
 async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
     llm = Answers({"entities": [], "relationships": [], "facts": []})
     talk = a_talk("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
-    got = await an_extractor(llm, max_chars=1_000).extract(talk, ())
+    got = await an_extractor(llm, max_chars=1_000).extract(talk, [TAMSIN])
     assert len(llm.asked[0]) < 1_000
     assert [each.about for each in got.facts] == ["promise"]
     assert got.refused == ("1 lines of the stretch did not fit into the prompt",)
@@ -247,8 +249,8 @@ async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
 @pytest.mark.parametrize("failure", [Unavailable("no model answers at port 9"), Unparseable("cut off")])
 async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_else(failure: Exception) -> None:
     talk = a_talk("I promise to bring you six crowns by Friday.")
-    got = await an_extractor(Answers(failure)).extract(talk, ())
-    rules = await RulesExtractor("en").extract(talk, ())
+    got = await an_extractor(Answers(failure)).extract(talk, [TAMSIN])
+    rules = await RulesExtractor("en").extract(talk, [TAMSIN])
     assert (got.entities, got.facts) == (rules.entities, rules.facts)
     assert got.refused == (f"read by rules only: {failure}",)
 
@@ -257,7 +259,7 @@ async def test_a_model_that_is_away_is_not_waited_for_again_and_again() -> None:
     llm = Answers(Unavailable("away"))
     extractor, talk = an_extractor(llm), a_talk("I promise to bring you six crowns by Friday.")
     for _ in range(20):
-        got = await extractor.extract(talk, ())
+        got = await extractor.extract(talk, [TAMSIN])
         assert [each.about for each in got.facts] == ["promise"]
     assert len(llm.asked) < 10
     assert "paused" in got.refused[0]

@@ -12,7 +12,7 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import Salience, SalienceJudge
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from tests.support.builders import an_utterance
+from tests.support.builders import SMITH, an_utterance
 
 TALK: dict[str, list[Any]] = tomllib.loads(Path(__file__).with_name("talk.toml").read_text("utf-8"))
 KNOWN = (
@@ -31,7 +31,7 @@ def found(*lines: str, language: str = "en", speaker: str = "Tamsin") -> Extract
         for n, line in enumerate(lines, start=1)
     )
     talk = SceneTalk(CampaignId("town"), SessionId("s"), language, said)
-    return RulesExtractor(language, narrators=["The DM"]).find(talk, KNOWN)
+    return RulesExtractor(language, nobody=["The DM"]).find(talk, KNOWN)
 
 
 def relations(text: str, language: str = "en") -> list[tuple[str, str, str]]:
@@ -106,10 +106,32 @@ def test_who_tells_the_story_is_nobody_in_it() -> None:
     assert facts("I promise you the six crowns.", speaker="The DM") == []
 
 
-def test_a_speaker_whom_nobody_wrote_down_is_somebody_as_soon_as_something_is_said_of_them() -> None:
-    extraction = found("I promise you the six crowns.", speaker="Ysolde")
-    assert [(one.name, one.type) for one in extraction.entities] == [("Ysolde", "player")]
-    assert not found("Fine weather today.", speaker="Ysolde").entities
+def test_nothing_is_learned_of_a_speaker_whom_the_campaign_does_not_know() -> None:
+    assert found("I promise you the six crowns.", speaker="Ysolde") == Extraction()
+
+
+def test_whoever_is_spoken_to_takes_no_part_in_the_sentence() -> None:
+    extraction = found("Odo, my brother Perrin is missing.", speaker="Tamsin")
+    assert [
+        (one.source, one.type, one.target) for one in extraction.relations if "odo" in (one.source, one.target)
+    ] == []
+    assert [one.subject for one in extraction.facts] == ["new:perrin"]
+
+
+def test_nothing_is_found_in_what_an_npc_says() -> None:
+    talk = found("Wenna Thistlebrook is the miller of Dunharrow.").entities
+    assert talk
+    said = NumberedUtterance(an_utterance("Wenna Thistlebrook is the miller of Dunharrow.", npc=SMITH), 1)
+    assert (
+        RulesExtractor("en").find(SceneTalk(CampaignId("town"), SessionId("s"), "en", (said,)), KNOWN) == Extraction()
+    )
+
+
+def test_the_campaign_and_its_words_are_nobody() -> None:
+    said = NumberedUtterance(an_utterance("We sailed with Corva Vell, and Skyrill fell."), 1)
+    talk = SceneTalk(CampaignId("town"), SessionId("s"), "en", (said,))
+    assert [one.name for one in RulesExtractor("en").find(talk, ()).entities] == ["Corva Vell", "Skyrill"]
+    assert RulesExtractor("en", nobody=["Corva Vell", "Skyrill"]).find(talk, ()) == Extraction()
 
 
 def test_whoever_asks_not_to_be_remembered_is_not() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.episodes import for_players, heard_by
+from glyphoxa.chronicle.episodes import for_players, heard_by, tellable
 from glyphoxa.chronicle.summaries import in_words, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.domain.turn import Unaddressed
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 NPCS = (SMITH, INNKEEPER)
@@ -76,8 +79,29 @@ def test_players_are_told_no_name_that_they_may_not_know() -> None:
     assert [each.utterance.text for each in shown] == ["For laugh has the map."]
 
 
-def test_players_are_read_no_line_of_a_speaker_they_may_not_know_and_nothing_an_npc_only_meant_to_say() -> None:
+def test_players_are_read_no_line_of_a_speaker_they_may_not_know() -> None:
     known = [KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=HIDDEN)]
-    speaks = an_utterance("I promise you the map.", speaker="Vorlath", npc=SMITH)
-    cut_off = replace(an_utterance("Vorlath has it.", npc=SMITH), raw_text="The king has it, and paid me to burn it.")
-    assert for_players([NumberedUtterance(speaks, 1), NumberedUtterance(cut_off, 2)], known, "en") == []
+    speaks = an_utterance("I promise you the map.", speaker="Vorlath")
+    assert for_players([NumberedUtterance(speaks, 1)], known, "en") == []
+
+
+@pytest.mark.parametrize("text", ["Who dug the tunnel under the mill?", "They dug a tunnel, I am sure of it."])
+def test_players_are_read_no_line_that_touches_a_secret(text: str) -> None:
+    lines = [NumberedUtterance(an_utterance(text), 1), NumberedUtterance(an_utterance("We crossed the lake."), 2)]
+    secrets = ["Odo dug a tunnel under the mill by night."]
+    assert [each.ordinal for each in for_players(lines, [], "en", secrets)] == [2]
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        replace(an_utterance("I promise you the map."), aside=Unaddressed.WHISPER),
+        an_utterance("I promise you the map.", npc=SMITH),
+        an_utterance("Who has the map? Do you know him"),
+        an_utterance("ooc: I take the map home."),
+        an_utterance("I roll for stealth and take the map."),
+    ],
+)
+def test_only_what_players_state_in_the_story_is_told(left_out: Utterance) -> None:
+    told = NumberedUtterance(an_utterance("Who has the map? I took it."), 2)
+    assert tellable([NumberedUtterance(left_out, 1), told]) == [told]

@@ -78,7 +78,7 @@ def test_summary_replaces_its_lines_and_continues() -> None:
     lines = rounds(8)
     view = a_view(lines)
     view.cover([about(lines[1])], lines[:4])
-    view.cover([about(lines[5])], lines[4:6])
+    view.cover([*view.summary, about(lines[5])], lines[4:6])
     assert [one.evidence for one in view.summary] == [("said-1",), ("said-3",)]
     assert view.lines == lines[6:]
     assert (view.covered_to, view.is_stored) == (lines[5].id, False)

@@ -15,6 +15,7 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.judgement import Judged, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
 from glyphoxa.world.events import Cause, Event
@@ -112,6 +113,23 @@ class Evening:
         """The lines, each with two blanks for what it stands below."""
         explained = await self.desk.explain(await self.desk.find(turn))
         return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.resolver, self.calendar)]
+
+
+async def test_turn_tells_how_the_line_was_judged_by_whom_and_why() -> None:
+    evening = Evening(TURN)
+    judgement = TurnJudgement(risk=Risk.MEDIUM, flags=("veil:torture",), note="worth keeping: a promise")
+    evening.turns.talk[ASKED] = replace(
+        evening.turns.talk[ASKED], judged=Judged(judgement, reason="the model is paused after repeated failures")
+    )
+    found = await evening.told()
+    at = found.index("  judged: not kept, part of the game, medium risk, veil:torture, by the rules")
+    assert found[at + 1 : at + 3] == [
+        "    because: worth keeping: a promise",
+        "    not by the language model: the model is paused after repeated failures",
+    ]
+    assert await evening.desk.judged([TURN]) == {
+        TURN.id: "not kept, part of the game, medium risk, veil:torture, by the rules"
+    }
 
 
 def of_fact(fact: FactId) -> RecalledFact:

@@ -10,7 +10,9 @@ import pytest
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.npc.actor import Directed, GetReady
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.npc.actor import Cover, Directed, GetReady
 from tests.support.builders import MARKET, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins
 
@@ -112,3 +114,14 @@ async def test_direction_changes_from_turn_to_turn() -> None:
             await table.settle()
         first, second = (asked.direction for asked in table.mouth(SMITH).asked)
         assert first != second
+
+
+async def test_summary_sentence_about_a_line_enters_no_prompt() -> None:
+    async with a_table() as table:
+        sentences = [SummarySentence(text, (UtteranceId("u1"),)) for text in ("A spider bit the boy.", "It rained.")]
+        table.npcs[SMITH].mailbox.post(Cover(tuple(sentences), ()))
+        await table.settle()
+        table.npcs[SMITH].conversation.fold()
+        await table.says(TAMSIN, "Grimjaw, what does a nail cost?")
+        asked = read(table.mouth(SMITH).asked[-1])
+        assert "It rained." in asked and "spider" not in asked

@@ -26,7 +26,7 @@ from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unaddressed, Unsaid
 from glyphoxa.transcript.ports import Decided
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 
@@ -53,6 +53,7 @@ def row_of_utterance(place: int, said: Utterance) -> dict[str, object]:
         "at": timestamp(said.at_ms).isoformat(),
         "duration_ns": said.duration_ms * _NS_PER_MS,
         "witnesses": sorted(storable(npc) for npc in said.witnesses),
+        "aside": said.aside or "",
     }
 
 
@@ -88,7 +89,12 @@ def utterance_of_row(row: asyncpg.Record) -> Utterance:
         npc_id=NpcId(row["npc_id"]) if row["npc_id"] else None,
         witnesses=frozenset(NpcId(npc) for npc in row["witnesses"]),
         corrections=tuple(Correction(**values) for values in row["corrections"] or ()),
+        aside=_aside(row),
     )
+
+
+def _aside(row: asyncpg.Record) -> Unaddressed | None:
+    return Unaddressed(row["aside"]) if row["aside"] else None
 
 
 def said_of_row(row: asyncpg.Record) -> CitedUtterance:
@@ -102,6 +108,7 @@ def said_of_row(row: asyncpg.Record) -> CitedUtterance:
         at_ms(row["timestamp"]),
         row["retracted"],
         row["withheld"],
+        _aside(row),
     )
 
 

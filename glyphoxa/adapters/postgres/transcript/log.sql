@@ -18,7 +18,7 @@ WITH new AS MATERIALIZED (
     SELECT s.*, row_number() OVER (PARTITION BY s.session_id ORDER BY s.place) AS nth
       FROM jsonb_to_recordset($2) AS s (place INT, session_id TEXT, utterance_id TEXT, speaker_id TEXT,
                                         speaker_name TEXT, text TEXT, raw_text TEXT, npc_id TEXT,
-                                        at TIMESTAMPTZ, duration_ns BIGINT, witnesses TEXT[])
+                                        at TIMESTAMPTZ, duration_ns BIGINT, witnesses TEXT[], aside TEXT)
       LEFT JOIN LATERAL (SELECT true AS there FROM session_entries e
                           WHERE e.campaign_id = $1 AND e.utterance_id = s.utterance_id LIMIT 1) old ON true
      WHERE old.there IS NULL),
@@ -28,9 +28,9 @@ placed AS (
      WHERE campaign_id = $1 AND id = n.session_id
     RETURNING id, last_ordinal - n.n AS before)
 INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text, raw_text,
-                             npc_id, timestamp, duration_ns, witnesses, fts_config)
+                             npc_id, timestamp, duration_ns, witnesses, aside, fts_config)
     SELECT $1, n.session_id, p.before + n.nth, n.utterance_id, n.speaker_id, n.speaker_name, n.text, n.raw_text,
-           n.npc_id, n.at, n.duration_ns, n.witnesses,
+           n.npc_id, n.at, n.duration_ns, n.witnesses, n.aside,
            coalesce((SELECT glyphoxa_fts_config(language) FROM campaigns WHERE id = $1), 'english')
       FROM new n JOIN placed p ON p.id = n.session_id
      ORDER BY n.place

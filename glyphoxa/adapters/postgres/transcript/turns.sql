@@ -30,7 +30,7 @@ SELECT id
 -- uttered --
 -- With their judgements. Served by the keys of (campaign_id, utterance_id).
 SELECT u.utterance_id, u.session_id, u.ordinal, u.speaker_name, u.text, u.timestamp, u.retracted, u.withheld,
-       u.corrections,
+       u.aside, u.corrections,
        j.mode, j.risk, j.flags, j.note, j.extract_memory, j.judged_by, j.reason
   FROM utterances u
   LEFT JOIN turn_judgements j ON j.campaign_id = $1 AND j.utterance_id = u.utterance_id

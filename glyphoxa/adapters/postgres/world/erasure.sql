@@ -180,7 +180,7 @@ SELECT jsonb_build_object(
                    'utterance', utterance_id, 'session', session_id, 'ordinal', ordinal, 'at', timestamp,
                    'duration_ms', duration_ns / 1000000, 'speaker', speaker_id, 'name', speaker_name, 'text', text,
                    'heard', CASE WHEN npc_id = '' THEN raw_text END, 'npc', nullif(npc_id, ''), 'retracted', retracted,
-                   'withheld', withheld,
+                   'withheld', withheld, 'aside', nullif(aside, ''),
                    'heard_by', witnesses, 'corrections', coalesce(corrections, '[]')) ORDER BY id), '[]')
           FROM utterances WHERE campaign_id = $1 AND utterance_id = ANY ($2)),
     'turns', (

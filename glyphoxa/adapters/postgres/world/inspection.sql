@@ -83,13 +83,13 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, s
 
 -- said --
 -- Served by the key of (campaign_id, utterance_id).
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld, aside
   FROM session_entries WHERE campaign_id = $1 AND utterance_id = $2;
 
 -- said_ending_with --
 -- The latest utterances whose id ends with $2, rolled back or not. Reads all utterance ids: a DM types this a few times
 -- in an evening.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld, aside
   FROM session_entries
  WHERE campaign_id = $1 AND right(utterance_id, length($2)) = $2
  ORDER BY timestamp DESC, id DESC
@@ -120,7 +120,7 @@ SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.re
 
 -- recent --
 -- The last entries of a session, latest first. Served by idx_session_entries_ordinal.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld, aside
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2
  ORDER BY ordinal DESC
@@ -128,7 +128,7 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
 
 -- lines --
 -- Entries of a session in order, from the ordinal $3. Served by idx_session_entries_ordinal.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld, aside
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2 AND ordinal >= $3
  ORDER BY ordinal
@@ -138,7 +138,7 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
 -- What the speaker $2 said, newest first, before the utterance $3 (NULL: the latest). Served by
 -- idx_session_entries_speaker.
 SELECT e.utterance_id, e.session_id, e.ordinal, e.speaker_name, coalesce(nullif(e.raw_text, ''), e.text) AS text,
-       e.timestamp, e.retracted, e.withheld
+       e.timestamp, e.retracted, e.withheld, e.aside
   FROM session_entries e
  WHERE e.campaign_id = $1 AND e.speaker_id = $2 AND e.npc_id = '' AND NOT e.is_erased
    AND ($3::text IS NULL OR (e.timestamp, e.id) < (SELECT b.timestamp, b.id FROM session_entries b
@@ -149,7 +149,7 @@ SELECT e.utterance_id, e.session_id, e.ordinal, e.speaker_name, coalesce(nullif(
 -- corrected --
 -- Players' utterances whose text differs from the raw text. For NPCs, the intended and the heard text
 -- differ without a correction. Served by idx_session_entries_ordinal.
-SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld
+SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestamp, retracted, withheld, aside
   FROM session_entries
  WHERE campaign_id = $1 AND session_id = $2 AND npc_id = '' AND raw_text <> '' AND raw_text <> text
  ORDER BY ordinal

@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.world.transaction import LoggedUtterance, TalkRa
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER
 from glyphoxa.world.encoding import encode, event_type
 from glyphoxa.world.events import (
     Cause,
@@ -163,7 +163,7 @@ async def _apply(world: WorldTransaction, state: WorldState, events: Sequence[Wo
 
 def _with_threshold(event: Event, accept_at: float) -> Event:
     """Store the threshold in effect with the statement, so that every replay judges it the same."""
-    if not isinstance(event, FactStated) or event.provenance.accept_at == accept_at:
+    if not isinstance(event, FactStated) or event.provenance.accept_at in (accept_at, NEVER):
         return event
     return replace(event, provenance=replace(event.provenance, accept_at=accept_at))
 

@@ -1,0 +1,102 @@
+"""A process that keeps the memory of a session may be killed at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.background import chronicle_log
+from glyphoxa.chronicle.episodes import said_in
+from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.rolling_summary import RollingSummary
+from glyphoxa.domain.events import UtteranceKept
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.session_state import DM_VIEW, View
+from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
+from glyphoxa.npc.table import Covered, TableState
+from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
+from tests.support.patience import DEADLINE_S
+from tests.support.proof import IS_PROOF
+
+KILLS = 40 if IS_PROOF else 3
+VIEWS = (DM_VIEW, View(SMITH))
+
+
+async def opened(store: Store) -> TableState:
+    """A table that continues the session."""
+    views = {view: RollingSummary(100, interval=1) for view in VIEWS}
+    campaign = a_campaign()
+    talks = {SMITH: Conversation(campaign.npc(SMITH), history_tokens=100)}
+    table = TableState(campaign, SESSION, campaign.scenes[0], talks, views)
+    numbered = await said_in(chronicle_log(store), CAMPAIGN, SESSION)
+    ordinals = {each.utterance.id: each.ordinal for each in numbered}
+    states = await store.states.states(CAMPAIGN, SESSION)
+    table.remember([each.utterance for each in numbered], Covered(states, ordinals))
+    return table
+
+
+def line(n: int) -> Utterance:
+    text = f"I promise to bring you {n} crowns by Friday." if n % 2 else f"Then I will wait for {n} crowns."
+    said = an_utterance(text, id=f"u{n}", npc=None if n % 2 else SMITH)
+    return replace(said, at_ms=n * 10_000, typed=True)
+
+
+async def play(dsn: str) -> None:
+    """Say line after line, until this process is killed."""
+
+    async def logged(_: UtteranceId) -> bool:
+        return True
+
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        table = await opened(store)
+        stored = StoredSession(CAMPAIGN, SESSION, store.states, logged)
+        keeper = SessionStateKeeper(
+            table.summaries, LineSelection("en", tokens=60), tell=lambda npc, cover: None, stored=stored
+        )
+        n = await store.log.count(CAMPAIGN, SESSION)
+        print("ready", flush=True)  # noqa: T201 - the test reads it
+        while True:
+            n += 1
+            await store.log.append([line(n)])
+            keeper.on(UtteranceKept(line(n)))
+            await keeper.finish()
+
+
+async def test_killed_process_loses_no_line_and_tells_none_twice(store: Store, dsn: str) -> None:
+    await store.campaigns.load(a_campaign())
+    dice = random.Random(7)
+    reached = dict.fromkeys(VIEWS, 0)
+    for _ in range(KILLS):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.integration.test_session_state_killed", dsn, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(DEADLINE_S):
+            assert await process.stdout.readline() == b"ready\n"
+        # Anywhere in its work: the moment is not what is asserted.
+        await asyncio.sleep(0.2 + dice.random() / 2)
+        process.kill()
+        await process.wait()
+        n_said = await store.log.count(CAMPAIGN, SESSION)
+        table, states = await opened(store), await store.states.states(CAMPAIGN, SESSION)
+        for view in VIEWS:
+            rolling, state = table.summaries[view], states[view]
+            assert state.last_ordinal >= reached[view]
+            assert [each.id for each in rolling.lines] == [f"u{n}" for n in range(state.last_ordinal + 1, n_said + 1)]
+            told = [int(each[1:]) for one in rolling.summary for each in one.evidence]
+            assert told == sorted(set(told))
+            assert not told or told[-1] <= state.last_ordinal
+            reached[view] = state.last_ordinal
+    assert min(reached.values()) > 0
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(play(sys.argv[1]))
