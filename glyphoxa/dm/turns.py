@@ -29,7 +29,7 @@ from glyphoxa.domain.knowledge import (
     learned_from,
 )
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unsaid
-from glyphoxa.judgement.policy import may_extract
+from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.world.wording import moment
 
 LAST: Final = "last"
@@ -344,7 +344,9 @@ def judged_in_words(judged: Judged) -> str:
     judgement = judged.judgement
     kept = "kept" if may_extract(judgement) else "not kept"
     flags = "".join(f", {flag}" for flag in judgement.flags)
-    return f"{kept}, {_MODES[judgement.mode]}, {judgement.risk} risk{flags}, by {_JUDGES[judged.by]}"
+    blocked = ", blocked" if safety_status(judgement) == "blocked" else ""
+    review = ", needs review" if review_required(judgement) else ""
+    return f"{kept}, {_MODES[judgement.mode]}, {judgement.risk} risk{flags}{blocked}{review}, by {_JUDGES[judged.by]}"
 
 
 def _judged(judged: Judged) -> Iterator[IndentedLine]:

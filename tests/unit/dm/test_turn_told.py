@@ -122,13 +122,13 @@ async def test_turn_tells_how_the_line_was_judged_by_whom_and_why() -> None:
         evening.turns.talk[ASKED], judged=Judged(judgement, reason="the model is paused after repeated failures")
     )
     found = await evening.told()
-    at = found.index("  judged: not kept, part of the game, medium risk, veil:torture, by the rules")
+    at = found.index("  judged: not kept, part of the game, medium risk, veil:torture, needs review, by the rules")
     assert found[at + 1 : at + 3] == [
         "    because: worth keeping: a promise",
         "    not by the language model: the model is paused after repeated failures",
     ]
     assert await evening.desk.judged([TURN]) == {
-        TURN.id: "not kept, part of the game, medium risk, veil:torture, by the rules"
+        TURN.id: "not kept, part of the game, medium risk, veil:torture, needs review, by the rules"
     }
 
 
