@@ -25,10 +25,11 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import TableContext, state_of, table_context
-from glyphoxa.chronicle.episodes import for_players, heard_by, said_in, tellable
+from glyphoxa.chronicle.episodes import for_players, heard_by, said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, summary_of
+from glyphoxa.chronicle.talk import tellable
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem

@@ -9,29 +9,14 @@ from typing import Final, Protocol
 from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import in_words, summary_of
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
 from glyphoxa.language.content import content_words
-from glyphoxa.language.sentence_form import form_of, sentences_of
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
-from glyphoxa.turns.address import marked_out_of_character, out_of_character
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
-
-
-def tellable(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
-    """Return what players stated in the story: no asides, no mere questions, and no words that a model invented."""
-    return [each for each in said if each.utterance.is_evidence and _states(each.utterance.text)]
-
-
-def _states(text: str) -> bool:
-    if marked_out_of_character(text) or out_of_character(text) is not None:
-        return False  # of a session that was stored before asides were marked
-    spoken, narrated = sentences_of(text, ())
-    forms = ((each.end, form_of(each)) for each in spoken)
-    return bool(narrated) or any(end != "?" and not (form.question and form.second) for end, form in forms)
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:

@@ -15,7 +15,7 @@ from glyphoxa.chronicle.llm_extractor import LlmReading, is_among
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.salience import SalienceJudge
 from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
-from glyphoxa.chronicle.talk import NumberedUtterance
+from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.session_state import SummarySentence
@@ -25,7 +25,6 @@ from glyphoxa.language.sentences import shortened
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 T = TypeVar("T")
 
@@ -144,7 +143,7 @@ class LineSelection:
         return self.select(said)
 
     def select(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        lines = summary_of(_numbered(said), language=self.language, names=self.names(), tokens=self.tokens)
+        lines = summary_of(tellable(_numbered(said)), language=self.language, names=self.names(), tokens=self.tokens)
         return [SummarySentence(line.in_words(self.language), (line.said.utterance.id,)) for line in lines]
 
     def compress(self, sentences: Sequence[SummarySentence]) -> tuple[SummarySentence, ...]:
@@ -208,7 +207,7 @@ class LlmSummariser:
     language: str
 
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        shown = [each for each in said if _may_be_told(each.text)]
+        shown = [each.utterance for each in tellable(_numbered(said)) if not asks_to_forget(each.utterance.text)]
         if not shown:
             return []
         asking = self.asking
@@ -229,10 +228,6 @@ class LlmSummariser:
             raise
         asking.breaker.succeeded()
         return sorted(supported(answer, shown, self.language), key=lambda one: _first(one, shown))
-
-
-def _may_be_told(text: str) -> bool:
-    return not (asks_to_forget(text) or marked_out_of_character(text) or out_of_character(text) is not None)
 
 
 def _first(sentence: SummarySentence, shown: Sequence[Utterance]) -> int:

@@ -9,6 +9,8 @@ from typing import Final
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Visibility
+from glyphoxa.language.sentence_form import form_of, sentences_of
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,19 @@ class KnownEntity:
     @property
     def names(self) -> tuple[str, ...]:
         return (self.name, *self.aliases)
+
+
+def tellable(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+    """Return what players stated in the story: no asides, no mere questions, and no words that a model invented."""
+    return [each for each in said if each.utterance.is_evidence and _states(each.utterance.text)]
+
+
+def _states(text: str) -> bool:
+    if marked_out_of_character(text) or out_of_character(text) is not None:
+        return False  # of a session that was stored before asides were marked
+    spoken, narrated = sentences_of(text, ())
+    forms = ((each.end, form_of(each)) for each in spoken)
+    return bool(narrated) or any(end != "?" and not (form.question and form.second) for end, form in forms)
 
 
 # Cutting the transcript into stretches.

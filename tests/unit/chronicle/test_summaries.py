@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.episodes import for_players, heard_by, tellable
+from glyphoxa.chronicle.episodes import for_players, heard_by
 from glyphoxa.chronicle.summaries import in_words, summary_of
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN

@@ -30,7 +30,7 @@ class Model:
 
 async def summarised(*lines: tuple[str, Sequence[NpcId]]) -> tuple[Model, dict[View, RollingSummary]]:
     model = Model()
-    views = {view: RollingSummary(60) for view in (DM_VIEW, View(SMITH), View(INNKEEPER))}
+    views = {view: RollingSummary(120) for view in (DM_VIEW, View(SMITH), View(INNKEEPER))}
     keeper = SessionStateKeeper(views, LineSelection("en"), tell=lambda _npc, _cover: None, summariser=model)
     for n, (text, heard_by) in enumerate(lines):
         said = replace(an_utterance(text, id=f"u{n}"), witnesses=frozenset(heard_by))
@@ -44,7 +44,7 @@ def spoken(n: int, heard_by: Sequence[NpcId] = EVERYBODY) -> tuple[str, Sequence
 
 
 async def test_views_that_heard_the_same_share_one_summary() -> None:
-    model, views = await summarised(*map(spoken, range(4)))
+    model, views = await summarised(*map(spoken, range(6)))
     assert len(model.asked) == 1
     assert len({view.summary for view in views.values()}) == 1 and views[DM_VIEW].summary
 
