@@ -34,7 +34,7 @@ from glyphoxa.domain.judgement import Judged, Mode, TurnJudgement
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.web.access.roles import Grant, Role
-from tests.support.builders import SMITH, a_campaign, an_utterance
+from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.web_door import a_door
 from tests.support.web_table import TwinTable
@@ -60,7 +60,7 @@ def promise(n: int) -> str:
 
 @pytest.fixture
 async def table(store: Store) -> Store:
-    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(a_known_party("accept"))
     return store
 
 
