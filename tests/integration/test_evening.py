@@ -1,80 +1,234 @@
-"""What an evening leaves behind: the recap, the entities, the findings, and what each NPC knows."""
+"""What an evening leaves behind: asides, NPCs' inventions and a secret are played through a table's room."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
-from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, episode_writer
+from glyphoxa.chronicle.episodes import said_in
+from glyphoxa.config.settings import Settings
 from glyphoxa.desk import recap_of
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import Unaddressed
-from tests.support.builders import INNKEEPER, SMITH, a_known_party, an_utterance
+from tests.support.live_table import SESSION, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_MS
 
-EVENING = SessionId("evening")
-TOWN: Campaign = replace(a_known_party(), name="Quillon Reach")
-LINES: tuple[tuple[str, NpcId | None, Unaddressed | None], ...] = (
-    ("Grimjaw, good evening.", None, None),
-    ("(to Bran) watch the smith, he hides the zircon key.", None, Unaddressed.WHISPER),
-    ("ooc: my cousin Xaver flies to Porto tomorrow.", None, Unaddressed.OUT_OF_CHARACTER),
-    ("We could just burn the granary tonight.", None, Unaddressed.PLANNING),
-    ("Do you know my cousin Edvard? He owns the Gilded Plough.", SMITH, None),
-    ("Who is Edvard?", None, None),
-    ("My sister Ysmay Corrin lives in Harth Hollow.", None, None),
-    ("I promise to bring you the copper bell before the harvest.", None, None),
-    ("We played Quillon Reach for a year now.", None, None),
-    ("Did you forge a false crown for the king?", None, None),
-    ("Grimjaw forged the false crown, I am sure of it.", None, None),
-    ("I promise you a sword by Sunday.", SMITH, None),
-)
+TOWN, GRIMJAW, ELDRINAX = CampaignId("town"), NpcId("grimjaw"), NpcId("eldrinax")
+
+# Who types it, what, and the answer of the NPC that it calls. "<" precedes the reason why a line is an aside.
+ENGLISH: Final = """
+Bran | We could just burn the granary tonight. < planning
+Tamsin | (to Bran) Watch the smith, he hides the zircon key under the anvil. < whisper
+Bran | (to Tamsin) I promise you half of the opal hoard. < whisper
+Bran | ooc: my cousin Xaver flies to Porto tomorrow. < out_of_character
+Tamsin | ((pizza with Lorenzo?)) < out_of_character
+Tamsin | Grimjaw, good evening. | Good evening to you.
+Tamsin | Grimjaw, I promise to bring you the copper bell before the harvest. | I promise you a sword by Sunday.
+Tamsin | Grimjaw, who else lives here? | My cousin Edvard owns the Gilded Plough.
+Tamsin | Grimjaw, who is Edvard? | Edvard married Marguerite of Thornwick.
+Bran | (to Tamsin) Edvard is a liar, he serves the Veiled Sultan. < whisper
+Tamsin | Grimjaw, my sister Ysmay Corrin lives in Harth Hollow. | Ysmay Corrin is a queen.
+Tamsin | // does a griffin get advantage here? < out_of_character
+Tamsin | Grimjaw, did you forge a false crown for the king? | Never.
+Tamsin | Grimjaw forged the false crown, I am sure of it.
+Tamsin | (ooc back in five, the kettle boils) < out_of_character
+Bran | We should poison the ferryman before dawn. < planning
+Bran | brb, my toddler cries < out_of_character
+Tamsin | Eldrinax, what do you see in the stars? | A comet called Vashti falls on Ironhold.
+Tamsin | Eldrinax, we found a silver letter in the old well. | The letter is from Baron Osric.
+Tamsin | Eldrinax, who is Baron Osric? | He rules Marrowgate.
+Tamsin | [whispers to Bran] Eldrinax is drunk, steal his lodestone. < whisper
+Bran | @Tamsin I keep the lodestone in my boot. < whisper
+Tamsin | Eldrinax, I am a healer from Ironhold. | You are a thief.
+Tamsin | Eldrinax, my brother Rowan Corrin is missing. | Rowan Corrin is in the Gilded Plough.
+Tamsin | I walk over to the window and look at the rain.
+Bran | /w Tamsin The rain hides the smugglers of Quay Nine. < whisper
+Bran | ooc: Quillon's sister is the funniest dungeon master. < out_of_character
+Bran | Hm.
+Tamsin | Grimjaw, we decided to leave for Ironhold at dawn. | I come with you to Marrowgate.
+Tamsin | Grimjaw, is the bridge to Ironhold safe? | The troll Brogmar eats travellers.
+Tamsin | Grimjaw, thank you. | Aye.
+Bran | roll for initiative, Kowalski < out_of_character
+Tamsin | whisper to Bran: I owe the Raven Bank forty crowns. < whisper
+Bran | (to Tamsin) My father is the hangman of Ostrava. < whisper
+Tamsin | Eldrinax, what do you want for the map? | Forty doubloons.
+Tamsin | Eldrinax, I gave Grimjaw the old map. | I gave him a dragon.
+Bran | Grimjaw, I fear the deep water. | I fear nothing but Brogmar.
+Bran | Grimjaw, what is hidden under your anvil? | Dust.
+Tamsin | Eldrinax, what do we burn tonight, and what of the bell? | Nothing.
+Tamsin | Grimjaw, what of the bell? | You promised it.
+"""
+GERMAN: Final = """
+Bran | Wir sollten heute Nacht die Kornkammer anzünden. < planning
+Tamsin | (zu Bran) Der Schmied versteckt den Zirkon unter dem Amboss. < whisper
+Bran | (an Tamsin) Ich verspreche dir die Hälfte der Opale. < whisper
+Bran | ooc: mein Cousin Xaver fliegt morgen nach Porto. < out_of_character
+Tamsin | Grimjaw, guten Abend. | Guten Abend.
+Tamsin | Grimjaw, ich verspreche dir die kupferne Glocke vor der Ernte. | Ich verspreche dir ein Schwert bis Sonntag.
+Tamsin | Grimjaw, wer wohnt hier noch? | Meinem Vetter Edvard gehört der Goldene Pflug.
+Tamsin | Grimjaw, wer ist Edvard? | Edvard ist der Mann von Marguerite.
+Tamsin | Grimjaw, meine Schwester Ysmay Corrin wohnt in Harthal. | Ysmay Corrin ist eine Königin.
+Tamsin | // hat ein Greif hier Vorteil? < out_of_character
+Tamsin | (zu Bran) Edvard lügt, er dient dem Sultan. < whisper
+Tamsin | Grimjaw, hast du eine falsche Krone geschmiedet? | Niemals.
+Tamsin | Grimjaw, wir haben beschlossen, im Morgengrauen nach Ironhold aufzubrechen. | Ich komme mit nach Marrowgate.
+Bran | Grimjaw, was liegt unter deinem Amboss? | Staub.
+Tamsin | Grimjaw, was ist mit der Glocke? | Du hast sie versprochen.
+"""
+SECRETS: Final = {
+    "en": "Grimjaw forged the king's false crown.",
+    "de": "Grimjaw hat die falsche Krone des Königs geschmiedet.",
+}
+APART: Final = {
+    "en": (
+        *("granary", "zircon", "opal", "Xaver", "Lorenzo", "Sultan", "griffin", "kettle", "ferryman", "toddler"),
+        *("lodestone", "smugglers", "funniest", "Kowalski", "Raven", "hangman"),
+    ),
+    "de": ("Kornkammer", "Zirkon", "Opale", "Xaver", "Greif", "Sultan"),
+}
+INVENTED: Final = {
+    "en": ("sword", "Plough", "Marguerite", "queen", "Vashti", "Osric", "Marrowgate", "thief", "Brogmar", "doubloons"),
+    "de": ("Schwert", "Pflug", "Marguerite", "Königin", "Marrowgate"),
+}
+LEARNED: Final = {
+    "en": {"Ysmay Corrin", "Harth Hollow", "Rowan Corrin"},
+    "de": {"Ysmay Corrin", "Harthal"},
+}
+SECRET_WORDS: Final = {"en": ("crown",), "de": ("Krone",)}
+BELL: Final = {"en": "copper bell", "de": "kupferne Glocke"}
 
 
-def said(n: int, text: str, npc: NpcId | None, aside: Unaddressed | None) -> Utterance:
-    line = an_utterance(text, id=f"u{n}", speaker="Tamsin" if npc is None else "Grimjaw", npc=npc)
-    heard = frozenset[NpcId]() if aside else frozenset((SMITH, INNKEEPER))
-    return replace(line, session_id=EVENING, at_ms=1_000_000 + n, witnesses=heard, aside=aside)
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A typed line, the answer to it, and why it is an aside."""
+
+    player: str
+    text: str
+    reply: str
+    aside: str
 
 
-@pytest.fixture
-async def table(store: Store) -> Store:
-    await store.campaigns.load(TOWN)
-    await store.log.append([said(n, *line) for n, line in enumerate(LINES, start=1)])
-    await chronicle_worker(store).read_new(TOWN.id)
-    return store
+def lines_of(script: str) -> list[Line]:
+    lines: list[Line] = []
+    for row in script.strip().splitlines():
+        said, _, aside = row.partition(" < ")
+        player, text, *reply = said.split(" | ")
+        lines.append(Line(player, text, " ".join(reply), aside))
+    return lines
 
 
-async def test_recap_for_players_tells_only_what_players_stated_in_the_story(table: Store) -> None:
-    told = " ".join(await recap_of(table, TOWN.id, EVENING, "players"))
-    assert "copper bell" in told
-    for left_out in ("zircon", "Xaver", "granary", "Edvard", "false crown", "sword"):
-        assert left_out not in told
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An evening after it was played and read.
+
+    Attributes:
+        prompts: All that each NPC's model was sent.
+    """
+
+    language: str
+    script: list[Line]
+    store: Store
+    prompts: dict[NpcId, str]
+    states: tuple[str, ...]
+    log: list[Utterance]
 
 
-async def test_no_entity_comes_from_an_aside_an_npc_or_the_campaigns_name(table: Store) -> None:
-    known = await PostgresChronicleLog(table.database, table.world).known(TOWN.id)
-    assert {each.name for each in known if each.is_of_talk} == {"Ysmay Corrin", "Harth Hollow"}
+def has_none(text: str, *words: str) -> bool:
+    return [word for word in words if word.casefold() in text.casefold()] == []
 
 
-async def test_findings_are_pending_and_rest_on_players_words(table: Store) -> None:
-    facts = await PostgresInspection(table.database).current(TOWN.id, DM, limit=100)
+def settings_of(language: str, directory: Path, dsn: str) -> Settings:
+    campaign = write_campaign(
+        directory,
+        others=["Eldrinax"],
+        more=[{"name": name, "type": "player"} for name in ("Tamsin", "Bran")],
+        language=language,
+        secrets=[{"text": SECRETS[language], "known_by": ["Grimjaw"]}],
+    )
+    settings = settings_for(campaign, dsn, directory)
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    short = {"history_tokens": 400, "memory_interval": 1}
+    return settings.model_copy(update={"context": settings.context.model_copy(update={**patient, **short})})
+
+
+@pytest.fixture(params=["en", "de"])
+async def played(
+    request: pytest.FixtureRequest, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Played]:
+    language = str(request.param)
+    script = lines_of(ENGLISH if language == "en" else GERMAN)
+    async with an_evening(settings_of(language, tmp_path, dsn), monkeypatch) as evening:
+        players = {player.name: player.id for player in evening.table.campaign.players}
+        for line in script:
+            for mouth in evening.mouths.values():
+                mouth.reply = line.reply or "Nobody hears this."
+            evening.table.say(players[line.player], line.text)
+            await evening.until(
+                lambda said=line.text: [  # type: ignore[misc]
+                    e for e in evening.told if isinstance(e, TurnFinished) and e.turn.raw_text == said
+                ]
+            )
+        prompts = {
+            npc: str([prompt.messages for prompt in (*mouth.asked, *mouth.primed)])
+            + " ".join(e.turn.prompt_text for e in evening.told if isinstance(e, TurnFinished) and e.turn.npc_id == npc)
+            for npc, mouth in evening.mouths.items()
+        }
+    async with open_store(dsn, data_dir=tmp_path) as store:
+        await chronicle_worker(store).read_new(TOWN)
+        states = await store.states.states(TOWN, SESSION)
+        log = await said_in(PostgresChronicleLog(store.database, store.world), TOWN, SESSION)
+        yield Played(
+            language,
+            script,
+            store,
+            prompts,
+            tuple(state.text for state in states.values()),
+            [each.utterance for each in log],
+        )
+
+
+async def test_asides_are_marked_by_the_room_and_reach_no_prompt(played: Played) -> None:
+    kept = [each for each in played.log if each.npc_id is None]
+    assert [(each.raw_text, each.aside or "") for each in kept] == [(line.text, line.aside) for line in played.script]
+    assert {each.witnesses for each in kept if each.aside} == {frozenset()}
+    for prompt in played.prompts.values():
+        assert has_none(prompt, *APART[played.language])
+    assert BELL[played.language] in played.prompts[GRIMJAW]
+    assert SECRETS[played.language] not in played.prompts[ELDRINAX]
+
+
+async def test_findings_need_review_and_rest_on_players_words(played: Played) -> None:
+    known = await PostgresChronicleLog(played.store.database, played.store.world).known(TOWN)
+    assert {each.name for each in known if each.is_of_talk} == LEARNED[played.language]
+    facts = await PostgresInspection(played.store.database).current(TOWN, DM, limit=500)
     found = [each for each in facts if each.provenance.origin == "talk"]
     assert {each.status for each in found} == {"pending"}
-    asides = {UtteranceId(f"u{n}") for n, (_, npc, aside) in enumerate(LINES, start=1) if npc or aside}
-    assert asides.isdisjoint(each.provenance.utterance_id for each in found)
-    assert "promise" in {each.claim.predicate for each in found}
+    assert {each.provenance.utterance_id for each in found} <= {each.id for each in played.log if each.is_evidence}
+    assert {"promise", "decision"} <= {each.claim.predicate for each in found}
+    claims = " ".join(str(each.claim) for each in found)
+    assert has_none(claims, *APART[played.language], *INVENTED[played.language])
 
 
-async def test_no_npc_recalls_an_aside(table: Store) -> None:
-    told = await (await episode_writer(table, TOWN.id)).write(EVENING) or {}
-    assert "copper bell" in told[SMITH]
-    asides = [text for text, _, aside in LINES if aside]
-    assert not any(text in summary for text in asides for summary in told.values())
-    lines = await PostgresInspection(table.database).lines(TOWN.id, EVENING, first=1, limit=99)
-    assert [each.said.aside for each in lines] == [aside for _, _, aside in LINES]
+async def test_recaps_summaries_and_threads_tell_only_the_story(played: Played) -> None:
+    recap = " ".join(await recap_of(played.store, TOWN, SESSION, "players", tokens=2_000))
+    assert has_none(recap, "Edvard", *SECRET_WORDS[played.language])
+    told = await (await episode_writer(played.store, TOWN)).write(SESSION) or {}
+    assert BELL[played.language] in recap
+    assert BELL[played.language] in told[GRIMJAW]
+    threads = await PostgresAtoms(played.store.database).open_threads(TOWN, limit=100)
+    atoms = [f"{each.title} {each.summary}" for each in threads]
+    assert all([played.states, *played.states])
+    assert atoms
+    for text in (recap, *told.values(), *played.states, *atoms):
+        assert has_none(text, *APART[played.language], *INVENTED[played.language])
