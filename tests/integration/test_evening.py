@@ -214,7 +214,8 @@ async def test_findings_need_review_and_rest_on_players_words(played: Played) ->
     facts = await PostgresInspection(played.store.database).current(TOWN, DM, limit=500)
     found = [each for each in facts if each.provenance.origin == "talk"]
     assert {each.status for each in found} == {"pending"}
-    assert {each.provenance.utterance_id for each in found} <= {each.id for each in played.log if each.is_evidence}
+    stated = {each.id for each in played.log if each.npc_id is None and each.aside is None}
+    assert {each.provenance.utterance_id for each in found} <= stated
     assert {"promise", "decision"} <= {each.claim.predicate for each in found}
     claims = " ".join(str(each.claim) for each in found)
     assert has_none(claims, *APART[played.language], *INVENTED[played.language])

@@ -89,8 +89,12 @@ def findings(draw: st.DrawFn, talk: SceneTalk) -> Extraction:
     return Extraction(entities, relations, facts)
 
 
+def is_of_story(said: NumberedUtterance) -> bool:
+    return said.utterance.npc_id is None and said.utterance.aside is None
+
+
 def of_players(talk: SceneTalk) -> dict[UtteranceId, NumberedUtterance]:
-    return {each.utterance.id: each for each in all_of(talk) if each.utterance.is_evidence}
+    return {each.utterance.id: each for each in all_of(talk) if is_of_story(each)}
 
 
 def check(effects: Effects, talk: SceneTalk) -> None:
@@ -142,5 +146,5 @@ def test_recaps_summaries_and_models_contain_no_aside(talk: SceneTalk) -> None:
 
 def no_marks(texts: Iterable[str], talk: SceneTalk) -> bool:
     """Whether no text contains the mark of a line of an NPC or aside."""
-    marks = [f"Mark{each.ordinal}." for each in all_of(talk) if not each.utterance.is_evidence]
+    marks = [f"Mark{each.ordinal}." for each in all_of(talk) if not is_of_story(each)]
     return not any(mark in text for text in texts for mark in marks)
