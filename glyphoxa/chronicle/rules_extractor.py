@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.chronicle.consent import asks_to_forget
-from glyphoxa.chronicle.new_names import CONCEPT, NameFinder, NewName
+from glyphoxa.chronicle.new_names import NameFinder, NewName
 from glyphoxa.chronicle.statements import SPEAKER, MarkedSentence, NameSpan, facts_in, relations_in, sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
@@ -159,15 +159,8 @@ class _Reading:
         self._introduce_all(told)
         for said in told:
             self._utterance(said)
-        claimed = {key for one in self._relations.values() for key in (one.source, one.target)}
-        claimed.update(one.subject for one in self._facts.values())
         return Extraction(
-            # A new term is collected when it is used again, see `coined_terms`.
-            tuple(
-                each.extracted()
-                for each in self._found.values()
-                if each.known is not None or each.type != CONCEPT or each.key in claimed
-            ),
+            tuple(each.extracted() for each in self._found.values()),
             tuple(self._relations.values()),
             tuple(self._facts.values()),
         )
