@@ -26,7 +26,7 @@ from glyphoxa.domain.judgement import ConsentChange, ConsentState
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.events import Cause
-from tests.support.builders import SMITH, a_campaign, an_utterance
+from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
@@ -53,7 +53,7 @@ def said(n: int, text: str, *, by: str = "Tamsin", npc: str | None = None) -> Ut
 @pytest.fixture
 async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
     async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as opened:
-        await opened.campaigns.load(a_campaign())
+        await opened.campaigns.load(a_known_party("accept"))
         yield opened
 
 
