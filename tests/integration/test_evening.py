@@ -21,6 +21,7 @@ from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.transcript.ports import TalkQuery
 from tests.support.live_table import SESSION, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
 
@@ -198,7 +199,7 @@ async def played(
         )
 
 
-async def test_asides_are_marked_by_the_room_and_reach_no_prompt(played: Played) -> None:
+async def test_asides_are_marked_and_reach_no_prompt_or_recall(played: Played) -> None:
     kept = [each for each in played.log if each.npc_id is None]
     assert [(each.raw_text, each.aside or "") for each in kept] == [(line.text, line.aside) for line in played.script]
     assert {each.witnesses for each in kept if each.aside} == {frozenset()}
@@ -206,6 +207,14 @@ async def test_asides_are_marked_by_the_room_and_reach_no_prompt(played: Played)
         assert has_none(prompt, *APART[played.language])
     assert BELL[played.language] in played.prompts[GRIMJAW]
     assert SECRETS[played.language] not in played.prompts[ELDRINAX]
+    for npc in played.prompts:
+        told = [
+            one.text
+            for question in (BELL[played.language], *(f"What of {word}?" for word in APART[played.language]))
+            for one in await played.store.past_talk.recall(TOWN, npc, TalkQuery(question, limit=50))
+        ]
+        assert BELL[played.language] in " ".join(told)
+        assert has_none(" ".join(told), *APART[played.language])
 
 
 async def test_findings_need_review_and_rest_on_players_words(played: Played) -> None:
