@@ -173,7 +173,8 @@ SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND is_erased;
 
 -- export --
 -- Stored data of the utterances $2, and the events $3 learned from them. Without prompts, unspoken parts of NPCs'
--- replies and the notes of judgements, which may contain secrets.
+-- replies and the notes of judgements, which may contain secrets, and without the words of what rests on others'
+-- utterances, too, such as a session's summary.
 SELECT jsonb_build_object(
     'utterances', (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
@@ -195,8 +196,9 @@ SELECT jsonb_build_object(
           FROM turn_judgements WHERE campaign_id = $1 AND utterance_id = ANY ($2)),
     'learned', (
         SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-                   'event', seq, 'kind', event_type, 'at', at, 'claim', payload -> 'claim', 'name', payload -> 'name',
-                   'utterance', source_turn_id)) ORDER BY seq), '[]')
+                   'event', seq, 'kind', event_type, 'at', at, 'name', payload -> 'name', 'utterance', source_turn_id,
+                   'claim', CASE WHEN coalesce(payload #> '{attributes,evidence}', '[]') <@ to_jsonb($2::text[])
+                                 THEN payload -> 'claim' END)) ORDER BY seq), '[]')
           FROM world_events WHERE campaign_id = $1 AND seq = ANY ($3)),
     'names', (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
