@@ -105,7 +105,7 @@ async def test_every_remote_provider_is_asked(tmp_path: Path, capsys: pytest.Cap
             capsys,
             {
                 "stt": {"name": "deepgram-nova", "base_url": deepgram.http_url},
-                "llm": {"name": "openai", "base_url": openai.base_url, "fallback": ["qwen-1.5b"]},
+                "llm": {"name": "openai", "base_url": openai.base_url, "fallback": ["qwen-0.5b"]},
                 "tts": {"name": "openai", "base_url": openai.base_url},
                 "embeddings": {"name": "openai", "base_url": openai.base_url},
                 "s2s": {"name": "openai-realtime", "base_url": realtime.base_url},
