@@ -57,3 +57,20 @@ def look(table: TableOfTwins, steps: list[tuple[PlayerId, str, str]]) -> None:
     ] + [npc.conversation.prompt("", "x").messages for npc in table.npcs.values()]
     for messages in prompts:
         assert not [n for n in asides if any(f"mark{n}." in message.content for message in messages)]
+
+
+def test_npcs_hear_what_players_decided_but_not_their_plans() -> None:
+    async def play() -> dict[str, bool]:
+        table = TableOfTwins()
+        async with table.supervisor:
+            table.start()
+            await table.settle()
+            await table.move(MARKET)
+            for text in ("We agreed to meet the smuggler at dawn.", "We should burn the boat tonight."):
+                await table.says(TAMSIN, text)
+                await table.pass_time(40_000)
+                await table.settle()
+        return {said.text: bool(said.witnesses) for said in table.spool.utterances.values() if said.npc_id is None}
+
+    heard = asyncio.run(play())
+    assert heard == {"We agreed to meet the smuggler at dawn.": True, "We should burn the boat tonight.": False}
