@@ -306,23 +306,11 @@ CHARS_PER_TOKEN: Final = 4
 
 
 class TokenCounter:
-    """Counts tokens by characters.
-
-    The model's own tokenizer, asked in the background, replaces the estimate of `CHARS_PER_TOKEN` by what it measured
-    on the same transcript (see `measured`). So counting never waits.
-    """
-
-    def __init__(self) -> None:
-        self.chars_per_token: float = CHARS_PER_TOKEN
+    """Counts tokens by characters. A model's own tokenizer can take its place, if it does not wait for a server."""
 
     def __call__(self, text: str) -> int:
         """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
-        return max(1, round(len(text) / self.chars_per_token)) if text else 0
-
-    def measured(self, text: str, n_tokens: int) -> None:
-        """Note how many tokens a text really takes. Only fewer characters a token count, so that a budget holds."""
-        if text and n_tokens:
-            self.chars_per_token = min(CHARS_PER_TOKEN, len(text) / n_tokens)
+        return max(1, round(len(text) / CHARS_PER_TOKEN)) if text else 0
 
 
 def tokens_of(text: str) -> int:
