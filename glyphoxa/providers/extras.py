@@ -46,6 +46,15 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "google": ("google",),
     "mcp": ("anyio", "httpx2", "mcp", "mcp_types"),
     "observe": ("opentelemetry", "prometheus_client"),
+    "exchange": (
+        "charset_normalizer",
+        "chromium_reader",
+        "html_to_markdown",
+        "icalendar",
+        "markdown_it",
+        "selectolax",
+    ),
+    "discord": ("discord",),
 }
 """Extra -> modules that it provides. A module of several extras is listed under the first."""
 

@@ -1,0 +1,127 @@
+"""What an import brings: documents of another tool, and the DM's decisions about them.
+
+Every reader (`glyphoxa.imports`) returns a `SourceWorld`. Nothing of it enters the campaign before the DM accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from glyphoxa.domain.ids import EntityId
+
+ImportKind = Literal["foundry", "roll20", "markdown", "csv"]
+Decision = Literal["waiting", "accepted", "skipped"]
+NEW_ENTITY = EntityId("")
+"""As `Edit.same_as`: the document is an entity of its own, whatever its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A text of a document, as Markdown without images or HTML.
+
+    Attributes:
+        hidden: Only the DM could read it in the other tool.
+        page: Where it stands in its document ("GM notes", "page 2: The Siege"); "" for the document itself.
+    """
+
+    text: str
+    hidden: bool
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLink:
+    """A relation to another document of the same source.
+
+    Attributes:
+        target: Its key.
+        type: A relation type, such as LOCATED_AT.
+    """
+
+    target: str
+    type: str
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """A document of another tool that may become an entity.
+
+    Attributes:
+        key: Identifies it in its source, also in a later version of it.
+        type: One of `ENTITY_TYPES`, or another word that the source uses ("deity").
+        kind: What the tool calls it: "Actor (npc)", "handout", "note".
+        file: Its path inside the source.
+        folders: Names of the folders it is in, outermost first.
+        attributes: What is known of it besides its texts; statistics of the rules are not read.
+        hidden: Only the DM could see it in the other tool, or nobody can tell.
+        portrait: Path of its picture inside the source; "" for none.
+    """
+
+    key: str
+    name: str
+    type: str
+    kind: str
+    file: str
+    folders: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    hidden: bool = True
+    texts: tuple[SourceText, ...] = ()
+    links: tuple[SourceLink, ...] = ()
+    portrait: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWorld:
+    """A world as another tool wrote it.
+
+    Attributes:
+        id: Identifies the source in a later import: the id of a Foundry world, the name of a vault.
+        remarks: For the DM: what was left out and why, what the tool's terms allow.
+    """
+
+    kind: ImportKind
+    id: str
+    name: str
+    documents: tuple[SourceDocument, ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What the DM changed in a document before accepting it; None: as the document says. Survives later imports.
+
+    Attributes:
+        same_as: The entity that it is; `NEW_ENTITY` for one of its own.
+    """
+
+    name: str | None = None
+    type: str | None = None
+    hidden: bool | None = None
+    same_as: EntityId | None = None
+
+
+NO_EDIT: Final = Edit()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which waiting documents are meant: those that match every given part. Without any part: all.
+
+    Attributes:
+        keys: Of single documents.
+        source: Of a `SourceWorld`, as `kind:id`.
+        folder: Name of a folder that it is in, at any depth.
+    """
+
+    keys: tuple[str, ...] = ()
+    source: str = ""
+    type: str = ""
+    kind: str = ""
+    folder: str = ""
+
+
+EVERYTHING: Final = Selection()
