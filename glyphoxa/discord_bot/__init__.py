@@ -1,0 +1,1 @@
+"""Commands in Discord: adapters over the services that desk and command line use."""
