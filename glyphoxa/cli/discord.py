@@ -35,10 +35,9 @@ VERB = Verb(in_a_loop)
 async def _serve(options: argparse.Namespace) -> int:
     need("discord", by="`glyphoxa discord`", extra="discord")
     from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-    from glyphoxa.desk import DeskSource
+    from glyphoxa.desk import DeskSource, import_desk_of
     from glyphoxa.discord_bot.bot import Bot, serve
     from glyphoxa.discord_bot.commands import Services
-    from glyphoxa.dm.import_review import ImportDesk
 
     settings = settings_with_memory(options.config, to_hold="campaigns")
     if missing := settings.discord.missing(os.environ):
@@ -52,7 +51,7 @@ async def _serve(options: argparse.Namespace) -> int:
         services = Services(
             DeskSource(store, _with_file(settings, options.campaign, campaign.id), campaign.id),
             PostgresTableCommands(store.database, store.listener),
-            ImportDesk(),
+            import_desk_of(store, campaign.id),
             lambda player: _link(links, audit, player),
         )
         bot = Bot(services, settings.discord)

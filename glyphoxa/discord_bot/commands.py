@@ -539,35 +539,37 @@ async def _load_campaign(call: Call, path: Path) -> Answer:
         draft = await editor.look(await asyncio.to_thread(text_of, path), instead_of=stamp)
         if draft.problems:
             raise InvalidFile(path, draft.problems)
-        return _to_confirm(draft.changes, lambda: editor.keep(draft, shown=draft.shown), draft.warnings)
+        return _to_confirm(path, draft.changes, lambda: editor.keep(draft, shown=draft.shown), draft.warnings)
     found = await asyncio.to_thread(read_playable, path, source.settings)
     if found.campaign.id != source.campaign:
         raise InvalidInput(f"{path.name} is the file of campaign {found.campaign.id!r}, not of {source.campaign!r}")
     campaigns = source.store.campaigns
     changes = await campaigns.changes(found.campaign)
-    return _to_confirm(changes, lambda: campaigns.load(found.campaign, only_if=changes), found.warnings)
+    return _to_confirm(path, changes, lambda: campaigns.load(found.campaign, only_if=changes), found.warnings)
 
 
 async def _load_tables(call: Call, path: Path) -> Answer:
     campaign, campaigns = call.services.source.campaign, call.services.source.store.campaigns
     found, _ = await tables_for(call.services.source.store, campaign, path)
     changes = await campaigns.changes_by_tables(campaign, found.tables)
-    return _to_confirm(changes, lambda: campaigns.add_tables(campaign, found.tables, only_if=changes), found.warnings)
+    load = functools.partial(campaigns.add_tables, campaign, found.tables, only_if=changes)
+    return _to_confirm(path, changes, load, found.warnings)
 
 
 def _to_confirm(
-    changes: CampaignChanges | None, load: Callable[[], Awaitable[object]], warnings: Sequence[str]
+    path: Path, changes: CampaignChanges | None, load: Callable[[], Awaitable[object]], warnings: Sequence[str]
 ) -> Answer:
     """Show what loading changes, and load it when the game master confirms."""
     if changes is None or changes.is_empty:
-        return Answer(("nothing to change", *warnings))
+        return Answer(("nothing to change",))
 
     async def confirmed() -> Answer:
         await load()
         return Answer(("loaded",))
 
     marked = (("+", changes.added), ("~", changes.changed), ("-", changes.removed), ("!", changes.remarks))
-    return Answer((*(f"{mark} {line}" for mark, lines in marked for line in lines), *warnings), act=confirmed)
+    warned = (f"warning, line {each.removeprefix(f'{path}:')}" for each in warnings)
+    return Answer((*(f"{mark} {line}" for mark, lines in marked for line in lines), *warned), act=confirmed)
 
 
 async def _import(call: Call, tool: Literal["foundry", "roll20", "markdown"], path: Path) -> Answer:

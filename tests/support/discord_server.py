@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from simcord.actors import MemberActor
 from simcord.builders import ChannelHandle
@@ -16,15 +18,47 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import Desk, DeskSource
+from glyphoxa.desk import Desk, DeskSource, import_desk_of
+from glyphoxa.discord_bot.access import Asked, Caller, Door
 from glyphoxa.discord_bot.bot import Bot
 from glyphoxa.discord_bot.commands import Services
-from glyphoxa.dm.import_review import ImportDesk
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, PlayerId
 from tests.support.command_line import SALTMERE
 from tests.support.patience import DEADLINE_S
 
 GUILD = 4_200
+
+
+class OutsideTables(PostgresTableCommands):
+    """Sends commands from a task of the test: in the simulated Discord no deadline of the bot's own passes."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.database, store.listener)
+        self._asked: asyncio.Queue[tuple[tuple[Any, ...], asyncio.Future[str]]] = asyncio.Queue()
+
+    async def command(self, *told: Any, **_: Any) -> str:
+        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._asked.put_nowait((told, answered))
+        return await answered
+
+    async def run(self) -> None:
+        while True:
+            told, answered = await self._asked.get()
+            try:
+                answered.set_result(await super().command(*told, within_s=self.within_s))
+            except GlyphoxaError as error:
+                answered.set_exception(error)
+
+    within_s = DEADLINE_S
+
+
+class OpenDoor(Door):
+    """Admits at any rate."""
+
+    def admit(self, user: int, guild: int | None, *, asked: Asked, at_ms: int) -> Caller:
+        self._limits.clear()
+        return super().admit(user, guild, asked=asked, at_ms=at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +111,6 @@ async def a_discord_server(
     campaign: CampaignId = SALTMERE,
     player: str = "tamsin",
     file: Path | None = None,
-    imports: ImportDesk | None = None,
 ) -> AsyncIterator[DiscordServer]:
     settings = Settings.model_validate({"campaign": file, "data_dir": tmp_path, "memory": {"postgres_dsn": dsn}})
     async with open_store(dsn, data_dir=tmp_path) as store:
@@ -86,8 +119,9 @@ async def a_discord_server(
         def link(player: PlayerId | None) -> str:
             return f"https://table.example/join#of_{player}"
 
-        tables = PostgresTableCommands(store.database, store.listener)
-        services = Services(DeskSource(store, settings, campaign), tables, imports or ImportDesk(), link)
+        tables = OutsideTables(store)
+        asking = asyncio.create_task(tables.run())
+        services = Services(DeskSource(store, settings, campaign), tables, import_desk_of(store, campaign), link)
         bot = Bot(services, DiscordSettings(guild=GUILD))
         env = Env(bot, settle_timeout=DEADLINE_S)
         await env.start()
@@ -99,4 +133,5 @@ async def a_discord_server(
             yield DiscordServer(env, bot, store, channel, dm, tamsin, stranger)
             env.raise_errors()
         finally:
+            asking.cancel()
             await env.shutdown()
