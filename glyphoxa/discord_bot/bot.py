@@ -259,5 +259,10 @@ async def serve(bot: Bot, token: str) -> None:
         ) from None
     except _NOT_SENT as error:
         raise Unavailable(f"Discord cannot be reached: {_reason(error)}") from None
+    except AttributeError:
+        if getattr(bot, "ws", None) is not None:
+            raise
+        # discord.py 2.7 reads the connection that its first attempt did not get.
+        raise Unavailable("Discord's gateway cannot be reached; start the bot again later") from None
     finally:
         library.removeHandler(handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
@@ -439,3 +440,24 @@ async def test_answer_that_is_too_long_for_a_message_is_also_a_file(discord: Dis
     assert len(message.content) <= 2_000
     [file] = message.attachments
     assert "Spire of the 199th Winter Moon" in (await file.read()).decode()
+
+
+async def test_another_tools_world_waits_for_review(discord: DiscordServer) -> None:
+    actor = {
+        "_id": "aaaaaaaaaaaaaaaa",
+        "name": "Old Bess",
+        "type": "npc",
+        "system": {"details": {"biography": {"value": "<p>She rows the ferry.</p>"}}},
+        "_stats": {"systemId": "dnd5e", "coreVersion": "13.345", "exportSource": {"worldId": "saltmere"}},
+        "prototypeToken": {},
+        "items": [],
+    }
+    before = await world_of(discord)
+    file = ("fvtt-Actor-old-bess.json", json.dumps(actor).encode())
+    told = await discord.told(discord.dm, "campaign load", file=file, tool="foundry")
+    assert "1 new and 0 changed documents" in told and "need review" in told
+    n, [waiting] = await discord.bot.services.imports.waiting()
+    assert (n, waiting.document.name) == (1, "Old Bess")
+    assert await world_of(discord) == before
+    wrong = await discord.told(discord.dm, "campaign load", file=("notes.zip", b"PK\x03\x04 damaged"), tool="foundry")
+    assert "notes.zip" in wrong and "/tmp" not in wrong
