@@ -20,7 +20,7 @@ from loguru import logger
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.discord_bot.access import Asked, Caller, Door, Refused
-from glyphoxa.discord_bot.commands import COMMANDS, Act, Answer, Call, Card, Services, decide
+from glyphoxa.discord_bot.commands import COMMANDS, Act, Answer, Card, DiscordCall, Services, decide
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 
@@ -112,8 +112,7 @@ class Bot(discord.Client):
 
     async def _clicked(self, caller: Caller, do: str, what: str) -> Answer:
         if do != "confirm":
-            fact, _, seen = what.partition(":")
-            return await decide(Call(caller, self.services), do, fact, seen)
+            return await decide(DiscordCall(caller, self.services), do, what)
         token, act = self._to_confirm.get(caller.user, ("", None))
         if act is None or token != what:
             raise InvalidInput("this can no longer be confirmed; give the command again")
@@ -171,7 +170,7 @@ class _Tree(app_commands.CommandTree[Bot]):
             except _NOT_SENT as error:
                 logger.debug("Discord did not take a refusal: {}", _reason(error))
             return False
-        interaction.extras["call"] = Call(caller, bot.services)
+        interaction.extras["call"] = DiscordCall(caller, bot.services)
         return True
 
     async def on_error(self, interaction: discord.Interaction[Bot], error: app_commands.AppCommandError, /) -> None:
@@ -201,7 +200,7 @@ class _Button(
 def _view(card: Card) -> discord.ui.View:
     view = discord.ui.View(timeout=None)
     for do in ("accept", "reject", "hide"):
-        view.add_item(_Button(do, f"{card.fact}:{card.seen}"))
+        view.add_item(_Button(do, card.shown))
     return view
 
 

@@ -67,7 +67,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DiscordCall:
     """A command or suggestion: whose, and what it works on."""
 
     caller: Caller
@@ -88,12 +88,11 @@ class Card:
     """A fact that needs review.
 
     Attributes:
-        seen: What was shown of its state, as `seen_of` makes it.
+        shown: The fact's id, a colon, and what was shown of its state, as `decide` takes them.
     """
 
     lines: tuple[str, ...]
-    fact: str
-    seen: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Answer:
     act: Act | None = None
 
 
-COMMANDS: Final[list[tuple[str, str, Callable[..., Awaitable[None]]]]] = []
+COMMANDS: Final[list[tuple[str, str, Any]]] = []
 """Name (one word, or a group and a word), description and function of each command."""
 
 
@@ -133,7 +132,7 @@ def _command(
         @app_commands.describe(**meanings)
         @functools.wraps(run)  # discord.py reads the options there
         async def answered(interaction: discord.Interaction[Any], **options: Any) -> None:
-            call: Call = interaction.extras["call"]
+            call: DiscordCall = interaction.extras["call"]
 
             async def ask() -> Answer:
                 if not is_for_players:
@@ -189,48 +188,34 @@ async def _facts_about(desk: Desk, caller: Caller, name: str) -> list[Fact]:
 
 # Suggestions while somebody types. They contain nothing that the caller may not know.
 
-_Names = Callable[[Call], Awaitable[Iterable[str]]]
 
-
-def _suggested(names: _Names, *, is_for_players: bool = False) -> Any:
+def _suggested(kind: str) -> Any:
     async def suggest(interaction: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
-        call: Call = interaction.extras["call"]
-        if not (call.caller.is_dm or is_for_players):
-            return []
         try:
-            known = await names(call)
+            known = await _names(interaction.extras["call"], kind)
         except GlyphoxaError:
             return []
         wanted = fold(current)
-        found = sorted(name for name in dict.fromkeys(known) if wanted in fold(name) and name)
-        return [app_commands.Choice(name=name, value=name) for name in found if len(name) <= _LONGEST_SUGGESTION][
-            :_MOST_SUGGESTED
-        ]
+        found = sorted({name for name in known if wanted in fold(name) and 0 < len(name) <= _LONGEST_SUGGESTION})
+        return [app_commands.Choice(name=name, value=name) for name in found[:_MOST_SUGGESTED]]
 
     return suggest
 
 
-async def _entity_names(call: Call) -> Iterable[str]:
-    return [each.entity.name for each in _known(await call.desk(), call.caller)]
+async def _names(call: DiscordCall, kind: str) -> Iterable[str]:
+    if kind in ("npc", "scene") and not call.caller.is_dm:
+        return ()
+    if kind == "scene":
+        campaign = await call.services.source.store.campaigns.get(call.services.source.campaign)
+        return [scene.id for scene in campaign.scenes]
+    desk = await call.desk()
+    if kind == "npc":
+        return [npc.name for npc in desk.resolver.npcs]
+    known = [each.entity for each in _known(desk, call.caller)]
+    return [*ENTITY_TYPES, *(each.type for each in known)] if kind == "type" else [each.name for each in known]
 
 
-async def _npc_names(call: Call) -> Iterable[str]:
-    return [npc.name for npc in (await call.desk()).resolver.npcs]
-
-
-async def _type_names(call: Call) -> Iterable[str]:
-    return [*ENTITY_TYPES, *(each.entity.type for each in _known(await call.desk(), call.caller))]
-
-
-async def _scene_names(call: Call) -> Iterable[str]:
-    campaign = await call.services.source.store.campaigns.get(call.services.source.campaign)
-    return [scene.id for scene in campaign.scenes]
-
-
-_ENTITY: Final = _suggested(_entity_names, is_for_players=True)
-_TYPE: Final = _suggested(_type_names, is_for_players=True)
-_NPC: Final = _suggested(_npc_names)
-_SCENE: Final = _suggested(_scene_names)
+_ENTITY, _TYPE, _NPC, _SCENE = map(_suggested, ("entity", "type", "npc", "scene"))
 
 
 # Entities
@@ -244,7 +229,7 @@ _SCENE: Final = _suggested(_scene_names)
     attributes='Such as --personality "paranoid wizard" --level 9, or JSON',
 )
 @app_commands.autocomplete(type=_TYPE)
-async def _entity_add(call: Call, name: str, type: str, attributes: str = "") -> Answer:  # noqa: A002
+async def _entity_add(call: DiscordCall, name: str, type: str, attributes: str = "") -> Answer:  # noqa: A002
     desk = await call.desk()
     events = await desk.entities.add(name, type, attributes=_attributes(attributes))
     return _told(desk, events[:1])
@@ -261,7 +246,7 @@ def _attributes(text: str) -> dict[str, object]:
 
 @_command("entity list", "List people, places and things", is_for_players=True, type="Only those of this type")
 @app_commands.autocomplete(type=_TYPE)
-async def _entity_list(call: Call, type: str | None = None) -> Answer:  # noqa: A002
+async def _entity_list(call: DiscordCall, type: str | None = None) -> Answer:  # noqa: A002
     desk = await call.desk()
     found = [each for each in _known(desk, call.caller) if type in (None, each.entity.type)]
     if not found:
@@ -275,7 +260,7 @@ async def _entity_list(call: Call, type: str | None = None) -> Answer:  # noqa: 
 
 @_command("entity remove", "Remove an entity and everything known about it", name="Its name, alias or id")
 @app_commands.autocomplete(name=_ENTITY)
-async def _entity_remove(call: Call, name: str) -> Answer:
+async def _entity_remove(call: DiscordCall, name: str) -> Answer:
     desk = await call.desk()
     entity = desk.resolver.entity(name)
     facts = await desk.entities.ends_with(entity.id)
@@ -309,7 +294,7 @@ def _told(desk: Desk, events: Sequence[WorldEvent]) -> Answer:
 )
 @app_commands.autocomplete(subject=_ENTITY, object=_ENTITY, known_by=_NPC)
 async def _fact_add(  # noqa: PLR0913 - each is an option of the command
-    call: Call,
+    call: DiscordCall,
     subject: str,
     predicate: str,
     object: str | None = None,  # noqa: A002
@@ -340,7 +325,7 @@ def _in_short(desk: Desk, fact: Fact) -> str:
 
 @_command("fact show", "Show what is known about somebody or something", is_for_players=True, about="Its name")
 @app_commands.autocomplete(about=_ENTITY)
-async def _fact_show(call: Call, about: str) -> Answer:
+async def _fact_show(call: DiscordCall, about: str) -> Answer:
     desk = as_known(await call.desk(), call.caller)
     facts = await _facts_about(desk, call.caller, about)
     if not facts:
@@ -350,7 +335,7 @@ async def _fact_show(call: Call, about: str) -> Answer:
 
 @_command("whoknows", "Show who knows what about somebody or something", about="Its name", npc="Only what it knows")
 @app_commands.autocomplete(about=_ENTITY, npc=_NPC)
-async def _whoknows(call: Call, about: str, npc: str | None = None) -> Answer:
+async def _whoknows(call: DiscordCall, about: str, npc: str | None = None) -> Answer:
     desk = await call.desk()
     entity, viewer = desk.resolver.entity(about), DM if npc is None else desk.resolver.npc(npc)
     facts, _ = await desk.timeline.known(viewer, about=entity.id, limit=_MOST_FACTS)
@@ -367,7 +352,7 @@ async def _whoknows(call: Call, about: str, npc: str | None = None) -> Answer:
 
 
 @_command("review", "Review facts: accept, reject or hide each")
-async def _review(call: Call) -> Answer:
+async def _review(call: DiscordCall) -> Answer:
     desk = await call.desk()
     facts = [
         fact
@@ -391,37 +376,38 @@ async def _card(desk: Desk, fact: Fact) -> Card:
         *([f"because {fact.provenance.reason}"] if fact.provenance.reason else []),
         *(f"disagrees with: {desk.facts.words(each)}" for each in disputed),
     ]
-    return Card(tuple(lines), fact.id, seen_of(desk, fact))
+    return Card(tuple(lines), f"{fact.id}:{_seen(desk, fact)}")
 
 
-def seen_of(desk: Desk, fact: Fact) -> str:
+def _seen(desk: Desk, fact: Fact) -> str:
     """Return 8 digits that are the same while campaign, fact and state are."""
     state = "\x1f".join((desk.campaign, fact.id, desk.facts.state_in_words(fact)))
     return hashlib.sha256(state.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-async def decide(call: Call, what: str, fact: str, seen: str) -> Answer:
+async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
     """Decide on a fact that was shown as a card.
 
     Args:
         what: accept, reject or hide.
-        seen: As on the card.
+        shown: As on the card.
 
     Raises:
         NotFound: There is no such fact any more.
         InvalidInput: It has changed since the card was shown.
     """
+    fact, _, seen = shown.partition(":")
     desk = await call.desk()
     found = await desk.facts.find(fact)
-    if seen_of(desk, found) != seen:
+    if _seen(desk, found) != seen:
         raise InvalidInput(f"{_in_short(desk, found)}: this is not what the card shows; nothing was decided: /review")
-    decisions = {
-        "accept": lambda: desk.facts.confirm([found.id]),
-        "reject": lambda: desk.facts.reject([found.id]),
-        "hide": lambda: desk.facts.hide(found.id),
-    }
-    made = await decisions[what]()
-    done = {"accept": "accepted", "reject": "rejected", "hide": "hidden"}[what]
+    match what:
+        case "accept":
+            done, made = "accepted", await desk.facts.confirm([found.id])
+        case "reject":
+            done, made = "rejected", await desk.facts.reject([found.id])
+        case _:
+            done, made = "hidden", await desk.facts.hide(found.id)
     ended = [each for each in made.ended if each.fact.id != found.id]
     return Answer((f"{done}: {desk.facts.words(found)}", *_decided(desk, Decision(made.events, ended=tuple(ended)))))
 
@@ -437,7 +423,7 @@ async def decide(call: Call, what: str, fact: str, seen: str) -> Answer:
     session="Its number; default: the last one",
     dm="With real names and everything that was said; only you see it",
 )
-async def _recap(call: Call, session: int | None = None, dm: bool = False) -> Answer:
+async def _recap(call: DiscordCall, session: int | None = None, dm: bool = False) -> Answer:
     if dm:
         call.caller.need_dm()
     desk = await call.desk()
@@ -463,13 +449,13 @@ _Turns = app_commands.Range[int, 1, MAX_TURNS]
 
 @_command("say", "Speak as an NPC: it says these words in its voice", npc="Its name", words="What it says")
 @app_commands.autocomplete(npc=_NPC)
-async def _say(call: Call, npc: str, words: _Words) -> Answer:
+async def _say(call: DiscordCall, npc: str, words: _Words) -> Answer:
     return await call.table("say", npc=npc, text=words)
 
 
 @_command("mute", "Mute an NPC, or unmute it", npc="Its name; default: all of them", off="Let it speak again")
 @app_commands.autocomplete(npc=_NPC)
-async def _mute(call: Call, npc: str | None = None, off: bool = False) -> Answer:
+async def _mute(call: DiscordCall, npc: str | None = None, off: bool = False) -> Answer:
     return await call.table("unmute" if off else "mute", npc=npc)
 
 
@@ -481,18 +467,18 @@ async def _mute(call: Call, npc: str | None = None, off: bool = False) -> Answer
     turns="For so many answers; default: 3",
 )
 @app_commands.autocomplete(npc=_NPC)
-async def _direct(call: Call, npc: str, words: _Direction | None = None, turns: _Turns = 3) -> Answer:
+async def _direct(call: DiscordCall, npc: str, words: _Direction | None = None, turns: _Turns = 3) -> Answer:
     return await call.table("direct", npc=npc, text=words or "", turns=turns)
 
 
 @_command("scene", "Move the table to another scene", scene="Its id, or the name of its location")
 @app_commands.autocomplete(scene=_SCENE)
-async def _scene(call: Call, scene: str) -> Answer:
+async def _scene(call: DiscordCall, scene: str) -> Answer:
     return await call.table("scene", scene=scene)
 
 
 @_command("join", "Get your own link to the table; only you see it", is_for_players=True)
-async def _join(call: Call) -> Answer:
+async def _join(call: DiscordCall) -> Answer:
     return Answer((await asyncio.to_thread(call.services.link, call.caller.player),))
 
 
@@ -506,7 +492,7 @@ async def _join(call: Call) -> Answer:
     tool="The tool that exported it",
 )
 async def _campaign_load(
-    call: Call, file: discord.Attachment, tool: Literal["foundry", "roll20", "markdown"] | None = None
+    call: DiscordCall, file: discord.Attachment, tool: Literal["foundry", "roll20", "markdown"] | None = None
 ) -> Answer:
     if file.size > _MOST_BYTES:
         raise InvalidInput(
@@ -531,7 +517,7 @@ async def _campaign_load(
     )
 
 
-async def _load_campaign(call: Call, path: Path) -> Answer:
+async def _load_campaign(call: DiscordCall, path: Path) -> Answer:
     source = call.services.source
     if source.settings.campaign is not None:
         editor = source.campaign_editor()
@@ -548,7 +534,7 @@ async def _load_campaign(call: Call, path: Path) -> Answer:
     return _to_confirm(path, changes, lambda: campaigns.load(found.campaign, only_if=changes), found.warnings)
 
 
-async def _load_tables(call: Call, path: Path) -> Answer:
+async def _load_tables(call: DiscordCall, path: Path) -> Answer:
     campaign, campaigns = call.services.source.campaign, call.services.source.store.campaigns
     found, _ = await tables_for(call.services.source.store, campaign, path)
     changes = await campaigns.changes_by_tables(campaign, found.tables)
@@ -572,7 +558,7 @@ def _to_confirm(
     return Answer((*(f"{mark} {line}" for mark, lines in marked for line in lines), *warned), act=confirmed)
 
 
-async def _import(call: Call, tool: Literal["foundry", "roll20", "markdown"], path: Path) -> Answer:
+async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown"], path: Path) -> Answer:
     """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
     world = await asyncio.to_thread(read_source, tool, path)
     arrival = await call.services.imports.take_in(world)
