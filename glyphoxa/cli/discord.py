@@ -13,7 +13,6 @@ from contextlib import suppress
 from glyphoxa.cli.scope import CAMPAIGN, file_named, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, in_a_loop
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -82,7 +81,7 @@ def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> 
     file = file_named(wanted) or settings.campaign
     try:
         is_its_own = file is not None and read_campaign(file).campaign.id == campaign
-    except (InvalidFile, NotFound):
+    except InvalidInput:
         is_its_own = False
     return settings.model_copy(update={"campaign": file if is_its_own else None})
 
@@ -90,8 +89,9 @@ def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> 
 def _link(links: Links, audit: AuditLog, player: PlayerId | None) -> str:
     """
     Raises:
-        InvalidInput: No table was opened yet.
+        InvalidInput: No table was opened yet, or the extra for tables is not installed.
     """
+    need("itsdangerous", by="a link", extra="voice")
     if not links.url:
         raise InvalidInput("there are no links yet: open a table with `glyphoxa serve`, without --open")
     grant = Grant(Role.DM) if player is None else Grant(Role.PLAYER, player)

@@ -9,6 +9,7 @@ import functools
 import io
 import logging
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -17,7 +18,6 @@ import discord
 from discord import app_commands
 from loguru import logger
 
-from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.discord_bot.access import Asked, Caller, Door, Refused
 from glyphoxa.discord_bot.commands import COMMANDS, Act, Answer, Card, DiscordCall, Services, decide
@@ -74,7 +74,8 @@ class Bot(discord.Client):
 
     def admit(self, interaction: discord.Interaction, *, asked: Asked) -> Caller:
         """Raises: Refused."""
-        return self.door.admit(interaction.user.id, interaction.guild_id, asked=asked, at_ms=now_ms())
+        at_ms = time.monotonic_ns() // 1_000_000
+        return self.door.admit(interaction.user.id, interaction.guild_id, asked=asked, at_ms=at_ms)
 
     async def answer(
         self, interaction: discord.Interaction, ask: Callable[[], Awaitable[Answer]], *, is_public: bool
@@ -174,8 +175,12 @@ class _Tree(app_commands.CommandTree[Bot]):
         return True
 
     async def on_error(self, interaction: discord.Interaction[Bot], error: app_commands.AppCommandError, /) -> None:
-        """A command that this bot does not have, or not so: Discord still shows that of another version."""
+        """Answer a command that this bot does not have, or not so: Discord still shows that of another version."""
         logger.warning("Discord sent a command that does not fit: {}", _reason(error))
+        try:
+            await _refuse(interaction, Refused("This command has changed; reload Discord and try again."))
+        except _NOT_SENT as failed:
+            logger.debug("Discord did not take a refusal: {}", _reason(failed))
 
 
 class _Button(

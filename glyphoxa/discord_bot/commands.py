@@ -19,7 +19,7 @@ import discord
 from discord import app_commands
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-from glyphoxa.adapters.postgres.world.inspection import SeenEntity
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.app.engines import read_playable
 from glyphoxa.config.campaign_csv import is_tables
 from glyphoxa.config.campaign_edit import stamp_of
@@ -150,16 +150,16 @@ def _command(
 # What players may know
 
 
-def _known(desk: Desk, caller: Caller) -> Sequence[SeenEntity]:
+def _known(seen: Iterable[SeenEntity], caller: Caller) -> Sequence[SeenEntity]:
     """Return the entities that the caller may know, by name. Summaries of sessions are left out."""
-    known = (each for each in desk.seen if session_of(each.entity) is None)
+    known = (each for each in seen if session_of(each.entity) is None)
     if not caller.is_dm:
         known = (each for each in known if each.visibility.scope == "public")
     return sorted(known, key=lambda each: fold(each.entity.name))
 
 
 def _entities(desk: Desk, caller: Caller) -> dict[EntityId, Entity]:
-    return {each.entity.id: each.entity for each in _known(desk, caller)}
+    return {each.entity.id: each.entity for each in _known(desk.seen, caller)}
 
 
 def as_known(desk: Desk, caller: Caller) -> Desk:
@@ -203,15 +203,14 @@ def _suggested(kind: str) -> Any:
 
 
 async def _names(call: DiscordCall, kind: str) -> Iterable[str]:
-    if kind in ("npc", "scene") and not call.caller.is_dm:
-        return ()
-    if kind == "scene":
-        campaign = await call.services.source.store.campaigns.get(call.services.source.campaign)
-        return [scene.id for scene in campaign.scenes]
-    desk = await call.desk()
-    if kind == "npc":
-        return [npc.name for npc in desk.resolver.npcs]
-    known = [each.entity for each in _known(desk, call.caller)]
+    source = call.services.source
+    if kind in ("npc", "scene"):
+        if not call.caller.is_dm:
+            return ()
+        campaign = await source.store.campaigns.get(source.campaign)
+        return [npc.name for npc in campaign.npcs] if kind == "npc" else [scene.id for scene in campaign.scenes]
+    seen = await PostgresInspection(source.store.database).entities(source.campaign)
+    known = [each.entity for each in _known(seen, call.caller)]
     return [*ENTITY_TYPES, *(each.type for each in known)] if kind == "type" else [each.name for each in known]
 
 
@@ -248,7 +247,7 @@ def _attributes(text: str) -> dict[str, object]:
 @app_commands.autocomplete(type=_TYPE)
 async def _entity_list(call: DiscordCall, type: str | None = None) -> Answer:  # noqa: A002
     desk = await call.desk()
-    found = [each for each in _known(desk, call.caller) if type in (None, each.entity.type)]
+    found = [each for each in _known(desk.seen, call.caller) if type in (None, each.entity.type)]
     if not found:
         return Answer(("nothing is known yet" if type is None else f"nothing of type {type!r} is known",))
     lines = []

@@ -9,6 +9,7 @@ from random import Random
 
 import discord as library
 import pytest
+from simcord.enums import InteractionType
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.discord_bot.bot import _view
@@ -18,6 +19,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT
 from tests.support.discord_server import (
+    GUILD,
     DiscordServer,
     OpenDoor,
     OutsideTables,
@@ -273,6 +275,18 @@ async def test_stranger_gets_one_polite_line_and_then_nothing(discord: DiscordSe
         assert await discord.stranger.autocomplete(discord.channel, command, option, "", **others) == []
     assert await world_of(discord) == before
     assert not [name for name in names if name in everything_in(discord.env).replace("Grimjaw,", "")]
+
+
+async def test_forged_command_gets_one_line(discord: DiscordServer) -> None:
+    before = await world_of(discord)
+    unknown = {"id": "1", "name": "sudo", "type": 1, "guild_id": str(GUILD)}
+    wrong = {**unknown, "name": "direct", "options": [{"name": "turns", "type": 4, "value": 10**6}]}
+    for data in (unknown, wrong):
+        for who, told in ((discord.dm, "This command has changed"), (discord.stranger, REFUSAL)):
+            answer = await who._dispatch_interaction(InteractionType.APPLICATION_COMMAND, discord.channel, data)
+            assert text_of(answer).startswith(told) and discord.is_private(answer)
+    assert len(discord.env.errors) == 2, "those of the game master; a stranger's is not even read"
+    assert await world_of(discord) == before
 
 
 async def test_one_who_is_too_fast_waits_and_others_do_not(discord: DiscordServer) -> None:

@@ -131,7 +131,7 @@ async def a_discord_server(
             dm, tamsin, stranger = (guild.add_member(env.create_user(name)) for name in ("dm", "tamsin", "stranger"))
             bot.door.settings = DiscordSettings(guild=GUILD, dm=(dm.id,), players={tamsin.id: player})
             yield DiscordServer(env, bot, store, channel, dm, tamsin, stranger)
-            env.raise_errors()
+            env._raise_errors_since(env._errors_acknowledged)
         finally:
             asking.cancel()
             await env.shutdown()
