@@ -21,7 +21,7 @@ INTERRUPTED = 128 + signal.SIGINT
 GROUPS: Final = {
     "play": {
         "serve": ("glyphoxa.cli.serve:VERB", "open a table on a local page, and talk to NPCs in a browser"),
-        "discord": ("glyphoxa.cli.discord:VERB", "answer commands in a Discord server: entities, facts, review, recap"),
+        "discord": ("glyphoxa.cli.discord:VERB", "answer commands in Discord: facts, review, recap, the open table"),
         "table": ("glyphoxa.cli.table:VERB", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
     },
     "campaign": {
