@@ -257,7 +257,7 @@ def _let_in(
     columns = (
         [each.source for each in made],
         [each.document.key for each in made],
-        [_document.dump_json(each.edited).decode() for each in made],
+        [_document.dump_json(each.accepted or each.edited).decode() for each in made],
         [str(each.entity) for each in made],
         [each.is_own for each in made],
     )
