@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import make_names
@@ -39,6 +40,7 @@ from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.import_review import ImportDesk
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
@@ -282,6 +284,14 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         store.atoms,
         store.states,
     )
+
+
+def import_desk_of(store: Store, campaign: CampaignId) -> ImportDesk:
+    """
+    Args:
+        campaign: One that is stored.
+    """
+    return PostgresImports(store.database, store.campaigns, campaign)
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
