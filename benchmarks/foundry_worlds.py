@@ -84,10 +84,10 @@ class _Inventor:
     def html(self, about: str, *, seen: bool) -> str:
         """Return a text, of which players read all but a secret section, or nothing."""
         secret = f'<section class="secret" id="secret-{self.id()}">{self.prose(about, for_gm=True)}</section>'
-        return self.prose(about, for_gm=not seen) + (secret if self.dice.random() < 0.5 else "")  # noqa: PLR2004
+        return self.prose(about, for_gm=not seen) + (secret if self.dice.random() < 0.5 else "")
 
     def document(self, name: str, *, level: int, **more: object) -> Document:
-        default = self.dice.random() < 0.5  # noqa: PLR2004
+        default = self.dice.random() < 0.5
         ownership = {"default": level} if default else {"default": 0, "gm0000000000user": 3, "player0000000usr": level}
         return {
             "_id": self.id(),
@@ -111,14 +111,21 @@ class _Inventor:
         self.expect(name, _ACTORS[kind], level)
         biography = {"value": self.html(name, seen=level > 1), "public": ""}
         carried = [
-            {"_id": self.id(), "name": f"Claw {self.dice.randrange(1000)}", "type": "weapon", "system": self.statistics()}
+            {
+                "_id": self.id(),
+                "name": f"Claw {self.dice.randrange(1000)}",
+                "type": "weapon",
+                "system": self.statistics(),
+            }
             for _ in range(self.dice.randrange(4))
         ]
         system = {**self.statistics(), "details": {"biography": biography, "alignment": "neutral", "race": "elf"}}
-        return self.document(name, level=level, type=kind, img="icons/svg/mystery-man.svg", system=system, items=carried)
+        return self.document(
+            name, level=level, type=kind, img="icons/svg/mystery-man.svg", system=system, items=carried
+        )
 
     def item(self) -> Document:
-        level, is_common = self.level(), self.dice.random() < 0.2  # noqa: PLR2004
+        level, is_common = self.level(), self.dice.random() < 0.2
         name = self.dice.choice(_COMMON) if is_common else self.name("item")
         seen = [each for each in self.world.truth if each["name"] == name]
         if not seen:
@@ -133,7 +140,9 @@ class _Inventor:
         self.expect(name, "location", level)
         tokens = [
             {"_id": self.id(), "name": actor["name"], "actorId": actor["_id"], "x": 100, "y": 100}
-            for actor in self.dice.sample(self.world.collections["actors"], min(2, len(self.world.collections["actors"])))
+            for actor in self.dice.sample(
+                self.world.collections["actors"], min(2, len(self.world.collections["actors"]))
+            )
         ]
         walls = [{"_id": self.id(), "c": [n, n, n + 1, n + 1]} for n in range(20)]
         return self.document(name, level=level, tokens=tokens, walls=walls, notes=[], drawings=[])
@@ -169,7 +178,7 @@ def invented_world(n_documents: int, *, seed: int = 0) -> FoundryWorld:
                 document, collection = inventor.actor(), "actors"
             case "items":
                 document, collection = inventor.item(), "items"
-                if dice.random() < 0.1:  # noqa: PLR2004
+                if dice.random() < 0.1:
                     original = {**document, "_id": inventor.id()}
                     document["_stats"]["compendiumSource"] = f"Compendium.world.treasure.Item.{original['_id']}"
                     world.pack.append(original)
@@ -179,10 +188,12 @@ def invented_world(n_documents: int, *, seed: int = 0) -> FoundryWorld:
                 n_pages = dice.choice((1, 2, 3, 4))
                 document, collection = inventor.journal(n_pages), "journal"
         world.collections[collection].append(document)
-        if dice.random() < 0.1:  # noqa: PLR2004
+        if dice.random() < 0.1:
             world.before[collection].append({**document, "name": f"Old {FOR_GM} {document['name']}"})
-        if dice.random() < 0.05:  # noqa: PLR2004
-            world.before[collection].append({**inventor.document(inventor.name("npc"), level=3), "pages": [], "gone": True})
+        if dice.random() < 0.05:
+            world.before[collection].append(
+                {**inventor.document(inventor.name("npc"), level=3), "pages": [], "gone": True}
+            )
     return world
 
 
@@ -201,7 +212,9 @@ def write_world(world: FoundryWorld, folder: Path, store: str) -> None:
         for collection, documents in world.collections.items():
             for each in documents:
                 kept = {key: value for key, value in each.items() if key not in ("ownership", "_id", "folder")}
-                path = folder / f"fvtt-{_CLASSES[collection]}-{each['name'].replace(' ', '-').lower()}-{each['_id']}.json"
+                path = (
+                    folder / f"fvtt-{_CLASSES[collection]}-{each['name'].replace(' ', '-').lower()}-{each['_id']}.json"
+                )
                 path.write_text(json.dumps(kept, indent=2), "utf-8")
         return
     about = {"id": "invented", "title": "Invented World", "system": "dnd5e", "coreVersion": "12.331"}

@@ -3,8 +3,8 @@
     python -m benchmarks.imports [--documents 10000] [--store leveldb|nedb|json]
     python -m benchmarks.imports --world PATH --truth FILE [--kind foundry]
 
-Without `--world`, a world is invented (see `benchmarks.foundry_worlds`). `FILE` is a JSON array of what should be found,
-objects with `name`, `type` and, where known, `hidden`. benchmarks/README.md describes the figures.
+Without `--world`, a world is invented (see `benchmarks.foundry_worlds`). `FILE` is a JSON array of what should be
+found, objects with `name`, `type` and, where known, `hidden`. benchmarks/README.md describes the figures.
 """
 
 from __future__ import annotations
