@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from rapidfuzz import fuzz, process
 
+from glyphoxa.chronicle.page_reading import Page
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.imported import (
     EVERYTHING,
@@ -556,6 +557,19 @@ def in_short(text: str) -> str:
 
 def _in_short(document: SourceDocument) -> tuple[SourceText, ...]:
     return tuple(replace(each, text=in_short(each.text)) for each in document.texts)
+
+
+def pages_of(stored: StoredDocument) -> Iterable[Page]:
+    """Yield the whole texts of an accepted document."""
+    document = stored.edited
+    if stored.entity is None:
+        return
+    for text in document.texts:
+        source = f"{stored.source.partition(':')[0]} {document.kind} {document.name}"
+        where = f"{source}, {text.page}" if text.page else source
+        yield Page(
+            stored.entity, text.text, text.hidden or document.hidden, f"{where} ({document.file}, {document.key})"
+        )
 
 
 def checked_edit(edit: Edit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]) -> Edit:

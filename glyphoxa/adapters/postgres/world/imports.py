@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import load_queries, lookup_key, storable, storable_json
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
 from glyphoxa.adapters.postgres.world.transaction import world_transaction
-from glyphoxa.adapters.postgres.world.world import commit_deadline_ms
+from glyphoxa.adapters.postgres.world.world import PostgresWorld, commit_deadline_ms
+from glyphoxa.chronicle.page_reading import Page
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.import_review import (
     Arrival,
@@ -30,14 +32,17 @@ from glyphoxa.dm.import_review import (
     checked_edit,
     cleaned,
     digest_of,
+    pages_of,
     placed,
     proposal_of,
     tables_of,
 )
 from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -55,10 +60,23 @@ _edit: Final = TypeAdapter(Edit)
 class PostgresImports(ImportDesk):
     """Implements `ImportDesk`. Deadlines: that of a commit for `take_in` and `accept`, otherwise 10 s."""
 
-    def __init__(self, database: Database, campaigns: PostgresCampaigns, campaign: CampaignId) -> None:
+    def __init__(
+        self,
+        database: Database,
+        world: PostgresWorld,
+        campaigns: PostgresCampaigns,
+        campaign: CampaignId,
+        claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
+    ) -> None:
+        """
+        Args:
+            claims_in: Finds claims in pages.
+        """
         self._database = database
+        self._world = world
         self._campaigns = campaigns
         self._campaign = campaign
+        self._claims_in = claims_in
         self._sql = load_queries("world/imports")
 
     async def take_in(self, world: SourceWorld) -> Arrival:
@@ -141,8 +159,28 @@ class PostgresImports(ImportDesk):
             return tables
 
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await self._count(connection, selection, "waiting")
-        return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
+            n = await connection.fetchval(self._sql["total"], self._campaign)
+        changes = await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
+        try:
+            await self._read_pages()
+        except GlyphoxaError as error:
+            remark = f"claims in the texts are not proposed yet: {error}; they will be when you next accept documents"
+            return replace(changes, remarks=(*changes.remarks, remark))
+        return changes
+
+    async def _read_pages(self) -> None:
+        """Propose claims in the texts of all accepted documents that were not read since."""
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["unread"], self._campaign)
+        pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
+        claims = await self._claims_in(pages) if pages else ()
+
+        async def mark_read(connection: Connection) -> None:
+            await connection.execute(self._sql["mark_read"], self._campaign, *_keys(rows))
+
+        async with self._world.writing(self._campaign, amount=len(claims), first=mark_read) as world:
+            if claims:
+                await world.commit(claims, Cause("import", now_ms()))
 
     async def skip(self, selection: Selection) -> int:
         return await self._decide(selection, "waiting", "skipped")

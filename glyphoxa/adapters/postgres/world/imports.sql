@@ -33,6 +33,9 @@ SELECT source, kind, type, coalesce(folders[1], '') AS folder, count(*) AS n
  GROUP BY 1, 2, 3, 4
  ORDER BY n DESC, 1, 2, 3, 4;
 
+-- total --
+SELECT count(*) FROM import_documents WHERE campaign_id = $1;
+
 -- count --
 -- Parameters as in `select`.
 SELECT count(*) FROM import_documents
@@ -69,6 +72,18 @@ UPDATE import_documents d
        is_own = given.is_own, is_read = FALSE
   FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bool[])
        AS given (source, key, accepted, entity, is_own)
+ WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
+
+-- unread --
+-- Accepted documents whose texts were not read for claims since.
+SELECT source, key, document::text, edit, accepted::text, entity, is_own
+  FROM import_documents
+ WHERE campaign_id = $1 AND decision = 'accepted' AND NOT is_read
+ ORDER BY source, key;
+
+-- mark_read --
+UPDATE import_documents d SET is_read = TRUE
+  FROM unnest($2::text[], $3::text[]) AS given (source, key)
  WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
 
 -- accepted --
