@@ -39,6 +39,7 @@ from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.import_review import ImportDesk
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
@@ -212,6 +213,7 @@ class Desk:
     days: CampaignTimes
     atoms: PostgresAtoms
     states: PostgresSessionStates
+    imports: ImportDesk
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return how the DM and the NPCs have a session in mind.
@@ -281,7 +283,12 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         await store.times.times(campaign),
         store.atoms,
         store.states,
+        import_desk_of(store, campaign),
     )
+
+
+def import_desk_of(store: Store, campaign: CampaignId) -> ImportDesk:
+    return ImportDesk()
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:

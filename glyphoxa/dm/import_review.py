@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.dm.imported import EVERYTHING, NO_EDIT, Edit, Selection, SourceDocument, SourceWorld
+from glyphoxa.dm.imported import EVERYTHING, NO_EDIT, Decision, Edit, Selection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 
@@ -100,9 +100,13 @@ class ImportDesk:
         raise NotImplementedError
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
     ) -> tuple[int, Sequence[Proposal]]:
-        """Return how many documents wait, and some of them: by source, type and name."""
+        """Return how many documents wait, and some of them: by source, type and name.
+
+        Args:
+            decision: "skipped": those that the DM skipped, instead.
+        """
         raise NotImplementedError
 
     async def edit(self, selection: Selection, edit: Edit) -> int:
