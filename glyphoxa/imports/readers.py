@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.domain.errors import shown
 from glyphoxa.imports.files import Progress, SourceFiles, open_source
 
 Reader = Callable[[SourceFiles], SourceWorld]
@@ -23,4 +25,9 @@ def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read,
         NotInstalled: A library is missing.
     """
     with open_source(path, progress) as files:
-        return READERS[kind](files)
+        world = READERS[kind](files)
+        if not files.left_out:
+            return world
+        left_out = shown(", ".join(files.left_out))
+        remark = f"links, devices, unreadable folders and files of the same name are not read: {left_out}"
+        return replace(world, remarks=(*world.remarks, remark))
