@@ -36,7 +36,7 @@ from glyphoxa.config.campaign_file import redrawn
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import find_called
-from glyphoxa.dm.import_review import ImportDesk, Proposal
+from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
 from glyphoxa.dm.imported import (
     EVERYTHING,
     NEW_ENTITY,
@@ -49,8 +49,8 @@ from glyphoxa.dm.imported import (
     SourceWorld,
 )
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
-from glyphoxa.domain.campaign import Portrait
-from glyphoxa.domain.errors import InvalidInput, NotFound, counted
+from glyphoxa.domain.campaign import Entity, Portrait
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import slug
 from glyphoxa.imports.files import Progress, open_source
 from glyphoxa.imports.readers import read_source
@@ -148,37 +148,50 @@ def _seen_by(document: SourceDocument) -> str:
 
 
 async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Namespace) -> None:
-    folder: Path = options.portraits
     beside = _campaign_folder(desk.settings, options.campaign)
-    if beside is not None and not folder.resolve().is_relative_to(beside):
-        raise InvalidInput(f"{folder} is outside of the campaign file's folder {beside}; name a folder in it")
     source = f"{world.kind}:{world.id}"
     pictures = {each.key: each.portrait for each in world.documents if each.portrait}
-    n_written = 0
-    with open_source(options.path) as files:
-        for seen in desk.seen:
-            entity = seen.entity
-            if entity.type not in ("npc", "player"):
-                continue
-            accepted = await desk.imports.documents_of(entity.id)
-            path = next((pictures[each.key] for each in accepted if each.source == source and each.key in pictures), "")
-            if not path:
-                continue
+    wanted = []
+    for entity in (each.entity for each in desk.seen if each.entity.type in ("npc", "player")):
+        accepted = await desk.imports.documents_of(entity.id)
+        path = next((pictures[each.key] for each in accepted if each.source == source and each.key in pictures), None)
+        if path is not None:
+            wanted.append((entity, path))
+    for line in await asyncio.to_thread(_draw_portraits, wanted, options.path, options.portraits, beside):
+        print(plain(line))
+
+
+def _draw_portraits(
+    wanted: Sequence[tuple[Entity, str]], source: Path, folder: Path, beside: Path | None
+) -> Sequence[str]:
+    """Write pictures of a source into a folder. Returns their lines for the campaign file, and what went wrong.
+
+    Args:
+        beside: The campaign file's folder.
+
+    Raises:
+        InvalidInput: The folder is outside of it.
+    """
+    if beside is not None and not folder.resolve().is_relative_to(beside):
+        raise InvalidInput(f"{folder} is outside of the campaign file's folder {beside}; name a folder in it")
+    told, n_written = [], 0
+    with open_source(source) as files:
+        for entity, path in wanted:
             try:
                 if path not in files.names:
-                    raise InvalidInput(f"its picture {path!r} is not in {options.path}")
-                content = await asyncio.to_thread(files.read, path)
+                    raise InvalidInput(f"its picture {path!r} is not in {source}")
+                content = files.read(path)
                 if len(content) > MOST_PORTRAIT_BYTES:
                     raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
-                portrait = await asyncio.to_thread(redrawn, path, content)
-                written = _write_portrait(folder, slug(entity.id) or "portrait", portrait)
+                file = _write_portrait(folder, slug(entity.id) or "portrait", redrawn(path, content))
             except InvalidInput as error:
-                print(f"! {plain(entity.name)}: {plain(str(error))}")
+                told.append(f"! {entity.name}: {error}")
                 continue
             n_written += 1
-            name = Path(os.path.relpath(written.resolve(), beside or folder.resolve().parent)).as_posix()
-            print(f"{plain(entity.name)}:  portrait: {name}")
-    print(f"{counted(n_written, 'picture')} of accepted people; add the lines under `npcs:` in the campaign file")
+            name = Path(os.path.relpath(file.resolve(), beside or folder.resolve().parent)).as_posix()
+            told.append(f"{entity.name}:  portrait: {name}")
+    what = f"{counted(n_written, 'picture')} of accepted people"
+    return [*told, f"{what}; add these lines under `npcs:` in the campaign file" if n_written else what]
 
 
 def _campaign_folder(settings: Settings, wanted: str | None) -> Path | None:
@@ -221,18 +234,8 @@ _WHICH: Final = (
 )
 async def _review(desk: Desk, options: argparse.Namespace) -> int:
     if not (options.name or options.all) and _filters(options) == EVERYTHING:
-        table = a_table("source", "kind", "type", "folder", "documents", right=("documents",))
-        groups = await desk.imports.groups()
-        for each in groups:
-            table.add_row(each.source, each.kind, each.type, each.folder, f"{each.n:,}")
-        if not groups:
-            print("no imported documents need review")
-            return 0
-        show(table)
-        print("to list documents: glyphoxa import review --all, or with --type, --kind, --folder or --source")
-        return 0
-    selection = await _meant(desk, options)
-    n, found = await desk.imports.waiting(selection, limit=options.limit)
+        return _show_groups(await desk.imports.groups())
+    n, found = await desk.imports.waiting(await _meant(desk, options), limit=options.limit)
     if len(options.name) == 1:
         for each in found:
             _show_document(each)
@@ -244,6 +247,18 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
     show(table)
     if n > len(found):
         print(f"{len(found)} of {n:,} documents; to list more: --limit {n}")
+    return 0
+
+
+def _show_groups(groups: Sequence[Group]) -> int:
+    if not groups:
+        print("no imported documents need review")
+        return 0
+    table = a_table("source", "kind", "type", "folder", "documents", right=("documents",))
+    for each in groups:
+        table.add_row(each.source, each.kind, each.type, each.folder, f"{each.n:,}")
+    show(table)
+    print("to list documents: glyphoxa import review --all, or with --type, --kind, --folder or --source")
     return 0
 
 
@@ -315,7 +330,9 @@ async def _edit(desk: Desk, options: argparse.Namespace) -> int:
     hidden = True if options.hidden else False if options.visible else None
     edit = Edit(options.new_name, options.new_type, hidden, same_as)
     if edit == NO_EDIT:
-        raise InvalidInput("nothing to change: use --new-name, --new-type, --same-as, --new-entity, --hidden, --visible")
+        raise InvalidInput(
+            "nothing to change; use --new-name, --new-type, --same-as, --new-entity, --hidden or --visible"
+        )
     n = await desk.imports.edit(await _meant(desk, options), edit)
     print(f"changed: {counted(n, 'document')}")
     return 0
@@ -341,7 +358,10 @@ async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool =
         return chosen
     found = await _all(desk.imports, chosen, "skipped" if are_skipped else "waiting")
     keys = {each.document.key for each in found}
-    names = [[(each.document.name, each) for each in found], [(a, each) for each in found for a in each.document.aliases]]
+    names = [
+        [(each.document.name, each) for each in found],
+        [(a, each) for each in found for a in each.document.aliases],
+    ]
 
     def key_of(name: str) -> str:
         if name in keys:

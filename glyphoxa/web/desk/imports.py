@@ -1,4 +1,4 @@
-"""The desk's pages of imports: a file of another tool is uploaded, and its documents are accepted, edited or skipped."""
+"""The desk's pages of imports: upload a file of another tool, and accept, edit or skip its documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.desk import Desk
-from glyphoxa.dm.import_review import Proposal
-from glyphoxa.dm.imported import EVERYTHING, NEW_ENTITY, Decision, Edit, ImportKind, Selection, SourceWorld
+from glyphoxa.dm.import_review import Group, Proposal
+from glyphoxa.dm.imported import NEW_ENTITY, Decision, Edit, ImportKind, Selection, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted, did_you_mean
@@ -32,7 +32,6 @@ PER_PAGE: Final = 50
 MOST_GROUPS: Final = 100
 _LONGEST_TEXT: Final = 4_000
 _LONGEST_NAME: Final = 100
-_MUCH: Final = 1_000_000
 _TOOLS: Final[Mapping[ImportKind, str]] = {
     "foundry": "Foundry VTT",
     "roll20": "Roll20",
@@ -50,9 +49,7 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
     selection = _selection(asked)
     decision: Decision = "skipped" if asked.get("decision") == "skipped" else "waiting"
     at = number_in(asked.get("page") or "1", "page")
-    n, found = await desk.imports.waiting(
-        selection, offset=(at - 1) * PER_PAGE, limit=PER_PAGE, decision=decision
-    )
+    n, found = await desk.imports.waiting(selection, offset=(at - 1) * PER_PAGE, limit=PER_PAGE, decision=decision)
     groups = await desk.imports.groups()
     query = {**_fields(selection), **({"decision": decision} if decision == "skipped" else {})}
     return {
@@ -63,7 +60,7 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
                 "words": " · ".join(part for part in (each.kind, each.type, each.folder) if part),
                 "source": each.source,
                 "n": each.n,
-                "fields": (fields := _group(each)),
+                "fields": (fields := _fields(each)),
                 "query": urlencode(fields),
             }
             for each in groups[:MOST_GROUPS]
@@ -129,7 +126,7 @@ def _selection(asked: Mapping[str, str]) -> Selection:
     return Selection(keys=(key,) if key else (), **{name: asked.get(name, "") for name in _FIELDS})
 
 
-def _fields(selection: Selection) -> dict[str, str]:
+def _fields(selection: Selection | Group) -> dict[str, str]:
     return {name: value for name in _FIELDS if (value := getattr(selection, name))}
 
 
@@ -170,7 +167,7 @@ async def _accept(desk: Desk, selection: Selection, *, seen: str) -> str:
     """
     n, _ = await desk.imports.waiting(selection, limit=1)
     if str(n) != seen:
-        raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was accepted, look again")
+        raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was accepted")
     made = await desk.imports.accept(selection)
     n_changes = len(made.added) + len(made.changed) + len(made.removed)
     return f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
@@ -187,11 +184,7 @@ async def _edit(desk: Desk, selection: Selection, form: Form) -> str:
         name=None if name in ("", old["name"]) else name,
         type=None if of_type in ("", old["type"]) else of_type,
         hidden=None if hidden is old["hidden"] else hidden,
-        same_as=None
-        if same_as == old["same_as"]
-        else desk.resolver.entity(same_as).id
-        if same_as
-        else NEW_ENTITY,
+        same_as=None if same_as == old["same_as"] else desk.resolver.entity(same_as).id if same_as else NEW_ENTITY,
     )
     await desk.imports.edit(selection, edit)
     return f"changed: {edit.name or old['name']}"
@@ -209,16 +202,23 @@ async def take_in(frame: DeskFrame, request: Request) -> Response:
         if kind is None:
             raise InvalidInput(f"unknown tool {asked.get('kind', '')!r}: {did_you_mean('', READERS)}")
         desk = await frame.desk()
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as folder:
-            path = Path(folder, _file_name(asked.get("name", "")))
-            await receive_file(request, path, most_bytes=MOST_BYTES)
-            world = await asyncio.to_thread(_read, kind, path)
+        world = await _uploaded(request, kind)
         arrival = await desk.imports.take_in(world)
     except GlyphoxaError as error:
-        return JSONResponse({"error": str(error).replace(f"{folder}/", "")}, status_code=400)
+        return JSONResponse({"error": str(error)}, status_code=400)
     lines = arrival_in_words(world.name, arrival)
     frame.record(AuditKind.DECIDED, f"imported {lines[0]}")
     return JSONResponse({"lines": lines})
+
+
+async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as folder:
+        path = Path(folder, _file_name(request.query_params.get("name", "")))
+        await receive_file(request, path, most_bytes=MOST_BYTES)
+        try:
+            return await asyncio.to_thread(_read, kind, path)
+        except InvalidInput as error:  # names where the file lay here, which means nothing to its sender
+            raise InvalidInput(str(error).replace(f"{path}", path.name)) from None
 
 
 def _file_name(name: str) -> str:
@@ -228,5 +228,5 @@ def _file_name(name: str) -> str:
 
 def _read(kind: ImportKind, path: Path) -> SourceWorld:
     # A collection among so many new objects would stop a table that is open.
-    with gc_paused(amount=_MUCH):
+    with gc_paused(amount=path.stat().st_size):
         return read_source(kind, path)
