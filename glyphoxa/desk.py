@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import make_names
@@ -288,7 +289,11 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
 
 
 def import_desk_of(store: Store, campaign: CampaignId) -> ImportDesk:
-    return ImportDesk()
+    """
+    Args:
+        campaign: One that is stored.
+    """
+    return PostgresImports(store.database, store.campaigns, campaign)
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:

@@ -132,7 +132,6 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def tmp_twin(monkeypatch):
     from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld
     from glyphoxa.imports.readers import READERS
-    from tests.support.import_twin import ImportTwin
     import yaml
     def read(files):
         docs = []
@@ -143,5 +142,3 @@ def tmp_twin(monkeypatch):
             docs.append(SourceDocument(name, name.rpartition("/")[2][:-3], front["type"], "note", name, tuple(name.split("/")[:-1]), tuple(front.get("aliases", ())), {}, bool(front.get("hidden")), (SourceText(text, bool(front.get("hidden"))),)))
         return SourceWorld("markdown", files.path.name.removesuffix(".zip"), files.path.name.removesuffix(".zip"), tuple(docs), ("this is a remark",))
     monkeypatch.setitem(READERS, "markdown", read)
-    twin = ImportTwin()
-    monkeypatch.setattr("glyphoxa.desk.import_desk_of", lambda *_: twin)

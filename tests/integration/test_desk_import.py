@@ -179,7 +179,7 @@ async def test_import_page_uploads_and_decides_in_a_browser(door: Door, file: Pa
             await page.set_viewport_size({"width": width, "height": 900})
             assert await violations(page) == []
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
-        await page.get_by_role("button", name="Skip: Ysolde Marr").click()
+        await page.get_by_role("button", name=re.compile("^Skip.*Ysolde Marr")).click()
         await expect(page.locator(".done")).to_have_text("Skipped: 1 document.")
         await page.get_by_role("link", name="Accept all 3").click()
         assert await violations(page) == []
