@@ -158,7 +158,7 @@ async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Nam
         if path is not None:
             wanted.append((entity, path))
     for line in await asyncio.to_thread(_draw_portraits, wanted, options.path, options.portraits, beside):
-        print(plain(line))
+        print(line)
 
 
 def _draw_portraits(
@@ -185,11 +185,11 @@ def _draw_portraits(
                     raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
                 file = _write_portrait(folder, slug(entity.id) or "portrait", redrawn(path, content))
             except InvalidInput as error:
-                told.append(f"! {entity.name}: {error}")
+                told.append(f"! {plain(entity.name)}: {plain(str(error))}")
                 continue
             n_written += 1
             name = Path(os.path.relpath(file.resolve(), beside or folder.resolve().parent)).as_posix()
-            told.append(f"{entity.name}:  portrait: {name}")
+            told.append(f"portrait: {name}  # {plain(entity.name)}")
     what = f"{counted(n_written, 'picture')} of accepted people"
     return [*told, f"{what}; add these lines under `npcs:` in the campaign file" if n_written else what]
 

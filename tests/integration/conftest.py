@@ -126,19 +126,3 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Database, "use", use_patiently)
     for deadline in _DEADLINES_S:
         monkeypatch.setattr(deadline, DEADLINE_S)
-
-
-@pytest.fixture(autouse=True)
-def tmp_twin(monkeypatch):
-    from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld
-    from glyphoxa.imports.readers import READERS
-    import yaml
-    def read(files):
-        docs = []
-        for name in files.names:
-            if not name.endswith(".md"): continue
-            _, front, text = files.read(name).decode().split("---\n")
-            front = yaml.safe_load(front)
-            docs.append(SourceDocument(name, name.rpartition("/")[2][:-3], front["type"], "note", name, tuple(name.split("/")[:-1]), tuple(front.get("aliases", ())), {}, bool(front.get("hidden")), (SourceText(text, bool(front.get("hidden"))),)))
-        return SourceWorld("markdown", files.path.name.removesuffix(".zip"), files.path.name.removesuffix(".zip"), tuple(docs), ("this is a remark",))
-    monkeypatch.setitem(READERS, "markdown", read)

@@ -134,7 +134,7 @@ async def test_portraits_of_accepted_people_are_drawn_again(cli: CommandLine, va
     await cli.told("import", "accept", "--all", "--yes")
     portraits = ("import", "markdown", vault, "--campaign", file, "--portraits")
     told = await cli.told(*portraits, tmp_path / "faces")
-    assert "Korvald Stane:  portrait: faces/korvald-stane.png\n" in told
+    assert "portrait: faces/korvald-stane.png  # Korvald Stane\n" in told
     assert "! Ysolde Marr: its picture 'NPCs/Ysolde Marr.png' is not in" in told
     assert "1 picture of accepted people" in told
     assert [each.name for each in (tmp_path / "faces").iterdir()] == ["korvald-stane.png"]
