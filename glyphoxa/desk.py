@@ -316,6 +316,10 @@ class DeskSource:
         """As the campaign is now. Raises: Unavailable: The database is away."""
         return await desk_of(self.store, self.settings, self.campaign)
 
+    def imports(self) -> ImportDesk:
+        """What other tools' worlds brought, without the cost of opening the whole desk."""
+        return import_desk_of(self.store, self.campaign)
+
     async def names(self) -> NamesDesk:
         """As the campaign's names are now. Raises: Unavailable: The database is away."""
         return await names_desk_of(self.store, self.campaign)

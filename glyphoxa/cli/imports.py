@@ -57,7 +57,7 @@ from glyphoxa.imports.readers import read_source
 
 _MOST_SHOWN: Final = 50
 _TEXT_LENGTH: Final = 400
-_AT_ONCE: Final = 1_000
+_AT_ONCE: Final = 10_000
 
 VERB: Final = Verb(in_a_loop)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -51,9 +52,15 @@ def file(tmp_path: Path) -> Path:
     return a_zip(a_vault(tmp_path))
 
 
-async def upload(visitor: Visitor, file: Path, kind: str = "markdown") -> httpx.Response:
-    params = {"kind": kind, "name": file.name}
-    return await visitor.http.post("/desk/import/file", params=params, content=file.read_bytes())
+async def upload(visitor: Visitor, file: Path) -> httpx.Response:
+    params = {"kind": "markdown", "name": file.name}
+    content = await asyncio.to_thread(file.read_bytes)
+    return await visitor.http.post("/desk/import/file", params=params, content=content)
+
+
+def copies(file: Path) -> list[Path]:
+    """What is left of uploads of this file."""
+    return list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
 
 
 async def post(dm: Visitor, form: Mapping[str, str]) -> str:
@@ -84,7 +91,7 @@ async def test_uploaded_file_is_read_and_needs_review(dm: Visitor, store: Store,
     assert "Korvald Stane" in page and CACHE_TEXT in page
     assert await entities(store) == before
     assert (await upload(dm, file)).json()["lines"][0] == f"brinewatch ({SOURCE}): 4 unchanged"
-    assert not list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
+    assert copies(file) == []
 
 
 async def test_documents_are_accepted_edited_and_skipped(dm: Visitor, store: Store, file: Path) -> None:
@@ -121,7 +128,9 @@ async def test_document_may_be_an_entity_of_the_campaign(dm: Visitor, store: Sto
     await post(dm, {"do": "edit", **korvald, **edited})
     assert "part of Grimjaw" in (await dm.http.get("/desk/import")).text
     await post(dm, {"do": "accept", **korvald})
-    [grimjaw] = [each.entity for each in (await desk_of(store, Settings(), SALTMERE)).seen if each.entity.id == "grimjaw"]
+    [grimjaw] = [
+        each.entity for each in (await desk_of(store, Settings(), SALTMERE)).seen if each.entity.id == "grimjaw"
+    ]
     assert "Korvald Stane" in (grimjaw.name, *grimjaw.aliases)
 
 
@@ -149,7 +158,7 @@ async def test_upload_beyond_the_limit_is_refused_and_deleted(
     monkeypatch.setattr("glyphoxa.web.desk.imports.MOST_BYTES", 100)
     answer = await upload(dm, file)
     assert answer.json() == {"error": "a request may have at most 100 bytes"}
-    assert not list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
+    assert copies(file) == []
 
 
 async def test_player_can_neither_see_nor_upload_imports(door: Door, file: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from glyphoxa.config.campaign_file import read_portrait
-from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceWorld
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.readers import READERS
 from tests.support.command_line import CAMPAIGN_FILE, CommandLine, a_settings_file, rows, run
@@ -69,7 +71,7 @@ async def test_second_import_proposes_nothing_and_keeps_decisions(cli: CommandLi
     assert again.splitlines()[0] == "brinewatch (markdown:brinewatch): 3 unchanged, 1 skipped"
     assert [row[0] for row in rows(await cli.told("import", "review", "--all"))] == ["Korvald", "Ysolde Marr"]
     assert "restored: 1 document" in await cli.told("import", "restore", "the old mill")
-    assert ["The Old Mill"] == [row[0] for row in rows(await cli.told("import", "review", "--type", "location"))]
+    assert [row[0] for row in rows(await cli.told("import", "review", "--type", "location"))] == ["The Old Mill"]
 
 
 @pytest.mark.parametrize(
@@ -94,9 +96,8 @@ async def test_accept_asks_before_it_changes_the_campaign(
     cli: CommandLine, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await cli.told("import", "markdown", vault)
-    with open("/dev/null") as nothing:  # noqa: PTH123
-        monkeypatch.setattr("sys.stdin", nothing)
-        code, shown, asked = await cli.run("import", "accept", "--all")
+    monkeypatch.setattr("sys.stdin", StringIO())
+    code, shown, asked = await cli.run("import", "accept", "--all")
     assert code == 1 and "+ Gull Tower" in shown and "This accepts 4 documents. Use --yes" in asked
     assert "Gull Tower" not in await cli.told("campaign", "show")
 
@@ -116,8 +117,6 @@ def pictured(monkeypatch: pytest.MonkeyPatch) -> None:
     read = READERS["markdown"]
 
     def with_pictures(files: SourceFiles) -> SourceWorld:
-        from dataclasses import replace
-
         world = read(files)
         documents = (replace(each, portrait=each.file.replace(".md", ".png")) for each in world.documents)
         return replace(world, documents=tuple(documents))

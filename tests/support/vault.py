@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from zipfile import ZipFile
 
-
 CACHE_TEXT = "Ysolde keeps the Veiled Cache beneath the mill."
 NOTES = {
     "NPCs/Korvald Stane.md": "---\ntype: npc\naliases: [the Quartermaster]\n---\nKorvald Stane keeps the stores.\n",

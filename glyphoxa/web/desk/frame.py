@@ -91,29 +91,26 @@ class Pages:
     """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
 
     def __init__(self) -> None:
-        self.shown: list[tuple[str, str, Shows]] = []
+        self.shown: list[tuple[str, str, Shows, bool]] = []
         self.posted: list[tuple[str, Decides, bool]] = []
         self.uploaded: list[tuple[str, Receives]] = []
 
-    def get(self, path: str, template: str = "") -> Callable[[Shows], Shows]:
+    def get(self, path: str, template: str = "", *, may_last: bool = False) -> Callable[[Shows], Shows]:
         """Declare a page.
 
         Args:
             template: Is given what the function returns; empty for a function that returns a response.
+            may_last: It has no deadline.
         """
 
         def declare(shows: Shows) -> Shows:
-            self.shown.append((path, template, shows))
+            self.shown.append((path, template, shows, may_last))
             return shows
 
         return declare
 
     def post(self, path: str, *, may_last: bool = False) -> Callable[[Decides], Decides]:
-        """Declare what a posted form does. The result goes into the audit log and onto the page that follows.
-
-        Args:
-            may_last: It has no deadline.
-        """
+        """Declare what a posted form does. The result goes into the audit log and onto the page that follows."""
 
         def declare(decides: Decides) -> Decides:
             self.posted.append((path, decides, may_last))
@@ -156,8 +153,8 @@ class DeskFrame:
 
     def add(self, app: FastAPI, pages: Pages) -> None:
         """Put pages on a server."""
-        for path, template, shows in pages.shown:
-            answer = self._guarded(partial(self._show, template, shows))
+        for path, template, shows, may_last in pages.shown:
+            answer = self._guarded(partial(self._show, template, shows), may_last=may_last)
             app.add_api_route(path, answer, methods=["GET"], response_model=None)
         for path, decides, may_last in pages.posted:
             answer = self._guarded(partial(self._decide, decides), may_last=may_last)

@@ -14,11 +14,11 @@ from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.desk import Desk
-from glyphoxa.dm.import_review import Group, Proposal
+from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, Edit, ImportKind, Selection, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
 from glyphoxa.imports.files import MOST_BYTES, TEMPORARY
 from glyphoxa.imports.readers import READERS, read_source
 from glyphoxa.web.access.records import AuditKind
@@ -31,7 +31,7 @@ PAGES: Final = Pages()
 PER_PAGE: Final = 50
 MOST_GROUPS: Final = 100
 _LONGEST_TEXT: Final = 4_000
-_LONGEST_NAME: Final = 100
+_LONGEST_NAME: Final = 60
 _TOOLS: Final[Mapping[ImportKind, str]] = {
     "foundry": "Foundry VTT",
     "roll20": "Roll20",
@@ -45,12 +45,12 @@ _TOOLS: Final[Mapping[ImportKind, str]] = {
 @PAGES.get("/desk/import", "import")
 async def import_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what needs review, in groups, and one page of the documents that the query selects."""
-    desk, asked = await frame.desk(), request.query_params
+    imports, asked = frame.memory().imports(), request.query_params
     selection = _selection(asked)
     decision: Decision = "skipped" if asked.get("decision") == "skipped" else "waiting"
     at = number_in(asked.get("page") or "1", "page")
-    n, found = await desk.imports.waiting(selection, offset=(at - 1) * PER_PAGE, limit=PER_PAGE, decision=decision)
-    groups = await desk.imports.groups()
+    n, found = await imports.waiting(selection, offset=(at - 1) * PER_PAGE, limit=PER_PAGE, decision=decision)
+    groups = await imports.groups()
     query = {**_fields(selection), **({"decision": decision} if decision == "skipped" else {})}
     return {
         "tools": _TOOLS,
@@ -75,7 +75,7 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
         "at": at,
         "n_pages": max(1, -(-n // PER_PAGE)),
         "types": sorted({*ENTITY_TYPES, *(each.type for each in groups)}),
-        "names": sorted(each.entity.name for each in desk.seen),
+        "names": sorted({entity.name for each in found for entity in each.like}),
     }
 
 
@@ -105,14 +105,14 @@ def _document(proposal: Proposal) -> Shown:
     }
 
 
-@PAGES.get("/desk/import/accept", "import_accept")
+@PAGES.get("/desk/import/accept", "import_accept", may_last=True)
 async def accept_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what accepting the documents that the query selects changes."""
-    desk, selection = await frame.desk(), _selection(request.query_params)
-    n, _ = await desk.imports.waiting(selection, limit=1)
+    imports, selection = frame.memory().imports(), _selection(request.query_params)
+    n, _ = await imports.waiting(selection, limit=1)
     return {
         "n": n,
-        "changes": changes_shown(await desk.imports.preview(selection)),
+        "changes": changes_shown(await imports.preview(selection)),
         "fields": _fields(selection),
         "query": urlencode(_fields(selection)),
     }
@@ -143,16 +143,16 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
         NotFound: No such document needs review any more.
         InvalidInput: It cannot be decided so.
     """
-    desk, selection, what = await frame.desk(), _selection(form), form.get("do", "")
+    imports, selection, what = frame.memory().imports(), _selection(form), form.get("do", "")
     match what:
         case "accept":
-            done = await _accept(desk, selection, seen=form.get("n", "1"))
+            done = await _accept(imports, selection, seen=form.get("n", "1"))
         case "skip":
-            done = f"skipped: {counted(await desk.imports.skip(selection), 'document')}"
+            done = f"skipped: {counted(await imports.skip(selection), 'document')}"
         case "restore":
-            done = f"review again: {counted(await desk.imports.restore(selection), 'document')}"
+            done = f"review again: {counted(await imports.restore(selection), 'document')}"
         case "edit":
-            done = await _edit(desk, selection, form)
+            done = await _edit(await frame.desk(), selection, form)
         case _:
             raise InvalidInput(
                 f"unknown decision {what!r} on a document: {did_you_mean(what, ['accept', 'skip', 'restore', 'edit'])}"
@@ -160,15 +160,15 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
 
 
-async def _accept(desk: Desk, selection: Selection, *, seen: str) -> str:
+async def _accept(imports: ImportDesk, selection: Selection, *, seen: str) -> str:
     """
     Args:
         seen: The number of documents that the game master was shown.
     """
-    n, _ = await desk.imports.waiting(selection, limit=1)
+    n, _ = await imports.waiting(selection, limit=1)
     if str(n) != seen:
         raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was accepted")
-    made = await desk.imports.accept(selection)
+    made = await imports.accept(selection)
     n_changes = len(made.added) + len(made.changed) + len(made.removed)
     return f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
 
@@ -201,11 +201,11 @@ async def take_in(frame: DeskFrame, request: Request) -> Response:
     try:
         if kind is None:
             raise InvalidInput(f"unknown tool {asked.get('kind', '')!r}: {did_you_mean('', READERS)}")
-        desk = await frame.desk()
+        imports = frame.memory().imports()
         world = await _uploaded(request, kind)
-        arrival = await desk.imports.take_in(world)
+        arrival = await imports.take_in(world)
     except GlyphoxaError as error:
-        return JSONResponse({"error": str(error)}, status_code=400)
+        return JSONResponse({"error": str(error)}, status_code=503 if isinstance(error, Unavailable) else 400)
     lines = arrival_in_words(world.name, arrival)
     frame.record(AuditKind.DECIDED, f"imported {lines[0]}")
     return JSONResponse({"lines": lines})
