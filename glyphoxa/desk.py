@@ -216,6 +216,7 @@ class Desk:
     days: CampaignTimes
     atoms: PostgresAtoms
     states: PostgresSessionStates
+    imports: ImportDesk
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return how the DM and the NPCs have a session in mind.
@@ -285,6 +286,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         await store.times.times(campaign),
         store.atoms,
         store.states,
+        import_desk_of(store, campaign),
     )
 
 
@@ -323,6 +325,10 @@ class DeskSource:
     async def open(self) -> Desk:
         """As the campaign is now. Raises: Unavailable: The database is away."""
         return await desk_of(self.store, self.settings, self.campaign)
+
+    def imports(self) -> ImportDesk:
+        """What other tools' worlds brought, without the cost of opening the whole desk."""
+        return import_desk_of(self.store, self.campaign)
 
     async def names(self) -> NamesDesk:
         """As the campaign's names are now. Raises: Unavailable: The database is away."""

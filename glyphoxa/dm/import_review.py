@@ -119,9 +119,13 @@ class ImportDesk(Protocol):
         ...
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
     ) -> tuple[int, Sequence[Proposal]]:
-        """Return how many documents wait, and some of them: by source, type and name."""
+        """Return how many documents wait, and some of them: by source, type and name.
+
+        Args:
+            decision: "skipped": those that the DM skipped, instead.
+        """
         ...
 
     async def edit(self, selection: Selection, edit: Edit) -> int:

@@ -114,11 +114,11 @@ class PostgresImports(ImportDesk):
         return [Group(**row) for row in rows]
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
     ) -> tuple[int, Sequence[Proposal]]:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await self._count(connection, selection, "waiting")
-            rows = await self._rows(connection, selection, "waiting", offset=offset, limit=limit)
+            n = await self._count(connection, selection, decision)
+            rows = await self._rows(connection, selection, decision, offset=offset, limit=limit)
             entities = await connection.fetch(self._sql["entities"], self._campaign)
 
         def proposals() -> list[Proposal]:
