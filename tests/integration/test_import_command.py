@@ -55,7 +55,7 @@ async def test_import_changes_nothing_before_it_is_accepted(cli: CommandLine, va
     assert "Gull Tower" not in await cli.told("campaign", "show")
     assert ["markdown:brinewatch", "note", "npc", "NPCs", "2"] in rows(await cli.told("import", "review"))
     one = await cli.told("import", "review", "the quartermaster")
-    assert "Korvald Stane (npc), key" in one and "becomes: new" in one and "players): Korvald Stane keeps" in one
+    assert "Korvald Stane (npc), id" in one and "becomes: new" in one and "players): Korvald Stane keeps" in one
     accepted = await cli.told("import", "accept", "--type", "location", "--yes")
     assert "accepted: 2 documents" in accepted
     assert "Gull Tower" in await cli.told("campaign", "show")
@@ -139,9 +139,8 @@ async def test_portraits_of_accepted_people_are_drawn_again(cli: CommandLine, va
     assert [each.name for each in (tmp_path / "faces").iterdir()] == ["korvald-stane.png"]
     assert AUTHOR.encode() not in read_portrait(tmp_path, "faces/korvald-stane.png").content
     assert AUTHOR.encode() not in (tmp_path / "faces/korvald-stane.png").read_bytes()
-    assert "1 picture" in await cli.told(*portraits, tmp_path / "faces"), "the same file is no conflict"
     (tmp_path / "faces/korvald-stane.png").write_bytes(b"mine")
-    assert "exists already" in await cli.told(*portraits, tmp_path / "faces")
+    assert "1 picture" in await cli.told(*portraits, tmp_path / "faces")
     assert (tmp_path / "faces/korvald-stane.png").read_bytes() == b"mine"
     code, _, problem = await cli.run(*portraits, tmp_path.parent)
     assert code == 1 and "is outside of the campaign file's folder" in problem
