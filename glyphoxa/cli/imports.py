@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn
@@ -179,9 +180,11 @@ def _draw_portraits(
     with open_source(options.path) as files:
         for entity, path in wanted:
             try:
-                if path not in files.names:
+                # Foundry counts a path from its data folder on, and writes it as in a URL.
+                ends = [name for name in files.names if f"/{unquote(path)}".endswith(f"/{name}")]
+                if not ends:
                     raise InvalidInput(f"its picture {path!r} is not in {options.path}")
-                content = files.read(path)
+                content = files.read(max(ends, key=len))
                 if len(content) > MOST_PORTRAIT_BYTES:
                     raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
                 portrait = redrawn(path, content)
