@@ -18,16 +18,14 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
-from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
-from glyphoxa.app.background import TalkReaders, make_names
+from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import TableContext, state_of, table_context
 from glyphoxa.chronicle.episodes import for_players, heard_by, said_in
-from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, summary_of
@@ -66,7 +64,6 @@ from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkSearch
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import KnowledgeGraph
 
 # How a DM reads and changes a campaign's names, on the command line and in the browser.
@@ -295,15 +292,7 @@ def import_desk_of(store: Store, campaign: CampaignId) -> ImportDesk:
     Args:
         campaign: One that is stored.
     """
-
-    async def claims(pages: Sequence[Page]) -> Sequence[FactStated]:
-        loaded, world = await store.campaigns.get(campaign), await store.world.now(campaign)
-        known = await PostgresChronicleLog(store.database, store.world).known(campaign)
-        rules = TalkReaders().extractor(loaded)
-        found = await claims_in(pages, known, rules, language=loaded.language, stated=world.facts)
-        return [each for each in found if not world.was_refused(each.claim.fact_id)]
-
-    return PostgresImports(store.database, store.world, store.campaigns, campaign, claims)
+    return imports_of(store, campaign)
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:

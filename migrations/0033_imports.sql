@@ -29,5 +29,6 @@ CREATE TABLE import_documents (
     FOREIGN KEY (campaign_id, source) REFERENCES import_sources (campaign_id, source) ON DELETE CASCADE
 );
 CREATE INDEX idx_import_documents_entity ON import_documents (campaign_id, entity) WHERE entity IS NOT NULL;
+CREATE INDEX idx_import_documents_unread ON import_documents (campaign_id, source, key) WHERE NOT is_read;
 
 SELECT glyphoxa_isolate();

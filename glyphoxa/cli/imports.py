@@ -275,6 +275,8 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
     done = await desk.imports.accept(selection)
     n_changes = len(done.added) + len(done.changed) + len(done.removed)
     print(f"accepted: {counted(n, 'document')}, {counted(n_changes, 'change')} to the campaign")
+    while await desk.imports.propose_claims():
+        pass
     return 0
 
 

@@ -144,11 +144,19 @@ class ImportDesk(Protocol):
     async def accept(self, selection: Selection) -> CampaignChanges:
         """Let waiting documents into the campaign, all or none.
 
-        Claims found in their texts wait for review as facts do, with the page as their source.
-
         Raises:
             NotFound: None waits.
             InvalidInput: They do not fit the campaign; nothing was let in.
+        """
+        ...
+
+    async def propose_claims(self) -> int:
+        """Read texts of accepted documents for claims, which then need review like other facts.
+
+        Every chronicle worker does this in the background. It takes a second for a hundred pages.
+
+        Returns:
+            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
         """
         ...
 

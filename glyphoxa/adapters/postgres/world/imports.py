@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries, lookup_key, stor
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
 from glyphoxa.adapters.postgres.world.transaction import world_transaction
 from glyphoxa.adapters.postgres.world.world import PostgresWorld, commit_deadline_ms
-from glyphoxa.chronicle.page_reading import Page
+from glyphoxa.chronicle.page_reading import MOST_OF_IMPORT, Page
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.import_review import (
     Arrival,
@@ -39,7 +39,7 @@ from glyphoxa.dm.import_review import (
 )
 from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound
+from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
@@ -160,27 +160,25 @@ class PostgresImports(ImportDesk):
 
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             n = await connection.fetchval(self._sql["total"], self._campaign)
-        changes = await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
-        try:
-            await self._read_pages()
-        except GlyphoxaError as error:
-            remark = f"claims in the texts are not proposed yet: {error}; they will be when you next accept documents"
-            return replace(changes, remarks=(*changes.remarks, remark))
-        return changes
+        return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
 
-    async def _read_pages(self) -> None:
-        """Propose claims in the texts of all accepted documents that were not read since."""
+    async def propose_claims(self) -> int:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["unread"], self._campaign)
+            rows = await connection.fetch(self._sql["unread"], self._campaign, MOST_OF_IMPORT, _AT_A_TIME)
+        if not rows:
+            return 0
         pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
         claims = await self._claims_in(pages) if pages else ()
+        n_read = 0
 
         async def mark_read(connection: Connection) -> None:
-            await connection.execute(self._sql["mark_read"], self._campaign, *_keys(rows))
+            nonlocal n_read
+            n_read = len(await connection.fetch(self._sql["mark_read"], self._campaign, *_keys(rows)))
 
         async with self._world.writing(self._campaign, amount=len(claims), first=mark_read) as world:
-            if claims:
+            if claims and n_read:  # otherwise another worker was faster
                 await world.commit(claims, Cause("import", now_ms()))
+        return n_read
 
     async def skip(self, selection: Selection) -> int:
         return await self._decide(selection, "waiting", "skipped")

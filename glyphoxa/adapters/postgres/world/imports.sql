@@ -75,16 +75,25 @@ UPDATE import_documents d
  WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
 
 -- unread --
--- Accepted documents whose texts were not read for claims since.
+-- At most $3 accepted documents whose texts were not read for claims since; none while $2 claims need review.
+-- Served by idx_import_documents_unread.
 SELECT source, key, document::text, edit, accepted::text, entity, is_own
   FROM import_documents
- WHERE campaign_id = $1 AND decision = 'accepted' AND NOT is_read
- ORDER BY source, key;
+ WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted'
+   AND $2 > (SELECT count(*)
+               FROM (SELECT FROM relationships WHERE campaign_id = $1 AND status = 'pending'
+                        AND provenance ->> 'origin' = 'import'
+                      UNION ALL
+                     SELECT FROM attribute_facts WHERE campaign_id = $1 AND status = 'pending'
+                        AND provenance ->> 'origin' = 'import') AS claims)
+ ORDER BY source, key
+ LIMIT $3;
 
 -- mark_read --
 UPDATE import_documents d SET is_read = TRUE
   FROM unnest($2::text[], $3::text[]) AS given (source, key)
- WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
+ WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key AND NOT d.is_read
+RETURNING d.key;
 
 -- accepted --
 -- All documents of these sources that were ever accepted, as they were then.
