@@ -341,7 +341,7 @@ def _header(text: str, separator: str) -> list[str]:
         return []
 
 
-def _encoding_of(content: bytes) -> str:
+def encoding_of(content: bytes) -> str:
     """Return the encoding of a table: UTF-8, UTF-16, or else Windows-1252, which old versions of Excel write."""
     begins = content[:8]
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -359,11 +359,11 @@ def _text(path: Path) -> tuple[str, list[Problem]]:
     """Return the text and remarks."""
     found: list[str] = []
 
-    def encoding_of(content: bytes) -> str:
-        found.append(_encoding_of(content))
+    def noted(content: bytes) -> str:
+        found.append(encoding_of(content))
         return found[0]
 
-    text = text_of(path, most_bytes=_MOST_BYTES, if_larger="; split it into several tables", encoding_of=encoding_of)
+    text = text_of(path, most_bytes=_MOST_BYTES, if_larger="; split it into several tables", encoding_of=noted)
     remarks: list[Problem] = []
     if found == ["cp1252"]:
         line = next((n for n, each in enumerate(text.splitlines(), start=1) if not each.isascii()), 1)

@@ -10,9 +10,12 @@ from typing import Final
 from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import shown
 from glyphoxa.imports.files import Progress, SourceFiles, open_source
+from glyphoxa.imports.foundry import read_foundry
 
 Reader = Callable[[SourceFiles], SourceWorld]
-READERS: Final[Mapping[ImportKind, Reader]] = {}
+READERS: Final[Mapping[ImportKind, Reader]] = {
+    "foundry": read_foundry,
+}
 """Each raises `InvalidInput` for files of another kind, which names what it looked for; and `NotInstalled`."""
 
 
