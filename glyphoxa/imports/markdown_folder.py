@@ -93,12 +93,10 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     vault = _Vault(notes, files.names, root)
     documents = told_apart([vault.document(note) for note in notes])
     if n_open := sum(not each.hidden for each in documents):
-        remarks.append(
-            f"{n_open} notes have no mark that hides them, such as `hidden: true`: accepted, everybody may know them"
-        )
+        remarks.append(f"notes without a mark like `hidden: true` become known to everybody once accepted ({n_open})")
     if vault.missing:
         shown_ones = shown(", ".join(sorted(vault.missing)))
-        remarks.append(f"links to {len(vault.missing)} notes that do not exist are left out: {shown_ones}")
+        remarks.append(f"links to notes that do not exist are left out ({len(vault.missing)}): {shown_ones}")
     path = files.path.resolve()
     name = root.rstrip("/") or (path.name if path.is_dir() else path.stem)
     return SourceWorld("markdown", name, name, tuple(documents), tuple(remarks))
@@ -160,7 +158,8 @@ def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str,
         return {}, text, False
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
     if end is None:
-        return {}, text, False
+        remarks.append(f"{key}:1: the front matter has no end, and the note is hidden")
+        return {}, text, True
     try:
         value = read_yaml(Path(key), "\n".join(("", *lines[1:end]))).value
     except InvalidInput as error:
@@ -170,16 +169,20 @@ def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str,
 
 
 def _take_value(note: _Note, key: str, name: str, value: Any) -> None:
+    """Add a value of the front matter: a mark that hides the note, a relation, an attribute, or prose."""
     texts = _strings(value)
-    if is_for_dm(key):
-        is_mark = isinstance(value, bool) or (len(texts) == 1 and texts[0].casefold() in (*_YES, *_NO))
-        if is_mark:
-            note.hidden = note.hidden or value is True or (not isinstance(value, bool) and texts[0].casefold() in _YES)
+    said = ", ".join(texts).casefold()
+    if isinstance(value, dict):
+        for inner, each in value.items():
+            _take_value(note, f"{key} {_plain_key(inner)}" if is_for_dm(key) else _plain_key(inner), str(inner), each)
+    elif is_for_dm(key):
+        if isinstance(value, bool) or said in (*_YES, *_NO):
+            note.hidden = note.hidden or value is True or said in _YES
         elif texts:
             note.passages.append(SourceText(", ".join(map(without_links, texts)), hidden=True, page=str(name)))
             note.links += [NoteLink(each, hidden=True) for text in texts for each in wikilinks(text)]
     elif "publish" in key.split():
-        note.hidden = note.hidden or value is False or any(text.casefold() in _NO for text in texts)
+        note.hidden = note.hidden or value is False or said in _NO
     elif key not in _OWN:
         note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
         said = ", ".join(without_links(text) for text in texts if not text.startswith("[["))
@@ -194,8 +197,10 @@ def _plain_key(name: str) -> str:
 
 
 def _texts(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
-    found = [text for name, value in front.items() if _plain_key(name) in keys for text in _strings(value)]
-    return [name for text in found if (name := name_of(text))]
+    found = [
+        text for key in keys for name, value in front.items() if _plain_key(name) == key for text in _strings(value)
+    ]
+    return [name for text in found if (name := name_of(without_links(text)))]
 
 
 def _strings(value: Any) -> list[str]:
@@ -204,7 +209,7 @@ def _strings(value: Any) -> list[str]:
         return [value] if value.strip() else []
     if not isinstance(value, list):
         return []
-    named = (f"[[{each[0]}]]" if isinstance(each, list) and each else each for each in value)
+    named = (f"[[{each[0]}]]" if isinstance(each, list) and len(each) == 1 else each for each in value)
     return [each for each in named if isinstance(each, str) and each.strip()]
 
 
@@ -268,7 +273,7 @@ class _Vault:
         attributes: dict[str, str] = {}
         for link in note.links:
             if (target := self._find(link.target, note)) is None:
-                self.missing.add(link.target)
+                self.missing |= {link.target} - {""}
             else:
                 relation = _relation(link.key, note, self._notes[target])
                 found[target, relation] = found.get((target, relation), True) and link.hidden
@@ -278,9 +283,10 @@ class _Vault:
                 found[other, known] = False
             else:
                 attributes[name] = value
-        places = [target for target, relation in found if relation == LOCATED_AT]
-        for place in places[1:]:  # a thing is in one place
-            found[place, RELATED_TO] = found.pop((place, LOCATED_AT))
+        places = sorted((hidden, target) for (target, relation), hidden in found.items() if relation == LOCATED_AT)
+        for hidden, place in places[1:]:  # a thing is in one place
+            del found[place, LOCATED_AT]
+            found[place, RELATED_TO] = found.get((place, RELATED_TO), True) and hidden
         if not places and (above := self._place_of(note)):
             found[above, LOCATED_AT] = False
         named = {target for target, relation in found if relation != RELATED_TO}
@@ -329,8 +335,9 @@ def _relation(key: str, note: _Note, target: _Note) -> str:
     """Return the type of a relation by the key that names it."""
     if not key:
         return RELATED_TO
-    own = "_".join(word.text.upper() for word in words(key))
-    return _known_relation(key, note, target) or (own if own.count("_") < _MOST_WORDS else RELATED_TO)
+    own = [word.text.upper() for word in words(key)]
+    is_own = 0 < len(own) <= _MOST_WORDS and own[0] != "RELATED"
+    return _known_relation(key, note, target) or ("_".join(own) if is_own else RELATED_TO)
 
 
 def _known_relation(key: str, note: _Note, target: _Note) -> str | None:

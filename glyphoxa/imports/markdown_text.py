@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _COMMENTS: Final = (("%%", "%%"), ("<!--", "-->"))
+_RAW: Final = ("fence", "code_block", "html_block")
 _NOTE: Final = "note:"
 _LONGEST_KEY: Final = 40
 _LONGEST_LINK: Final = 1_000
@@ -155,8 +156,10 @@ def _without_hidden(tokens: Sequence[Token], hidden: list[Token]) -> list[Token]
 def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
     """Return where the hidden part that begins here ends; where it begins if none does."""
     token = tokens[at]
-    if token.type == "fence":
-        return at + 1 if is_for_dm(token.info) else at
+    if token.type in _RAW:
+        # A callout in code or HTML, where no callout is read, was meant to be one.
+        marks = (part.partition("]")[0] for part in token.content.split("[!")[1:])
+        return at + 1 if is_for_dm(token.info) or any(map(is_for_dm, marks)) else at
     if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
@@ -224,7 +227,7 @@ def _wikilink(state: StateInline, silent: bool) -> bool:
         if is_shown and mimetypes.guess_type(target)[0] not in (None, "text/markdown"):
             state.push("image", "img", 0).attrs = {"src": quote(target), "alt": ""}
         else:
-            state.push("link_open", "a", 1).attrs = {"href": target}
+            state.push("link_open", "a", 1).attrs = {"href": f"{_NOTE}{quote(target, safe='')}"}
             state.push("text", "", 0).content = label.strip() or target or written.strip("#^ ")
             state.push("link_close", "a", -1)
     state.pos = end + 2
@@ -240,9 +243,11 @@ def _addresses(state: StateCore) -> None:
         for child in inline.children or ():
             if child.type in ("softbreak", "hardbreak"):
                 line = ""
-            elif child.type == "link_open" and "://" not in (address := str(child.attrs["href"])):
-                target = _target(unquote(address))
-                child.attrs["href"] = f"{_NOTE}{quote(target, safe='')}:{quote(_key(line), safe='')}"
+            elif child.type == "link_open":
+                address = str(child.attrs["href"])
+                if ":" not in address.partition("/")[0]:
+                    address = f"{_NOTE}{quote(_target(unquote(address)), safe='')}"
+                child.attrs["href"] = f"{address}:{quote(_key(line), safe='')}"
             line += child.content
 
 
