@@ -33,7 +33,12 @@ def test_rows_that_not_everybody_knows_are_hidden(tmp_path: Path) -> None:
     rows = "name,type,hidden,known_by\nA,npc,yes,\nB,npc,,Grimjaw\nC,npc,no,\nD,npc,,\n"
     edges = "source,type,target,hidden,known_by\nC,KNOWS,D,,\nC,FEARS,D,yes,\nD,KNOWS,C,,Grimjaw\nC,KNOWS,B,,\n"
     world = read(tmp_path, entities=rows, relationships=edges)
-    assert [(each.name, each.hidden) for each in world.documents] == [("A", True), ("B", True), ("C", False), ("D", False)]
+    assert [(each.name, each.hidden) for each in world.documents] == [
+        ("A", True),
+        ("B", True),
+        ("C", False),
+        ("D", False),
+    ]
     assert [(link.target, link.hidden) for link in world.documents[2].links] == [("d", False), ("d", True), ("b", True)]
     assert [link.hidden for link in world.documents[3].links] == [True]
 

@@ -246,7 +246,10 @@ def test_note_in_any_usual_encoding_is_read(tmp_path: Path, encoding: str) -> No
 
 
 def test_text_in_cyrillic_and_japanese_encodings_is_read(tmp_path: Path) -> None:
-    for text, encoding in (("Старый маг живёт в деревне на реке.", "cp1251"), ("魔法使いが住んでいます。静かな村です。", "cp932")):
+    for text, encoding in (
+        ("Старый маг живёт в деревне на реке.", "cp1251"),
+        ("魔法使いが住んでいます。静かな村です。", "cp932"),
+    ):
         assert open_text(only(vault(tmp_path / encoding, {"a.md": text.encode(encoding)}))) == text
 
 

@@ -114,7 +114,7 @@ def test_zip_of_r20exporter_brings_texts_and_pictures_beside_its_json(tmp_path: 
     world = zipped(
         tmp_path / "The Tower.zip",
         {
-            "campaign.json": campaign(handouts=[short], characters=[lyra], journalfolder=[{"n": "Places", "i": ["-h1"]}]),
+            "campaign.json": campaign(handouts=[short], characters=[lyra]),
             "chat_archive.json": "[]",
             "journal/000 - Places/000 - Ironhold/handout.json": short,
             "journal/000 - Places/000 - Ironhold/notes.html": "<p>A <b>city</b>.</p>",
@@ -218,7 +218,7 @@ def test_other_file_gives_one_clear_error(tmp_path: Path, content: str | bytes, 
 
 def test_fields_of_wrong_types_are_left_out(tmp_path: Path) -> None:
     odd = [{"id": {}, "name": [1], "notes": 3, "inplayerjournals": {"a": 1}, "controlledby": 4}, "x", None]
-    sheets = [character("-c1", "A\ud800\0b", attributes={"x": 1}, bio=["y"]), {"id": None, "attributes": [{"name": []}]}]
+    sheets = [character("-c1", "A\ud800\0b", attributes={"x": 1}, bio=["y"]), {"id": None, "attributes": [{"name": 0}]}]
     content = campaign(handouts=odd, characters=sheets, pages=[{"graphics": [{"represents": {}}, 7]}], players=[1])
     content["journalfolder"] = '[{"n": 3, "i": [["-c1"], {"i": "x"}]}]'
     world = read(tmp_path / "a.json", content)
