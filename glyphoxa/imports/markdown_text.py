@@ -8,7 +8,7 @@ A hidden part is taken out before anything is rendered: nothing written in it ca
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -61,10 +61,11 @@ class NoteText:
     pictures: tuple[str, ...] = ()
 
 
-def note_text(text: str) -> NoteText:
+def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
     """
     Args:
         text: Of a note, without its front matter.
+        is_hidden: Whether players may not know what a link leads to: a paragraph with such a link is hidden.
 
     Raises:
         NotInstalled: The libraries that read Markdown are missing.
@@ -74,10 +75,9 @@ def note_text(text: str) -> NoteText:
         text = _without(text, opening, closing, apart)
     text = _without_blocks(text, apart)
     markdown = _markdown()
-    hidden = [token for part in apart for token in markdown.parse(part)]
-    visible = _without_hidden(markdown.parse(text), hidden)
-    shown = html_text(_html(visible))
-    secret = html_text(_html(hidden))
+    hidden = [_html(markdown.parse(part)) for part in apart]
+    visible = _without_hidden(markdown.parse(text), hidden, is_hidden)
+    shown, secret = html_text(_html(visible)), html_text("\n".join(hidden))
     links = [_link(address, hidden=False) for address in shown.links]
     links += [_link(address, hidden=True) for address in (*shown.hidden_links, *secret.links, *secret.hidden_links)]
     inline = [child for token in visible for child in token.children or ()]
@@ -134,6 +134,7 @@ def _without_blocks(text: str, apart: list[str]) -> str:
         name = mark.lstrip(":").strip() if mark.startswith(":::") else None
         if depth and name is not None:
             depth += 1 if name else -1
+            block.append("\n")
         elif name and is_for_dm(name):
             depth = 1
         elif name is None:
@@ -142,13 +143,19 @@ def _without_blocks(text: str, apart: list[str]) -> str:
     return "".join(kept)
 
 
-def _without_hidden(tokens: Sequence[Token], hidden: list[Token]) -> list[Token]:
-    """Return the tokens that players may read; adds the others."""
+def _without_hidden(tokens: Sequence[Token], hidden: list[str], is_hidden: Callable[[str], bool]) -> list[Token]:
+    """Return the tokens that players may read; adds the others as HTML."""
     kept: list[Token] = []
     at = 0
     while at < len(tokens):
         end = _end_of_hidden(tokens, at)
-        (hidden if end > at else kept).extend(tokens[at : max(end, at + 1)])
+        links = (_link(str(child.attrs.get("href", "")), hidden=False) for child in tokens[at].children or ())
+        if end > at:
+            hidden.append(_html(tokens[at:end]))
+        elif any(link and is_hidden(link.target) for link in links):
+            hidden.append(f"<p>{_html(tokens[at : at + 1])}</p>")
+        else:
+            kept.append(tokens[at])
         at = max(end, at + 1)
     return kept
 

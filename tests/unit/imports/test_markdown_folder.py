@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from glyphoxa.imports.readers import read_source
 SECRET = "zzquicksilver"  # in no other word of the notes
 
 
-def vault(folder: Path, notes: dict[str, str | bytes]) -> SourceWorld:
+def vault(folder: Path, notes: Mapping[str, str | bytes]) -> SourceWorld:
     for name, content in notes.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +140,8 @@ def test_link_means_the_note_beside_it_before_one_further_away(tmp_path: Path) -
 def test_note_with_a_mark_is_hidden_with_all_its_texts(tmp_path: Path, front: str) -> None:
     document = only(vault(tmp_path, {"Rusk.md": f"---\n{front}\n---\n{SECRET}"}))
     assert document.hidden
-    assert (open_text(document), hidden_text(document)) == ("", SECRET)
+    assert open_text(document) == ""
+    assert SECRET in hidden_text(document)
 
 
 @pytest.mark.parametrize("front", ["hidden: false", "secret: no", "dm: false", "publish: true", "secret:"])
@@ -154,12 +156,23 @@ def test_note_in_a_folder_for_the_dm_is_hidden(tmp_path: Path) -> None:
     assert named(world, "Dmitri").links == (SourceLink("DM notes/Plot.md", "RELATED_TO", hidden=True),)
 
 
+def test_paragraph_that_links_to_a_hidden_note_is_hidden(tmp_path: Path) -> None:
+    text = "He is [[Odo|kind]].\n\n- Serves [[Mog]].\n- Sings.\n\n| a | [[Mog]] |\n| - | - |\n| x | y |\n"
+    front = "---\nmaster: '[[Mog]]'\nlord: Mog\n---\n"
+    world = vault(tmp_path, {"Rusk.md": front + text, "Odo.md": "", "Mog.md": "---\nhidden: true\n---\n"})
+    rusk = named(world, "Rusk")
+    assert "Mog" not in f"{open_text(rusk)} {rusk.attributes}"
+    assert hidden_text(rusk).split() == ["Serves", "Mog.", "Mog"]
+    assert {(link.target, link.hidden) for link in rusk.links} == {("Odo.md", False), ("Mog.md", True)}
+    assert all(word in open_text(rusk) for word in ("He is kind.", "Sings.", "x"))
+
+
 def test_value_for_the_dm_is_a_hidden_text_and_no_attribute(tmp_path: Path) -> None:
     front = f"---\nrace: Elf\ngm_notes: Serves [[Mog]], the {SECRET}\nsecrets:\n  plan: {SECRET} again\n---\n"
     world = vault(tmp_path, {"Rusk.md": front, "Mog.md": ""})
     rusk = named(world, "Rusk")
     assert rusk.attributes == {"race": "Elf"}
-    assert hidden_text(rusk) == f"Serves Mog, the {SECRET}\n{SECRET} again"
+    assert hidden_text(rusk) == f"gm_notes: Serves Mog, the {SECRET}\n\nplan: {SECRET} again"
     assert rusk.links == (SourceLink("Mog.md", "RELATED_TO", hidden=True),)
 
 
@@ -277,5 +290,5 @@ def test_long_value_becomes_a_text_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_same_vault_read_again_is_the_same(tmp_path: Path) -> None:
-    notes: dict[str, str | bytes] = {f"N{n}.md": f"[[N{n * 7 % 9}]] #npc" for n in range(9)}
+    notes = {f"N{n}.md": f"[[N{n * 7 % 9}]] #npc" for n in range(9)}
     assert vault(tmp_path, notes) == read_source("markdown", tmp_path)
