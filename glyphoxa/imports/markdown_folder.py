@@ -27,7 +27,7 @@ from glyphoxa.language.words import words
 _SUFFIXES: Final = (".md", ".markdown")
 _DRAWING: Final = ".excalidraw.md"
 _TEMPLATES: Final = ".obsidian/templates.json"
-_MOST_BYTES: Final = 4 << 20
+_MOST_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
 """Of a key that names a relation."""

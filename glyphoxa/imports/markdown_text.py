@@ -183,7 +183,7 @@ def _html(tokens: Iterable[Token]) -> str:
     rest: list[Token] = []
     for token in tokens:
         if token.type == "fence" and is_for_dm(token.info):
-            made.append(_html(markdown.parse(token.content)))
+            made.append(markdown.render(token.content))
         elif token.type != "fence" or not token.info.strip():
             rest.append(token)
     return "\n".join((markdown.renderer.render(rest, markdown.options, {}), *made))

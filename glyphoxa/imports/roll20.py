@@ -218,18 +218,8 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
         is_played = controlled_by & players if players else controlled_by
         type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
     hidden = record.kind == "page" or not _people(fields.get("inplayerjournals")) & {"all", *players}
-    return SourceDocument(
-        record.key,
-        record.name,
-        type_,
-        record.kind,
-        record.file,
-        folders,
-        (),
-        attributes,
-        hidden,
-        portrait=record.portrait,
-    )
+    own = (record.key, record.name, type_, record.kind, record.file, folders)
+    return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
 
 
 def _united(
