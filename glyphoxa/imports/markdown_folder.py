@@ -12,6 +12,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from string import hexdigits
 from typing import Any, Final
 
 from glyphoxa.config.campaign_checks import wrong_attribute
@@ -27,6 +28,7 @@ from glyphoxa.language.words import words
 _SUFFIXES: Final = (".md", ".markdown")
 _DRAWING: Final = ".excalidraw.md"
 _TEMPLATES: Final = ".obsidian/templates.json"
+_NOTION_ID: Final = 32
 _MOST_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
@@ -133,7 +135,7 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     note = _Note(
         file,
         key,
-        name_of(next(iter(_texts(front, _NAMES)), path.stem)) or key,
+        name_of(next(iter(_texts(front, _NAMES)), _title(path.stem))) or key,
         path.parent.parts,
         body,
         tuple(dict.fromkeys(_texts(front, _ALIASES))),
@@ -147,6 +149,12 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
     note.hidden = note.hidden or any(map(is_for_dm, (*tags, *note.folders)))
     return note
+
+
+def _title(stem: str) -> str:
+    """Return the name of a file without the id that Notion adds."""
+    title, _, id_ = stem.rpartition(" ")
+    return title if len(id_) == _NOTION_ID and set(id_) <= set(hexdigits) else stem
 
 
 def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str, Any], str, bool]:

@@ -243,6 +243,12 @@ def test_templates_settings_and_attachments_are_not_read(tmp_path: Path) -> None
     assert named(world, "Rusk").portrait == "map.png"
 
 
+def test_note_of_notion_has_its_title_without_the_id(tmp_path: Path) -> None:
+    one, two = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+    world = vault(tmp_path, {f"Rusk {one}.md": f"In [Ironhold](Ironhold%20{two}.md).", f"Ironhold {two}.md": ""})
+    assert named(world, "Rusk").links == (SourceLink(f"Ironhold {two}.md", "RELATED_TO"),)
+
+
 def test_zip_of_a_vault_is_the_vault_that_is_in_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "download.zip", "w") as archive:
         archive.writestr("Eldermoor/NPCs/Rusk.md", "![x](../pics/a%20b.png)")
