@@ -78,7 +78,7 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     """
     Raises:
         InvalidInput: It has no Markdown notes, or a note cannot be read.
-        NotInstalled: The libraries that read Markdown are missing.
+        NotInstalled: The libraries that read HTML are missing.
     """
     remarks: list[str] = []
     root = _root(files)

@@ -16,7 +16,6 @@ from urllib.parse import quote, unquote
 
 from glyphoxa.imports.html_text import html_text
 from glyphoxa.imports.source_words import is_for_dm
-from glyphoxa.providers.extras import not_installed
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -68,7 +67,7 @@ def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: Fals
         is_hidden: Whether players may not know what a link leads to: a paragraph with such a link is hidden.
 
     Raises:
-        NotInstalled: The libraries that read Markdown are missing.
+        NotInstalled: The libraries that read HTML are missing.
     """
     apart: list[str] = []
     for opening, closing in _COMMENTS:
@@ -198,10 +197,8 @@ def _link(address: str, *, hidden: bool) -> NoteLink | None:
 
 @cache
 def _markdown() -> MarkdownIt:
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError as error:
-        raise not_installed(error, by="an import of Markdown") or error from error
+    from markdown_it import MarkdownIt
+
     markdown = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     markdown.inline.ruler.before("link", "wikilink", _wikilink)
     markdown.core.ruler.before("inline", "callout", _callouts)

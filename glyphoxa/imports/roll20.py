@@ -157,7 +157,7 @@ def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str
 
 
 def _completed(known: _Record, other: _Record) -> _Record:
-    """Return a document with what another file says of it."""
+    """Return a document, completed from another file."""
     fields, texts = {**other.fields, **known.fields}, {**other.texts, **known.texts}
     folders, portrait = known.folders or other.folders, known.portrait or other.portrait
     return replace(known, fields=fields, texts=texts, folders=folders, portrait=portrait)
