@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import httpx
@@ -21,6 +21,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_browser, a_page
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
+from tests.support.patience import DEADLINE_S
 from tests.support.vault import CACHE_TEXT, a_vault, a_zip
 from tests.support.web_door import NOW, Door, Visitor, a_door
 from tests.support.web_table import TAMSIN, TwinTable
@@ -61,6 +62,12 @@ async def upload(visitor: Visitor, file: Path) -> httpx.Response:
 def copies(file: Path) -> list[Path]:
     """What is left of uploads of this file."""
     return list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - a folder tells nobody when it changes
+            await asyncio.sleep(0.01)
 
 
 async def post(dm: Visitor, form: Mapping[str, str]) -> str:
@@ -159,6 +166,31 @@ async def test_upload_beyond_the_limit_is_refused_and_deleted(
     answer = await upload(dm, file)
     assert answer.json() == {"error": "a request may have at most 100 bytes"}
     assert copies(file) == []
+
+
+async def test_upload_that_breaks_off_leaves_nothing_behind(door: Door, dm: Visitor, file: Path) -> None:
+    seen: list[list[Path]] = []
+
+    async def half() -> AsyncIterator[bytes]:
+        yield b"PK\x03\x04"
+        await until(lambda: bool(copies(file)))
+        seen.append(copies(file))
+        raise ConnectionResetError
+
+    params = {"kind": "markdown", "name": file.name}
+    with pytest.raises(ConnectionResetError):
+        await dm.http.post("/desk/import/file", params=params, content=half())
+    await until(lambda: not copies(file))
+    assert len(seen) == 1
+    assert (await upload(dm, file)).json()["lines"][0].endswith(": 4 new")
+
+
+async def test_import_reports_that_the_database_is_away(store: Store, dm: Visitor, file: Path) -> None:
+    await store.database.close()
+    answer = await upload(dm, file)
+    page = await dm.http.get("/desk/import")
+    assert answer.status_code == page.status_code == 503
+    assert "error" in answer.json() and "did not work" in page.text
 
 
 async def test_player_can_neither_see_nor_upload_imports(door: Door, file: Path) -> None:
