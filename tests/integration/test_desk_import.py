@@ -122,10 +122,27 @@ async def test_group_is_shown_before_it_is_accepted(dm: Visitor, store: Store, f
     page = (await dm.http.get("/desk/import/accept?type=location")).text
     assert "Accept 2 documents" in page and "Gull Tower" in page and "Korvald" not in page
     refused = await post(dm, {"do": "accept", "type": "location", "n": "3"})
-    assert refused == "You saw 3 of these documents, and there are 2 now; nothing was accepted."
+    assert refused == "You saw 3 of these documents, and there are 2 now; nothing was changed."
     assert "Gull Tower" not in await entities(store)
     assert (await post(dm, {"do": "accept", "type": "location", "n": "2"})).startswith("Accepted: 2 documents")
     assert {"Gull Tower", "The Old Mill"} <= (await entities(store)).keys()
+
+
+async def test_group_of_a_folder_leaves_other_groups_alone(dm: Visitor, tmp_path: Path) -> None:
+    vault = a_vault(tmp_path)
+    (vault / "Osric Fenn.md").write_text("---\ntype: npc\n---\nOsric Fenn mends nets.\n", "utf-8")
+    (vault / "Places/NPCs").mkdir()
+    (vault / "Places/NPCs/Tilda Roe.md").write_text("---\ntype: npc\n---\nTilda Roe sells eels.\n", "utf-8")
+    await upload(dm, a_zip(vault))
+    page = (await dm.http.get("/desk/import")).text
+    assert f"source={SOURCE.replace(':', '%3A')}&amp;type=npc&amp;kind=note&amp;folder=%2F" in page
+    group = {"source": SOURCE, "type": "npc", "kind": "note", "folder": "/", "n": "1"}
+    assert "in no folder" in (await dm.http.get("/desk/import", params=group)).text
+    assert await post(dm, {"do": "skip", **group}) == "Skipped: 1 document."
+    assert await post(dm, {"do": "skip", **group, "folder": "/NPCs", "n": "2"}) == "Skipped: 2 documents."
+    left = (await dm.http.get("/desk/import")).text
+    assert "Tilda Roe" in left and "Gull Tower" in left and "Korvald Stane" not in left
+    assert "nothing was changed" in await post(dm, {"do": "skip", "n": "1"})
 
 
 async def test_document_may_be_an_entity_of_the_campaign(dm: Visitor, store: Store, file: Path) -> None:
