@@ -471,8 +471,8 @@ def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> E
 def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:
     """Return what the accepted documents of one source state together.
 
-    An entity that exists only because of documents hidden from players is hidden. What a hidden document says of an
-    entity that exists anyway becomes hidden secrets.
+    An entity that exists only because of documents hidden from players is hidden. The content of
+    a hidden document about an entity that exists anyway becomes hidden secrets.
 
     Args:
         known: Entities that documents are part of.

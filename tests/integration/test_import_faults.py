@@ -24,7 +24,7 @@ from tests.support.patience import DEADLINE_S
 from tests.support.proof import IS_PROOF
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
-KILLS = 40 if IS_PROOF else 3
+KILLS = 40 if IS_PROOF else 2
 N_DOCUMENTS = 20
 MANY = a_world(*(replace(SPY, key=f"Actor.{n}", name=f"Vask {n}") for n in range(N_DOCUMENTS)))
 
