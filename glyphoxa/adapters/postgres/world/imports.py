@@ -35,12 +35,15 @@ from glyphoxa.dm.import_review import (
     pages_of,
     placed,
     proposal_of,
+    reference_to,
     tables_of,
+    where_stated,
 )
 from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
@@ -186,11 +189,13 @@ class PostgresImports(ImportDesk):
     async def restore(self, selection: Selection) -> int:
         return await self._decide(selection, "skipped", "waiting")
 
-    async def documents_of(self, entity: EntityId) -> Sequence[DocumentReference]:
+    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
         found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
-        return [DocumentReference(source, each.file, each.key, each.kind, each.name) for source, each in found]
+        if stating is None:
+            return [reference_to(*each) for each in found]
+        return [one for each in found if (one := where_stated(*each, stating)) is not None]
 
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator[Connection]:
