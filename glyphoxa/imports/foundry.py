@@ -358,8 +358,9 @@ class _World:
         for stored in pages or [entry]:
             kept = stored.content
             most, least = self._levels(stored, within=entry if pages else None)
-            names = (*([] if is_one else [name]), *reversed(folders))
-            type_ = next(filter(None, map(type_named, (*names, kept.type if pages else ""))), "concept")
+            of_title = None if is_one else type_named(name, of_folder=False)
+            of_folders = map(type_named, (*reversed(folders), kept.type if pages else ""))
+            type_ = of_title or next(filter(None, of_folders), "concept")
             kind = f"JournalEntryPage ({kept.type})" if pages else "JournalEntry"
             key = f"JournalEntry.{entry.id}" + (f".JournalEntryPage.{stored.id}" if pages else "")
             hidden = least < _LIMITED

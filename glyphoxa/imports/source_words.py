@@ -32,13 +32,16 @@ _FEW_BYTES: Final = 16
 _ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
 
 
-def type_named(name: str) -> str | None:
+def type_named(name: str, *, of_folder: bool = True) -> str | None:
     """Return the type of entity that a folder, a tag or a key names, in singular or plural; None for none.
+
+    Args:
+        of_folder: False for the title of a text: "The Golden Crown" is about no item.
 
     >>> type_named("NPCs"), type_named("Important Places"), type_named("Campaign notes")
     ('npc', 'location', None)
     """
-    types = _types()
+    types = _types(of_folder)
     for word in words(name.replace("-", "").replace("_", " ")):  # "Non-Player" is one word
         if found := process.extractOne(word.full, list(types), scorer=fuzz.ratio, score_cutoff=_CLOSE):
             return types[found[0]]
@@ -46,8 +49,9 @@ def type_named(name: str) -> str | None:
 
 
 @cache
-def _types() -> dict[str, str]:
-    spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
+def _types(of_folder: bool) -> dict[str, str]:
+    topics = _OF_LANGUAGES.items() if of_folder else ()
+    spoken = {word: type_ for topic, type_ in topics for word in lexicon("chronicle").words(topic)}
     known = {**spoken, **_OF_TOOLS, **{type_: type_ for type_ in ENTITY_TYPES}}
     return {**{f"{word}s": type_ for word, type_ in known.items()}, **known}
 
@@ -69,7 +73,7 @@ def decoded(content: bytes, name: str) -> str:
         NotInstalled: A library is missing.
     """
     encoding = encoding_of(content)
-    n_foreign = sum(byte > 127 for byte in content[:4096])  # noqa: PLR2004
+    n_foreign = sum(byte > 127 for byte in content[:4096])
     if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
         try:
             from charset_normalizer import from_bytes
