@@ -18,10 +18,9 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
-from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
-from glyphoxa.app.background import make_names
+from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
@@ -214,6 +213,7 @@ class Desk:
     days: CampaignTimes
     atoms: PostgresAtoms
     states: PostgresSessionStates
+    imports: ImportDesk
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return how the DM and the NPCs have a session in mind.
@@ -283,6 +283,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         await store.times.times(campaign),
         store.atoms,
         store.states,
+        import_desk_of(store, campaign),
     )
 
 
@@ -291,7 +292,7 @@ def import_desk_of(store: Store, campaign: CampaignId) -> ImportDesk:
     Args:
         campaign: One that is stored.
     """
-    return PostgresImports(store.database, store.campaigns, campaign)
+    return imports_of(store, campaign)
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
@@ -313,6 +314,10 @@ class DeskSource:
     async def open(self) -> Desk:
         """As the campaign is now. Raises: Unavailable: The database is away."""
         return await desk_of(self.store, self.settings, self.campaign)
+
+    def imports(self) -> ImportDesk:
+        """What other tools' worlds brought, without the cost of opening the whole desk."""
+        return import_desk_of(self.store, self.campaign)
 
     async def names(self) -> NamesDesk:
         """As the campaign's names are now. Raises: Unavailable: The database is away."""

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from rapidfuzz import fuzz, process
 
+from glyphoxa.chronicle.page_reading import Page
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.imported import (
     EVERYTHING,
@@ -118,9 +119,13 @@ class ImportDesk(Protocol):
         ...
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
     ) -> tuple[int, Sequence[Proposal]]:
-        """Return how many documents wait, and some of them: by source, type and name."""
+        """Return how many documents wait, and some of them: by source, type and name.
+
+        Args:
+            decision: "skipped": those that the DM skipped, instead.
+        """
         ...
 
     async def edit(self, selection: Selection, edit: Edit) -> int:
@@ -139,11 +144,19 @@ class ImportDesk(Protocol):
     async def accept(self, selection: Selection) -> CampaignChanges:
         """Let waiting documents into the campaign, all or none.
 
-        Claims found in their texts wait for review as facts do, with the page as their source.
-
         Raises:
             NotFound: None waits.
             InvalidInput: They do not fit the campaign; nothing was let in.
+        """
+        ...
+
+    async def propose_claims(self) -> int:
+        """Read texts of accepted documents for claims, which then need review like other facts.
+
+        Every chronicle worker does this in the background. It takes a second for a hundred pages.
+
+        Returns:
+            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
         """
         ...
 
@@ -275,7 +288,7 @@ class StoredDocument:
     """
     Attributes:
         document: As the source has it.
-        accepted: As it was accepted; None: never.
+        accepted: As it was accepted, with its texts as they are in the campaign; None: never.
         entity: The entity that it is part of, since it was accepted.
         is_own: The entity exists because of it.
     """
@@ -362,7 +375,11 @@ def proposal_of(stored: StoredDocument, known: KnownEntities) -> Proposal:
 
 
 def differences(before: SourceDocument, after: SourceDocument) -> tuple[str, ...]:
-    """Return how a document changed, in words."""
+    """Return how a document changed, in words.
+
+    Args:
+        before: With its texts as they are in the campaign.
+    """
     found = [
         f"{part}: {old} is now {new}"
         for part, old, new in (("name", before.name, after.name), ("type", before.type, after.type))
@@ -373,12 +390,13 @@ def differences(before: SourceDocument, after: SourceDocument) -> tuple[str, ...
     found += _compared("alias", dict.fromkeys(before.aliases, ""), dict.fromkeys(after.aliases, ""))
     found += _compared("", before.attributes, after.attributes)
     texts = [
-        {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in document.texts}
-        for document in (before, after)
+        {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in of}
+        for of in (before.texts, _in_short(after))
     ]
     found += _compared("", *texts, quotes=False)
     links = [{f"{each.type} {each.target}": "" for each in document.links} for document in (before, after)]
-    return (*found, *_compared("relation", *links))
+    found += _compared("relation", *links)
+    return tuple(found or ["changed: the end of a long text"])
 
 
 def _compared(what: str, before: Mapping[str, str], after: Mapping[str, str], *, quotes: bool = True) -> Iterable[str]:
@@ -414,19 +432,17 @@ def placed(
     """
     made: list[StoredDocument] = []
     for each in sorted(documents, key=lambda each: each.edited.type == "concept"):  # a page may be about another one
-        document, chosen = each.edited, each.edit.same_as
-        if each.entity is not None:
-            made.append(replace(each, accepted=document))
-            continue
-        if chosen and chosen not in known.by_id:
-            raise InvalidInput(f"{document.name}: the entity {chosen!r} no longer exists; edit what it is the same as")
-        same = None if chosen == NEW_ENTITY else known.by_id[chosen] if chosen else known.same_as(document)
-        if same is None:
-            entity = _new_id(document, lambda wanted: wanted in known.by_id or is_taken(wanted))
-            known.add(Entity(entity, document.type, document.name, document.aliases))
-            made.append(replace(each, accepted=document, entity=entity, is_own=True))
-        else:
-            made.append(replace(each, accepted=document, entity=same.id))
+        document, chosen, entity, is_own = each.edited, each.edit.same_as, each.entity, each.is_own
+        if entity is None:
+            if chosen and chosen not in known.by_id:
+                raise InvalidInput(f"{document.name}: the entity {chosen!r} no longer exists; edit the document")
+            same = None if chosen == NEW_ENTITY else known.by_id[chosen] if chosen else known.same_as(document)
+            is_own = same is None
+            entity = same.id if same else _new_id(document, lambda wanted: wanted in known.by_id or is_taken(wanted))
+            if is_own:
+                known.add(Entity(entity, document.type, document.name, document.aliases))
+        kept = replace(document, texts=_in_short(document))
+        made.append(replace(each, accepted=kept, entity=entity, is_own=is_own))
     return made
 
 
@@ -504,13 +520,12 @@ class _Statements:
                     aliases.setdefault(alias.casefold(), alias)
                 attributes = {**document.attributes, **attributes}
             for text in document.texts:
-                short = in_short(text.text)
                 if text.hidden or (document.hidden and not is_hidden):
-                    secrets[short] = None
+                    secrets[text.text] = None
                 elif is_own and "description" not in attributes:
-                    attributes["description"] = short
+                    attributes["description"] = text.text
                 else:
-                    notes[short] = None
+                    notes[text.text] = None
             edges += _edges(id, document, entity_of, is_own=is_own, is_hidden=document.hidden and not is_hidden)
         if notes:
             attributes["note"] = [*([attributes["note"]] if "note" in attributes else []), *notes]
@@ -549,7 +564,24 @@ def in_short(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     prose = "\n".join(line.lstrip(">*-+ ") for line in lines if line and not line.startswith(("#", "|", "---")))
     plain = (prose or " ".join(lines)).replace("**", "").replace("__", "").replace("`", "")
-    return shortened(plain, _MOST_CHARACTERS)
+    return shortened(plain[: 2 * _MOST_CHARACTERS], _MOST_CHARACTERS)
+
+
+def _in_short(document: SourceDocument) -> tuple[SourceText, ...]:
+    return tuple(replace(each, text=in_short(each.text)) for each in document.texts)
+
+
+def pages_of(stored: StoredDocument) -> Iterable[Page]:
+    """Yield the whole texts of an accepted document."""
+    document = stored.edited
+    if stored.entity is None:
+        return
+    for text in document.texts:
+        source = f"{stored.source.partition(':')[0]} {document.kind} {document.name}"
+        where = f"{source}, {text.page}" if text.page else source
+        yield Page(
+            stored.entity, text.text, text.hidden or document.hidden, f"{where} ({document.file}, {document.key})"
+        )
 
 
 def checked_edit(edit: Edit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]) -> Edit:
