@@ -104,6 +104,26 @@ def test_links_between_notes_are_relations_of_the_type_of_their_key(tmp_path: Pa
     assert open_text(named(world, "Rusk")).splitlines()[-1] == "He fears Cora."
 
 
+@pytest.mark.parametrize(
+    ("key", "relation"),
+    [
+        ("OWNS", "OWNS"),
+        ("LOCATED_AT", "LOCATED_AT"),
+        ("place", "LOCATED_AT"),
+        ("city", "LOCATED_AT"),
+        ("parent", "HAS_PARENT"),
+        ("friends", "HAS_FRIEND"),
+        ("serves", "SERVES"),
+        ("related notes", "RELATED_TO"),
+        ("owes a favour to", "OWES_A_FAVOUR_TO"),
+        ("this is a whole sentence", "RELATED_TO"),
+    ],
+)
+def test_key_of_a_link_names_the_relation(tmp_path: Path, key: str, relation: str) -> None:
+    world = vault(tmp_path, {"NPCs/Rusk.md": f"---\n{key}: '[[Odo]]'\n---\n", "NPCs/Odo.md": ""})
+    assert named(world, "Rusk").links == (SourceLink("NPCs/Odo.md", relation),)
+
+
 def test_places_in_a_folder_of_a_place_lie_in_it(tmp_path: Path) -> None:
     world = vault(
         tmp_path,
