@@ -147,7 +147,7 @@ def test_unreadable_folder_is_left_out(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_is_left_out_is_a_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault/link").symlink_to("/etc")
-    monkeypatch.setitem(READERS, "markdown", lambda files: SourceWorld("markdown", "v", "v", ()))  # type: ignore[arg-type]
+    monkeypatch.setitem(READERS, "markdown", lambda files: SourceWorld("markdown", "v", "v", ()))
     (remark,) = read_source("markdown", tmp_path / "vault").remarks
     assert remark.endswith(": link")
 
