@@ -144,6 +144,9 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     )
     for name, value in front.items():
         _take_value(note, _plain_key(name), str(name), value)
+    first, _, rest = note.body.lstrip().partition("\n")
+    if first.lstrip("# ").strip() == note.name:  # the title again
+        note.body = rest
     note.text = note_text(note.body)
     tags = (*_texts(front, _TAGS), *note.text.tags)
     note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)

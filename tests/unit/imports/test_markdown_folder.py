@@ -263,6 +263,10 @@ def test_templates_settings_and_attachments_are_not_read(tmp_path: Path) -> None
     assert named(world, "Rusk").portrait == "map.png"
 
 
+def test_title_that_repeats_the_name_is_no_part_of_the_text(tmp_path: Path) -> None:
+    assert open_text(only(vault(tmp_path, {"Rusk.md": "---\nrace: Elf\n---\n\n# Rusk\n\nA king."}))) == "A king."
+
+
 def test_note_of_notion_has_its_title_without_the_id(tmp_path: Path) -> None:
     one, two = "0123456789abcdef" * 2, "fedcba9876543210" * 2
     world = vault(tmp_path, {f"Rusk {one}.md": f"In [Ironhold](Ironhold%20{two}.md).", f"Ironhold {two}.md": ""})
