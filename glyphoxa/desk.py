@@ -522,8 +522,8 @@ Audience = Literal["players", "dm"] | NpcId
 
 
 @dataclass(frozen=True, slots=True)
-class Recaps:
-    """Recaps of a campaign's sessions, by the names and secrets that it has now.
+class SessionRecaps:
+    """SessionRecaps of a campaign's sessions, by the names and secrets that it has now.
 
     Attributes:
         known: All its names.
@@ -538,12 +538,12 @@ class Recaps:
     players: PlayersView
 
     @classmethod
-    async def of(cls, store: Store, campaign: CampaignId, *, log: PostgresChronicleLog | None = None) -> Recaps:
+    async def of(cls, store: Store, campaign: CampaignId, *, log: PostgresChronicleLog | None = None) -> SessionRecaps:
         """Raises: Unavailable: The database is away."""
         log = log or PostgresChronicleLog(store.database, store.world)
         stored, known = await store.campaigns.get(campaign), await log.known(campaign)
 
-        def read() -> Recaps:
+        def read() -> SessionRecaps:
             view = PlayersView(known, stored.language, (each.text for each in stored.secrets))
             return cls(stored, log, known, names_of(known, stored.language), view)
 
@@ -586,7 +586,7 @@ async def recap_of(
     Raises:
         Unavailable: The database is away.
     """
-    recaps = await Recaps.of(store, campaign)
+    recaps = await SessionRecaps.of(store, campaign)
     return await recaps.told(await recaps.said(session), audience, tokens=tokens)
 
 

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SessionTalk
 from glyphoxa.chronicle.episodes import is_guarded
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
-from glyphoxa.desk import Desk, Recaps
+from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
 from glyphoxa.domain.calendar import CampaignTimes
@@ -68,7 +68,7 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
     Raises:
         Unavailable: The database is away.
     """
-    recaps = await Recaps.of(store, desk.campaign)
+    recaps = await SessionRecaps.of(store, desk.campaign)
     talks = await _talks(desk.inspection, desk.campaign)
     sessions = [await _session_for(readers, recaps, played(number, talk, desk.days)) for number, talk in talks.items()]
     episodes = {episode_of(session) for session in desk.resolver.sessions}
@@ -91,7 +91,7 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
     return await offload(notes, amount=amount)
 
 
-async def _session_for(readers: Readers, recaps: Recaps, session: PlayedSession) -> PlayedSession:
+async def _session_for(readers: Readers, recaps: SessionRecaps, session: PlayedSession) -> PlayedSession:
     said = await recaps.said(session.id)
     recap = await recaps.told(said, "players")
     for_dm: list[str] = []
@@ -126,7 +126,7 @@ class VaultChanges:
     """What a run did.
 
     Attributes:
-        kept: Paths of notes that somebody edited or made, which are as they were.
+        kept: Paths of notes that somebody else wrote or edited. They are unchanged.
     """
 
     n_written: int = 0
@@ -274,7 +274,7 @@ class CalendarFeed:
     may not know has changed.
 
     Args:
-        within_s: Recaps that take longer are left to the next request.
+        within_s: SessionRecaps that take longer are left to the next request.
     """
 
     store: Store
@@ -303,29 +303,35 @@ class CalendarFeed:
             # The log returns the same list until something happens to the world.
             if self._made is not None and self._made[0] is known and self._made[1] == state:
                 return self._made[2]
-            recaps = await Recaps.of(self.store, self.campaign, log=log)
+            recaps = await SessionRecaps.of(self.store, self.campaign, log=log)
             sessions, is_whole = await self._sessions(recaps, talks, times)
             content = calendar_of(self.campaign, stored.name, sessions, times.time_zone)
             self._made = (recaps.known, state, content) if is_whole else None
             return content
 
     async def _sessions(
-        self, recaps: Recaps, talks: Mapping[int, SessionTalk], times: CampaignTimes
+        self, recaps: SessionRecaps, talks: Mapping[int, SessionTalk], times: CampaignTimes
     ) -> tuple[list[PlayedSession], bool]:
-        """Return the sessions, and whether all have their recaps. The latest come first."""
+        """Return the sessions, and whether all have their recaps. The latest are made first."""
         until_s = self.now_s() + self.within_s
         found: dict[int, PlayedSession] = {}
         guarded = sorted(name for each in recaps.known if is_guarded(each) for name in each.names)
         hidden = repr((guarded, sorted(each.text for each in recaps.campaign.secrets)))
         hidden = _digest(hidden.encode("utf-8", "replace"))
-        for number, talk in reversed(talks.items()):
+        for number, talk in [*talks.items()][::-1]:
             said = await recaps.said(talk.id)
             recap = await self._recap(recaps, talk.id, said, hidden, until_s=until_s)
             found[number] = played(number, talk, times, recap)
         return [found[number] for number in talks], all(talk.id in self._recaps for talk in talks.values())
 
     async def _recap(
-        self, recaps: Recaps, session: SessionId, said: Sequence[NumberedUtterance], hidden: str, *, until_s: float
+        self,
+        recaps: SessionRecaps,
+        session: SessionId,
+        said: Sequence[NumberedUtterance],
+        hidden: str,
+        *,
+        until_s: float,
     ) -> Sequence[str]:
         heard = [each.utterance for each in said]
         lines = [(each.speaker_name, each.text, each.raw_text, each.aside, each.npc_id) for each in heard]

@@ -14,11 +14,11 @@ from icalendar import Calendar
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource, Recaps, desk_of, recap_of
+from glyphoxa.desk import DeskSource, SessionRecaps, desk_of, recap_of
 from glyphoxa.dm.vault import PlayedSession
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN
 from glyphoxa.exports import CalendarFeed, calendar_of, vault_of
 from glyphoxa.web.access.records import AuditKind
@@ -146,13 +146,13 @@ async def test_feed_without_a_database_is_one_clear_error(
 
 async def test_recap_is_made_once_until_something_changes(evenings: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    told = Recaps.told
+    told = SessionRecaps.told
 
-    async def counted(self: Recaps, said: list[Utterance], audience: str, **more: int) -> list[str]:
+    async def counted(self: SessionRecaps, said: list[Utterance], audience: str, **more: int) -> list[str]:
         made.append(audience)
         return await told(self, said, audience, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Recaps, "told", counted)
+    monkeypatch.setattr(SessionRecaps, "told", counted)
     feed = CalendarFeed(evenings, SALTMERE)
     first = await feed.read()
     assert await feed.read() == first
@@ -194,12 +194,10 @@ async def test_nothing_hidden_leaves_in_vault_recap_or_feed(store: Store) -> Non
             at_ms += 1_000
             own = f"Tul{n}or"
             line = an_utterance(f"I took {own} to the market and promised it to the miller.", id=f"u{n}")
+            line = replace(line, campaign_id=campaign.id, at_ms=at_ms, npc_id=NpcId("n1") if n % 5 == 4 else None)
             # As a corrector may have it that knows the hidden names, too; and as an NPC may invent it.
             text = random.choice([line.text, f"{line.text} {entity.name} knows.", f"{entity.aliases[0]} took {own}."])
-            npc = NpcId("n1") if n % 5 == 4 else None
-            said.append(
-                replace(line, campaign_id=campaign.id, at_ms=at_ms, text=text, npc_id=npc, id=UtteranceId(f"u{n}"))
-            )
+            said.append(replace(line, text=text))
             heard |= words_in(line.raw_text)
         await store.log.append(said)
         desk = await desk_of(store, Settings(), campaign.id)
