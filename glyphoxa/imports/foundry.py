@@ -331,7 +331,7 @@ class _World:
     def _of_entry(self, entry: Stored[_Kept], pages: list[Stored[_Kept]]) -> Iterator[_Part]:
         folders, name = self._folders(entry), entry.content.name
         is_one = not pages or (len(pages) == 1 and _folded(pages[0].content.name) == _folded(name))
-        of_title = None if is_one else type_named(name, of_tools=True)
+        of_title = None if is_one else type_named(name, of_folder=False)
         for stored in pages or [entry]:
             kept, level = stored.content, min(self._levels(stored))
             of_folders = map(type_named, (*reversed(folders), kept.type if pages else ""))
