@@ -144,6 +144,8 @@ def _kept(collection: str, content: Content) -> _Kept | None:
     if token.get("actorLink") is True and _number(token.get("displayName")) >= _SHOWN_ALWAYS:
         aliases.append(_clean(token.get("name")))
     ownership = _dict(content.get("ownership", content.get("permission")))
+    # Foundry's own icons lie in its program, and show nobody.
+    picture = _clean(content.get("img") or (content.get("src") if type_ == "image" else ""))
     inside = [_list(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
     origins = (
         _dict(content.get("_stats")).get("compendiumSource"),
@@ -157,7 +159,7 @@ def _kept(collection: str, content: Content) -> _Kept | None:
         type_,
         str(content.get("folder")),
         {user: level for user, level in ownership.items() if type(level) is int},
-        _clean(content.get("img") or (type_ == "image" and content.get("src"))),
+        "" if picture.startswith("icons/") else picture,
         (*own, *texts),
         attributes,
         tuple(each for each in dict.fromkeys(aliases) if each not in ("", name)),
