@@ -91,7 +91,7 @@ class Contents(Generic[Kept]):
         self._left_out: list[str] = []
         manifest = _manifest_of(files)
         self._root = manifest.removesuffix(_MANIFEST)
-        self.manifest = self._json(manifest) if manifest else {}
+        self.manifest = self._json(manifest)[0] if manifest else {}
         is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
         n_read = self._read_databases(is_world=bool(manifest))
         if not manifest or is_combined:
@@ -108,11 +108,14 @@ class Contents(Generic[Kept]):
         damaged = (f"{counted(n, 'damaged record')} of {file} could not be read." for file, n in self._damaged.items())
         return (*damaged, *self._left_out)
 
-    def _json(self, name: str) -> Content:
+    def _json(self, name: str) -> list[Content]:
+        """Return the object in a file, or all of an array."""
         content = _parsed(self._files.read(name), name)
-        if not isinstance(content, dict):
+        listed = content if isinstance(content, list) else [content]
+        objects = [each for each in listed if isinstance(each, dict)]
+        if not objects:
             raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object, as files of Foundry are")
-        return content
+        return objects
 
     def _read_databases(self, *, is_world: bool) -> int:
         """Returns how many there are. Those of a world are in `data` and `packs`."""
@@ -146,20 +149,21 @@ class Contents(Generic[Kept]):
         if not name.endswith(".json"):
             return False
         try:
-            content = self._json(name)
+            contents = self._json(name)
         except InvalidInput as error:
             if len(self._files.names) == 1:
                 raise
             self._left_out.append(f"{error}.")
             return False
-        if collection := _collection_of(content):
-            content.setdefault("_id", _id_in(name, content))
-            self._add(collection, content, (name, ""))
-            return True
-        combined = [each for each in _COLLECTIONS if _listed(content, each)]
-        for each in combined:
-            self._add_all(each, content[each], (name, ""))
-        return bool(combined)
+        n_before = len(self._documents)
+        for content in contents:
+            if collection := _collection_of(content):
+                content.setdefault("_id", _id_in(name if len(contents) == 1 else "", content))
+                self._add(collection, content, (name, ""))
+            else:
+                for each in _COLLECTIONS:
+                    self._add_all(each, _listed(content, each), (name, ""))
+        return len(self._documents) > n_before
 
     def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
         """Add documents that are inside another one; returns their ids, of which version 11 has lists instead."""
@@ -277,16 +281,15 @@ def _remove_obsolete(copy: Path) -> None:
             live |= {each.file_no for each in edit.new_files}
     finally:
         manifest.close()
-    for path in copy.iterdir():
-        if path.suffix == ".log":
-            obsolete = int(path.stem) < oldest_log
-        else:
-            obsolete = path.suffix in (".ldb", ".sst") and int(path.stem) not in live
-            live.discard(int(path.stem) if path.stem.isdecimal() else 0)
-        if obsolete:
-            path.unlink()
-    if live:
-        raise ValueError(f"{min(live):06}.ldb is missing")
+    tables = {path for path in copy.iterdir() if path.suffix in (".ldb", ".sst")}
+    named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
+    if missing := live - {int(path.stem) for path in named}:
+        raise ValueError(f"{min(missing):06}.ldb is missing")
+    if not live and any(path.stat().st_size for path in tables):
+        raise ValueError(f"{manifest.path.name} names no file")
+    old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
+    for path in (tables - named) | old_logs:
+        path.unlink()
 
 
 def _parsed(content: bytes, name: str) -> object:
@@ -320,7 +323,7 @@ def _collection_of(content: Mapping[str, Any]) -> str:
         return collection if collection in _COLLECTIONS else ""
     if "name" not in content:
         return ""
-    fields, type_ = content.keys(), content.get("type")
+    fields, type_ = content.keys(), str(content.get("type"))
     has_rules = bool(fields & {"system", "data"})
     n_lists = sum(isinstance(content.get(each), list) for each in _COLLECTIONS)
     shapes: tuple[tuple[str, bool], ...] = (
@@ -331,7 +334,7 @@ def _collection_of(content: Mapping[str, Any]) -> str:
         ("users", "role" in fields and not has_rules),
         ("actors", has_rules and bool(fields & {"prototypeToken", "token", "items"})),
         ("journal", "pages" in fields or ("content" in fields and not has_rules)),
-        ("items", has_rules and isinstance(type_, str)),
+        ("items", has_rules and "type" in fields),
     )
     return next((collection for collection, fits in shapes if fits), "")
 

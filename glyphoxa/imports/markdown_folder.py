@@ -144,6 +144,9 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     )
     for name, value in front.items():
         _take_value(note, _plain_key(name), str(name), value)
+    first, _, rest = note.body.lstrip().partition("\n")
+    if first.lstrip("# ").strip() == note.name:  # the title again
+        note.body = rest
     note.text = note_text(note.body)
     tags = (*_texts(front, _TAGS), *note.text.tags)
     note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
@@ -213,7 +216,7 @@ def _strings(value: Any) -> list[str]:
 
 def _type(named: str, tags: Iterable[str], folders: tuple[str, ...]) -> str:
     """Return the type of a note: what it says itself, also in words of its own, or what its place says."""
-    said = type_named(named) or next(filter(None, (type_named(tag, of_tools=True) for tag in tags)), None)
+    said = type_named(named) or next(filter(None, (type_named(tag, of_folder=False) for tag in tags)), None)
     if said or named:
         return said or named.casefold()
     return next(filter(None, map(type_named, (*reversed(folders), *tags))), "concept")
@@ -327,13 +330,13 @@ class _Vault:
 
 def _relation(key: str, note: _Note, target: _Note) -> str | None:
     """Return the type of relation that a key names; None for one of the author's own."""
-    kind = type_named(key)
-    if kind == "location" or (key == "parent" and "location" in (note.type, target.type)):
+    kind, known = type_named(key), known_type(key)
+    if known is None and (kind == "location" or (key == "parent" and "location" in (note.type, target.type))):
         return LOCATED_AT
-    if kind == "faction" and note.type in ("npc", "player"):
+    if known is None and kind == "faction" and note.type in ("npc", "player"):
         return "MEMBER_OF"
-    found = next((found for form in (key, f"has {key}", f"has {key[:-1]}") if (found := known_type(form))), None)
-    return None if found is None else found.spelled or found.type
+    known = known or known_type(f"has {key}") or known_type(f"has {key[:-1]}")
+    return None if known is None else known.spelled or known.type
 
 
 def _own_relation(key: str) -> str:

@@ -104,6 +104,26 @@ def test_links_between_notes_are_relations_of_the_type_of_their_key(tmp_path: Pa
     assert open_text(named(world, "Rusk")).splitlines()[-1] == "He fears Cora."
 
 
+@pytest.mark.parametrize(
+    ("key", "relation"),
+    [
+        ("OWNS", "OWNS"),
+        ("LOCATED_AT", "LOCATED_AT"),
+        ("place", "LOCATED_AT"),
+        ("city", "LOCATED_AT"),
+        ("parent", "HAS_PARENT"),
+        ("friends", "HAS_FRIEND"),
+        ("serves", "SERVES"),
+        ("related notes", "RELATED_TO"),
+        ("owes a favour to", "OWES_A_FAVOUR_TO"),
+        ("this is a whole sentence", "RELATED_TO"),
+    ],
+)
+def test_key_of_a_link_names_the_relation(tmp_path: Path, key: str, relation: str) -> None:
+    world = vault(tmp_path, {"NPCs/Rusk.md": f"---\n{key}: '[[Odo]]'\n---\n", "NPCs/Odo.md": ""})
+    assert named(world, "Rusk").links == (SourceLink("NPCs/Odo.md", relation),)
+
+
 def test_places_in_a_folder_of_a_place_lie_in_it(tmp_path: Path) -> None:
     world = vault(
         tmp_path,
@@ -241,6 +261,10 @@ def test_templates_settings_and_attachments_are_not_read(tmp_path: Path) -> None
     )
     assert [each.name for each in world.documents] == ["Rusk"]
     assert named(world, "Rusk").portrait == "map.png"
+
+
+def test_title_that_repeats_the_name_is_no_part_of_the_text(tmp_path: Path) -> None:
+    assert open_text(only(vault(tmp_path, {"Rusk.md": "---\nrace: Elf\n---\n\n# Rusk\n\nA king."}))) == "A king."
 
 
 def test_note_of_notion_has_its_title_without_the_id(tmp_path: Path) -> None:
