@@ -54,6 +54,8 @@ _PLAIN: Final = frozenset(("system", "data", "details", "value", "description", 
 """Words in the path of a text that do not say what it is about."""
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """The words of a field such as `privateNotes` or `GMNotes`."""
+_MEDIA: Final = re.compile(r"data:[\w/+.;=-]+;base64,[A-Za-z0-9+/=]+")
+"""A picture inside a text; it may be thousands of times as long as the text."""
 _TAG: Final = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _FEW_WORDS, _FEW_LETTERS, _LETTERS_PERCENT = 4, 12, 70
 _LONGEST_ATTRIBUTE: Final = 60
@@ -136,13 +138,13 @@ def _kept(collection: str, content: Content) -> _Kept | None:
     page = _dict(content.get("text"))
     html = (content.get("content"), page.get("content") or _rendered(page.get("markdown")))
     caption = _dict(content.get("image")).get("caption")
-    own = [_Text("", each, _OBSERVER) for each in (*html, caption) if isinstance(each, str) and each.strip()]
+    own = [_Text("", _MEDIA.sub("", each), _OBSERVER) for each in (*html, caption) if isinstance(each, str)]
     token = _dict(content.get("prototypeToken") or content.get("token"))
     # Only the token of a unique character has a name of its own; that of a kind of monsters is called as others are.
     if token.get("actorLink") is True and _number(token.get("displayName")) >= _SHOWN_ALWAYS:
         aliases.append(_clean(token.get("name")))
     ownership = _dict(content.get("ownership", content.get("permission")))
-    inside = [content[kind] for kind in ("pages", "tokens", "notes") if kind in content]
+    inside = [_list(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
     origins = (
         _dict(content.get("_stats")).get("compendiumSource"),
         _dict(_dict(content.get("flags")).get("core")).get("sourceId"),
@@ -154,13 +156,13 @@ def _kept(collection: str, content: Content) -> _Kept | None:
         name,
         type_,
         str(content.get("folder")),
-        {user: level for user, level in ownership.items() if isinstance(level, int)},
+        {user: level for user, level in ownership.items() if type(level) is int},
         _clean(content.get("img") or (type_ == "image" and content.get("src"))),
         (*own, *texts),
         attributes,
         tuple(each for each in dict.fromkeys(aliases) if each not in ("", name)),
         frozenset(str(each).rpartition(".")[2] for each in origins if each),
-        frozenset(id_ for ids in inside for id_ in ids) if inside else None,
+        frozenset(str(each) for ids in inside for each in ids) if inside else None,
         str(content.get("journal")),
         is_unidentified or _clean(content.get("navName")) not in ("", name),
         _number(content.get("sort")),
@@ -172,41 +174,38 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
     texts: dict[str, _Text] = {}
     attributes: dict[str, str] = {}
     aliases: list[str] = []
-    for path, value in _strings(system):
-        if not value.strip():
+    found: list[tuple[tuple[str, ...], str]] = []
+    _add_strings(system, (), found)
+    for path, value in found:
+        last = next((part.lower() for part in reversed(path) if part and part not in _PLAIN), "")
+        attribute = "creature type" if last == "type" and "details" in path else _ATTRIBUTES.get(last)
+        is_name = attribute is not None or last in _ALIASES
+        if not value.strip() or not (is_name or " " in value or "<" in value or not value.isascii()):
             continue
         words = [word.lower() for part in path for word in _WORDS.findall(part)]
         is_private = any(word.startswith(_FOR_THE_DM) or word.endswith("gm") for word in words)
-        keys = [part.lower() for part in path if part and part not in _PLAIN]
-        last = keys[-1] if keys else ""
-        is_short = len(value) <= _LONGEST_ATTRIBUTE and not _TAG.search(value)
-        of_type = last == "type" and "details" in path
-        if is_short and not is_private and (of_type or last in _ATTRIBUTES):
-            if not _ID.fullmatch(value):
-                attributes.setdefault("creature type" if of_type else _ATTRIBUTES[last], _clean(value))
-        elif is_short and not is_private and last in _ALIASES:
-            aliases += [_clean(each) for each in value.split(",")]
-        elif (is_private and " " in value.strip()) or _is_prose(value, in_list="" in path):
+        if is_name and not is_private and len(value) <= _LONGEST_ATTRIBUTE and not _TAG.search(value):
+            if attribute is None:
+                aliases += map(_clean, value.split(","))
+            elif not _ID.fullmatch(value):
+                attributes.setdefault(attribute, _clean(value))
+        elif is_private or _is_prose(value, in_list="" in path):
             level = _NOBODY if is_private else _LIMITED if "public" in words else _OBSERVER
             page = " ".join(dict.fromkeys(word for word in words if word not in _PLAIN))
             # The same text in two fields is as secret as its better kept copy.
             if (known := texts.get(value)) is None or known.level < level:
-                texts[value] = _Text(page, value, level)
+                texts[value] = _Text(page, _MEDIA.sub("", value), level)
     return list(texts.values()), attributes, aliases
 
 
-def _strings(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield all strings with the names of their fields; "" for being in a list."""
+def _add_strings(value: object, path: tuple[str, ...], found: list[tuple[tuple[str, ...], str]]) -> None:
+    """Add all strings with the names of their fields; "" for being in a list."""
     if isinstance(value, str):
-        yield path, value
-    elif len(path) < _DEEPEST:
-        if isinstance(value, dict):
-            for key, each in value.items():
-                if key.lower() not in _RULES:
-                    yield from _strings(each, (*path, key))
-        elif isinstance(value, list):
-            for each in value:
-                yield from _strings(each, (*path, ""))
+        found.append((path, value))
+    elif isinstance(value, (dict, list)) and len(path) < _DEEPEST:
+        for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
+            if key.lower() not in _RULES:
+                _add_strings(each, (*path, key), found)
 
 
 def _is_prose(value: str, *, in_list: bool) -> bool:
@@ -332,10 +331,11 @@ class _World:
     def _of_entry(self, entry: Stored[_Kept], pages: list[Stored[_Kept]]) -> Iterator[_Part]:
         folders, name = self._folders(entry), entry.content.name
         is_one = not pages or (len(pages) == 1 and _folded(pages[0].content.name) == _folded(name))
-        names = (*([] if is_one else [name]), *reversed(folders))
+        of_title = None if is_one else type_named(name, of_folder=False)
         for stored in pages or [entry]:
             kept, level = stored.content, min(self._levels(stored))
-            type_ = next(filter(None, map(type_named, (*names, kept.type if pages else ""))), "concept")
+            of_folders = map(type_named, (*reversed(folders), kept.type if pages else ""))
+            type_ = of_title or next(filter(None, of_folders), "concept")
             kind = f"JournalEntryPage ({kept.type})" if pages else "JournalEntry"
             key = f"JournalEntry.{entry.id}" + (f".JournalEntryPage.{stored.id}" if pages else "")
             hidden = level < _LIMITED

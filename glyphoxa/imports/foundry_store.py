@@ -320,7 +320,7 @@ def _collection_of(content: Mapping[str, Any]) -> str:
         return collection if collection in _COLLECTIONS else ""
     if "name" not in content:
         return ""
-    fields, type_ = content.keys(), content.get("type")
+    fields, type_ = content.keys(), str(content.get("type"))
     has_rules = bool(fields & {"system", "data"})
     n_lists = sum(isinstance(content.get(each), list) for each in _COLLECTIONS)
     shapes: tuple[tuple[str, bool], ...] = (
@@ -331,7 +331,7 @@ def _collection_of(content: Mapping[str, Any]) -> str:
         ("users", "role" in fields and not has_rules),
         ("actors", has_rules and bool(fields & {"prototypeToken", "token", "items"})),
         ("journal", "pages" in fields or ("content" in fields and not has_rules)),
-        ("items", has_rules and isinstance(type_, str)),
+        ("items", has_rules and "type" in fields),
     )
     return next((collection for collection, fits in shapes if fits), "")
 
