@@ -180,6 +180,12 @@ def test_note_in_a_folder_for_the_dm_is_hidden(tmp_path: Path) -> None:
     assert named(world, "Dmitri").links == (SourceLink("DM notes/Plot.md", "RELATED_TO", hidden=True),)
 
 
+def test_vault_with_a_name_for_the_dm_is_hidden_and_says_so(tmp_path: Path) -> None:
+    world = vault(tmp_path / "DM notes", {"Rusk.md": "x"})
+    assert only(world).hidden
+    assert world.remarks == ("'DM notes' is a name for what only the DM reads: all its notes are hidden",)
+
+
 def test_paragraph_that_links_to_a_hidden_note_is_hidden(tmp_path: Path) -> None:
     text = "He is [[Odo|kind]].\n\n- Serves [[Mog]].\n- Sings.\n\n| a | [[Mog]] |\n| - | - |\n| x | y |\n"
     front = "---\nmaster: '[[Mog]]'\nlord: Mog\n---\n"
