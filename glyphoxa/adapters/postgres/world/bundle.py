@@ -25,7 +25,7 @@ _MADE_AGAIN: Final = ("chunks", "talk_to_embed", "entity_vectors", "session_stat
 """After an import, utterances and entities are embedded again, and a session that continues is summarised again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 """Tables in a bundle, referenced tables first."""
-_LATER: Final = ("turn_judgements", "state_atoms", "atom_edges")
+_LATER: Final = ("turn_judgements", "state_atoms", "atom_edges", "import_sources", "import_documents")
 """Tables that a bundle of an earlier release lacks."""
 
 _NUMBERED: Final = {"session_entries": "session_entries_id_seq", "story_days": None, "learned_name_events": None}
@@ -57,7 +57,10 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "_text": ((list,), "a list of texts"),
 }
 _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
-    **dict.fromkeys(("attributes", "controls", "document", "payload", "provenance", "stages"), (dict, "an object")),
+    **dict.fromkeys(
+        ("accepted", "attributes", "controls", "document", "edit", "payload", "provenance", "stages"),
+        (dict, "an object"),
+    ),
     **dict.fromkeys(("known_how", "parts", "recalled", "unsaid"), (list, "a list")),
 }
 
