@@ -20,7 +20,7 @@ CREATE TABLE import_documents (
     digest          TEXT    NOT NULL,
     decision        TEXT    NOT NULL CHECK (decision IN ('waiting', 'accepted', 'skipped')),
     edit            JSONB   NOT NULL DEFAULT '{}',
-    accepted        JSONB,                           -- as it was accepted; NULL: never
+    accepted        JSONB,                           -- as it was accepted, its texts shortened; NULL: never
     accepted_digest TEXT,                            -- of `document` then
     entity          TEXT,                            -- that it is part of, since it was accepted
     is_own          BOOLEAN NOT NULL DEFAULT FALSE,  -- the entity exists because of it
@@ -29,5 +29,6 @@ CREATE TABLE import_documents (
     FOREIGN KEY (campaign_id, source) REFERENCES import_sources (campaign_id, source) ON DELETE CASCADE
 );
 CREATE INDEX idx_import_documents_entity ON import_documents (campaign_id, entity) WHERE entity IS NOT NULL;
+CREATE INDEX idx_import_documents_unread ON import_documents (campaign_id, source, key) WHERE NOT is_read;
 
 SELECT glyphoxa_isolate();

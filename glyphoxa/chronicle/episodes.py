@@ -28,28 +28,49 @@ _OF_A_SECRET: Final = 2
 """Content words of a secret, names apart, with which a line touches it."""
 
 
-def for_players(
-    said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
-) -> list[NumberedUtterance]:
-    """Return the utterances that players may read, worded with public names only.
+def is_guarded(entity: KnownEntity) -> bool:
+    """Return whether players may not know an entity, unless they named it themselves."""
+    return entity.visibility.scope != "public" and not entity.is_of_talk
 
-    Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
+
+class PlayersView:
+    """Shows what players may read, worded with public names only.
 
     Args:
         secrets: A line with some words of one of them is left out.
+
+    Attributes:
+        guarded: Names that players may not know.
     """
-    guarded = names_of((each for each in known if each.visibility.scope != "public" and not each.is_of_talk), language)
-    public = content_words(" ".join(name for each in known for name in each.names))
-    kept = [content_words(secret) - public for secret in secrets]
-    shown: list[NumberedUtterance] = []
-    for each in said:
-        utterance = each.utterance
-        text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
-        if text is None or guarded.mentions(utterance.speaker_name):
-            continue
-        if not any(len(content_words(text) & secret) >= min(_OF_A_SECRET, len(secret)) for secret in kept if secret):
-            shown.append(replace(each, utterance=replace(utterance, text=text)))
-    return shown
+
+    def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
+        self.guarded: Final = names_of(filter(is_guarded, known), language)
+        public = content_words(" ".join(name for each in known for name in each.names))
+        self._kept = [content_words(secret) - public for secret in secrets]
+
+    def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+        """Return the utterances that players may read.
+
+        Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
+        """
+        guarded = self.guarded
+        shown: list[NumberedUtterance] = []
+        for each in said:
+            utterance = each.utterance
+            text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
+            if text is None or guarded.mentions(utterance.speaker_name):
+                continue
+            there = content_words(text)
+            if not any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept if secret):
+                shown.append(replace(each, utterance=replace(utterance, text=text)))
+        return shown
+
+
+def for_players(
+    said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
+) -> list[NumberedUtterance]:
+    """As `PlayersView`."""
+    return PlayersView(known, language, secrets).shown(said)
 
 
 PAGE: Final = 500

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,19 +16,22 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.campaigns import KeptTimes
 from glyphoxa.app.engines import read_playable
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import a_table, show, show_changes
 from glyphoxa.cli.scope import (
     A_DAY,
     CAMPAIGN,
     CONFIG,
     SESSION,
     YES,
+    Scope,
     campaign_argument,
     campaign_id,
+    desk_in,
     goes_on,
     npc_called,
     opened_store,
     run_at_desk,
+    run_in_scope,
     settings_with_memory,
     stored_campaign,
     write_new_file,
@@ -42,6 +46,7 @@ from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginni
 from glyphoxa.context.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import MAX_BYTES, CampaignBundle, check_new_id, read_bundle
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
+from glyphoxa.dm.wording import plain
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
 from glyphoxa.domain.errors import InvalidInput, counted
@@ -58,8 +63,6 @@ from glyphoxa.world.wording import moment
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
 
-_MOST_TOLD = 40
-"""Lines of a kind; a campaign that is new can have thousands."""
 _MOST_RELATED = 8
 
 
@@ -218,24 +221,14 @@ async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argp
     Raises:
         InvalidInput: Nobody is there to be asked.
     """
-    _tell("!", changes.remarks)
+    show_changes(changes)
     if changes.is_empty:
         print(f"{campaign.name} ({campaign.id}): nothing to change")
         return False
-    for mark, lines in (("+", changes.added), ("~", changes.changed), ("-", changes.removed)):
-        _tell(mark, lines)
     if await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
         return True
     print("nothing was changed")
     return False
-
-
-def _tell(mark: str, lines: Iterable[str]) -> None:
-    told = list(lines)
-    for line in told[:_MOST_TOLD]:
-        print(f"{mark} {line}")
-    if len(told) > _MOST_TOLD:
-        print(f"{mark} and {len(told) - _MOST_TOLD:,} more")
 
 
 def _warn(file: CampaignFile | TablesFile) -> None:
@@ -446,6 +439,51 @@ def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
         raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes; a bundle can have {MAX_BYTES:,}")
     write_new_file(path, data)
     return len(data)
+
+
+# For other programs
+
+_OUT = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
+
+
+@_OUT.action(
+    "write sessions and world as an Obsidian vault, or bring one up to date; a note that you edited stays as it is",
+    argument("folder", type=Path, metavar="FOLDER", help="of the vault; created if it does not exist"),
+    argument(
+        "--for",
+        dest="readers",
+        choices=("players", "dm"),
+        default="players",
+        help="players: only what they may know; dm: everything, with secrets marked. Default: players",
+    ),
+    argument("--transcript", help="include all that was said; only with --for dm"),
+)
+async def _vault(scope: Scope, options: argparse.Namespace) -> int:
+    from glyphoxa.exports import vault_of, write_vault
+
+    if options.transcript and options.readers != "dm":
+        raise InvalidInput("--transcript includes asides and hidden names: it needs --for dm")
+    desk = await desk_in(scope)
+    notes = await vault_of(scope.store, desk, readers=options.readers, with_transcript=options.transcript)
+    done = await asyncio.to_thread(write_vault, options.folder, notes, campaign=scope.campaign, readers=options.readers)
+    n_written, n_unchanged = counted(done.n_written, "note"), f"{done.n_unchanged:,} unchanged"
+    print(f"{options.folder}: {n_written} written, {n_unchanged}, {done.n_removed:,} removed")
+    for path in done.kept:
+        print(f"not changed, because somebody else wrote or edited it: {plain(path)}")
+    return 0
+
+
+@_OUT.action(
+    "write a calendar of the sessions, with recaps for players (iCalendar)",
+    argument("file", type=Path, metavar="FILE", help="the file to write (.ics); it must not exist"),
+)
+async def _ical(scope: Scope, options: argparse.Namespace) -> int:
+    from glyphoxa.exports import CalendarFeed
+
+    content = await CalendarFeed(scope.store, scope.campaign, within_s=math.inf).read()
+    write_new_file(options.file, content)
+    print(f"{options.file}: {counted(content.count(b'BEGIN:VEVENT'), 'session')}")
+    return 0
 
 
 # The story's calendar

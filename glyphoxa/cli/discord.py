@@ -34,7 +34,7 @@ VERB = Verb(in_a_loop)
 async def _serve(options: argparse.Namespace) -> int:
     need("discord", by="`glyphoxa discord`", extra="discord")
     from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-    from glyphoxa.desk import DeskSource, import_desk_of
+    from glyphoxa.desk import DeskSource
     from glyphoxa.discord_bot.bot import Bot, serve
     from glyphoxa.discord_bot.commands import Services
 
@@ -50,7 +50,6 @@ async def _serve(options: argparse.Namespace) -> int:
         services = Services(
             DeskSource(store, _with_file(settings, options.campaign, campaign.id), campaign.id),
             PostgresTableCommands(store.database, store.listener),
-            import_desk_of(store, campaign.id),
             lambda player: _link(links, audit, player),
         )
         bot = Bot(services, settings.discord)

@@ -77,7 +77,7 @@ class LocatedCsv:
 
 ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
 RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidden"))
-_FILES = ("entities.csv", "relationships.csv")
+FILES: Final = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "true", "1", "x"), ("no", "false", "0")
 _NOTHING = Campaign(CampaignId(""), "", "", (), (), (), (), ())
 _name: TypeAdapter[str] = TypeAdapter(Name)
@@ -145,12 +145,12 @@ def read_tables(
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = [path / name for name in _FILES if (path / name).is_file()]
+    found = [path / name for name in FILES if (path / name).is_file()]
     if not found:
         other = next(iter(sorted(path.glob("*.y*ml"))), None)
         hint = "" if other is None else f" (to use a campaign file, name the file: {other})"
         raise NotFound(
-            f"{path}: a folder of tables contains {' or '.join(_FILES)}, or both; this one contains neither{hint}"
+            f"{path}: a folder of tables contains {' or '.join(FILES)}, or both; this one contains neither{hint}"
         )
     return found
 

@@ -29,7 +29,6 @@ from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision
-from glyphoxa.dm.import_review import ImportDesk
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
@@ -62,7 +61,6 @@ class Services:
 
     source: DeskSource
     tables: PostgresTableCommands
-    imports: ImportDesk
     link: Callable[[PlayerId | None], str]
 
 
@@ -560,6 +558,6 @@ def _to_confirm(
 async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown"], path: Path) -> Answer:
     """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
     world = await asyncio.to_thread(read_source, tool, path)
-    arrival = await call.services.imports.take_in(world)
+    arrival = await call.services.source.imports().take_in(world)
     waiting = f"{arrival.n_new:,} new and {arrival.n_changed:,} changed documents of {world.name} need review"
     return Answer((f"{waiting}: on the desk's page Import, or with glyphoxa import review", *arrival.remarks))

@@ -37,7 +37,7 @@ _MOST_CONTENTS: Final = 64 << 20
 _MOST_RATIO: Final = 200
 """Times that a file may be larger than in its zip, once it is larger than `_SMALL`; JSON reaches 30."""
 _SMALL: Final = 16 << 20
-_TEMPORARY: Final = "glyphoxa-import-"
+TEMPORARY: Final = "glyphoxa-import-"
 _ABANDONED_S: Final = 24 * 3600
 _ENCRYPTED: Final = 0x1
 _UTF8: Final = 0x800
@@ -124,7 +124,7 @@ class SourceFiles:
             InvalidInput: As `read`, or two of its files have the same name here.
         """
         _remove_abandoned()
-        with tempfile.TemporaryDirectory(prefix=_TEMPORARY, ignore_cleanup_errors=True) as copy:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as copy:
             for each in self.names:
                 path = PurePosixPath(each)
                 if str(path.parent) != (name or "."):
@@ -278,7 +278,7 @@ def _is_media(name: str) -> bool:
 
 def _remove_abandoned() -> None:
     """Delete private copies of processes that were killed."""
-    for copy in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+    for copy in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             if time.time() - copy.lstat().st_mtime > _ABANDONED_S:
                 shutil.rmtree(copy, ignore_errors=True)

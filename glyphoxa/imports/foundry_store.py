@@ -39,6 +39,7 @@ _OTHER_CLASSES: Final = ("RollTable", "Playlist", "Macro", "Cards", "Compendium"
 _OF_OTHERS: Final = frozenset(("command", "results", "sounds", "cards"))
 """Fields that only those have."""
 _ID_LENGTH: Final = 16
+_MANIFEST: Final = "world.json"
 _DAMAGED: Final = (ValueError, struct.error, IndexError, EOFError, OSError, OverflowError, MemoryError)
 """What reading a damaged LevelDB raises."""
 _LOOKED_FOR: Final = (
@@ -55,6 +56,7 @@ class Stored(Generic[Kept]):
         collection: "actors", "journal.pages".
         parent: Id of the document that it is inside of; "" for none.
         pack: Name of its compendium or adventure; "" for the world itself.
+        file: Its file or folder inside the source, or inside the world if the source is one.
         content: What was kept of it.
     """
 
@@ -66,174 +68,146 @@ class Stored(Generic[Kept]):
     content: Kept
 
 
-@dataclass(frozen=True, slots=True)
 class Contents(Generic[Kept]):
-    """
+    """Everything that is in a source.
+
     Attributes:
         manifest: The content of world.json; empty without one.
-    """
-
-    manifest: Mapping[str, Any]
-    documents: tuple[Stored[Kept], ...]
-    remarks: tuple[str, ...]
-
-
-def read_contents(files: SourceFiles, keep: Callable[[str, Content], Kept | None]) -> Contents[Kept]:
-    """Read all documents.
 
     Args:
-        keep: Returns what to keep of a document of a collection; it is called once for each of its versions, so that
-            a world need not fit into memory. The ids of documents inside it are under their usual names ("pages").
+        keep: Returns what to keep of a document of a collection; it is called for each of its versions, so that a world
+            need not fit into memory. The ids of documents inside it are under their usual names ("pages").
 
     Raises:
         InvalidInput: These are no files of Foundry, or they are damaged.
         NotInstalled: A library is missing.
     """
-    reading = _Reading(files, keep)
-    manifest_name = _manifest_of(files)
-    manifest = reading.json(manifest_name) if manifest_name else {}
-    root = str(PurePosixPath(manifest_name).parent) if manifest_name else "."
-    inside = "" if root == "." else f"{root}/"
-    n_read = reading.databases(inside, is_world=bool(manifest_name))
-    if not manifest_name or any(isinstance(manifest.get(each), list) for each in _COLLECTIONS):
-        n_read += reading.exports()
-    if not n_read:
-        raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
-    return Contents(manifest, tuple(reading.documents.values()), reading.remarks())
 
-
-def _manifest_of(files: SourceFiles) -> str:
-    found = sorted((name.count("/"), name) for name in files.names if PurePosixPath(name).name == "world.json")
-    nearest = [name for depth, name in found if depth == found[0][0]]
-    if len(nearest) > 1:
-        worlds = ", ".join(str(PurePosixPath(name).parent) for name in nearest)
-        raise InvalidInput(f"{files.path} has several worlds; import one of them: {worlds}")
-    return nearest[0] if nearest else ""
-
-
-class _Reading(Generic[Kept]):
     def __init__(self, files: SourceFiles, keep: Callable[[str, Content], Kept | None]) -> None:
         self._files = files
         self._keep = keep
-        self.documents: dict[tuple[str, str, str, str], Stored[Kept]] = {}
+        self._documents: dict[tuple[str, str, str, str], Stored[Kept]] = {}
         self._damaged: Counter[str] = Counter()
-        self._unreadable: list[str] = []
+        self._left_out: list[str] = []
+        manifest = _manifest_of(files)
+        self._root = manifest.removesuffix(_MANIFEST)
+        self.manifest = self._json(manifest)[0] if manifest else {}
+        is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
+        n_read = self._read_databases(is_world=bool(manifest))
+        if not manifest or is_combined:
+            n_read += sum(map(self._read_json, files.names))
+        if not n_read:
+            raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
 
+    @property
+    def documents(self) -> tuple[Stored[Kept], ...]:
+        return tuple(self._documents.values())
+
+    @property
     def remarks(self) -> tuple[str, ...]:
-        damaged = (
-            f"{counted(n, 'damaged record')} of {file} could not be read" for file, n in sorted(self._damaged.items())
-        )
-        return (*damaged, *self._unreadable)
+        damaged = (f"{counted(n, 'damaged record')} of {file} could not be read." for file, n in self._damaged.items())
+        return (*damaged, *self._left_out)
 
-    def json(self, name: str) -> Content:
+    def _json(self, name: str) -> list[Content]:
+        """Return the object in a file, or all of an array."""
         content = _parsed(self._files.read(name), name)
-        if not isinstance(content, dict):
+        listed = content if isinstance(content, list) else [content]
+        objects = [each for each in listed if isinstance(each, dict)]
+        if not objects:
             raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object, as files of Foundry are")
-        return content
+        return objects
 
-    def databases(self, inside: str, *, is_world: bool) -> int:
-        """Read the databases in a folder; returns how many there are. Those of a world are in `data` and `packs`."""
-        n = 0
-        folders = {str(PurePosixPath(name).parent) for name in self._files.names if _is_of_leveldb(name)}
+    def _read_databases(self, *, is_world: bool) -> int:
+        """Returns how many there are. Those of a world are in `data` and `packs`."""
         databases = {name.removesuffix(".db"): name for name in self._files.names if name.endswith(".db")}
         # After a migration both forms lie side by side, and the folder is the newer one.
-        databases |= {folder: folder for folder in folders}
+        databases |= {folder: folder for name in self._files.names if (folder := _leveldb_of(name))}
+        found = set()
         for place, name in sorted(databases.items()):
-            top, _, rest = place.removeprefix(inside).partition("/")
-            if is_world and not (place.startswith(inside) and rest and top in ("data", "packs")):
-                continue
+            top, _, rest = place.removeprefix(self._root).partition("/")
             pack = rest if is_world and top == "packs" else ""
-            collection = PurePosixPath(place).name
-            if is_world and not pack and collection not in _COLLECTIONS:
+            collection = PurePosixPath(place).name if not pack else ""
+            if is_world and not pack and (top != "data" or rest not in _COLLECTIONS):
                 continue
-            n += 1
+            found.add(rest)
             try:
-                if name in folders:
-                    self._leveldb(name, pack)
+                if name == place:
+                    self._read_leveldb(name, pack)
                 else:
-                    self._nedb(name, collection if collection in _COLLECTIONS else "", pack)
+                    self._read_nedb(name, collection if collection in _COLLECTIONS else "", pack)
             except InvalidInput as error:
                 # A world without its actors is no world, but one without a compendium is.
                 if not pack:
                     raise
-                self._unreadable.append(f"The compendium {pack!r} was left out: {error}")
-        return n
+                self._left_out.append(f"The compendium {pack!r} was left out: {error}")
+        if is_world and found and (missing := sorted(_COLLECTIONS - {"adventures"} - found)):
+            self._left_out.append(f"The world has no database of its {', '.join(missing)}.")
+        return len(found)
 
-    def exports(self) -> int:
-        """Read documents as JSON; returns how many there are."""
-        n = 0
-        for name in self._files.names:
-            if not name.endswith(".json"):
-                continue
-            try:
-                content = self.json(name)
-            except InvalidInput as error:
-                if len(self._files.names) == 1:
-                    raise
-                self._unreadable.append(str(error))
-                continue
-            combined = [each for each in _COLLECTIONS if isinstance(content.get(each), list)]
-            if collection := _collection_of(content):
-                content.setdefault("_id", _id_in(name, content))
-                self._add(collection, content, file=name, pack="")
-            else:
-                for each in combined:
-                    self._add_all(each, content[each], file=name, pack="")
-            n += bool(collection or combined)
-        return n
-
-    def _add_all(self, collection: str, contents: Iterable[object], *, file: str, pack: str) -> None:
+    def _read_json(self, name: str) -> bool:
+        """Read a document, or several in one file. Returns whether there are any."""
+        if not name.endswith(".json"):
+            return False
+        try:
+            contents = self._json(name)
+        except InvalidInput as error:
+            if len(self._files.names) == 1:
+                raise
+            self._left_out.append(f"{error}.")
+            return False
+        n_before = len(self._documents)
         for content in contents:
-            if isinstance(content, dict):
-                content.setdefault("_id", fold(str(content.get("name"))))
-                self._add(collection, content, file=file, pack=pack)
+            if collection := _collection_of(content):
+                content.setdefault("_id", _id_in(name if len(contents) == 1 else "", content))
+                self._add(collection, content, (name, ""))
+            else:
+                for each in _COLLECTIONS:
+                    self._add_all(each, _listed(content, each), (name, ""))
+        return len(self._documents) > n_before
 
-    def _add(self, collection: str, content: Content, *, file: str, pack: str, parent: str = "") -> None:
-        """Add a document, or the newer version of one."""
-        id_ = str(content["_id"])
+    def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
+        """Add documents that are inside another one; returns their ids, of which version 11 has lists instead."""
+        ids: list[str] = []
+        for each in contents:
+            if isinstance(each, dict):
+                each.setdefault("_id", fold(str(each.get("name"))) or str(len(ids)))
+                self._add(collection, each, at, parent)
+            ids.append(str(each["_id"] if isinstance(each, dict) else each))
+        return ids
+
+    def _add(self, collection: str, content: Content, at: tuple[str, str], parent: str = "") -> None:
+        """Add a document, or a newer version of one, from a file and a compendium."""
+        (file, pack), id_ = at, str(content["_id"])
         if collection == "adventures":
-            name = pack or str(content.get("name") or "adventure")
+            at = (file, pack or str(content.get("name") or "adventure"))
             for each in _COLLECTIONS - {"adventures", "users"}:
-                self._add_all(each, _listed(content, each), file=file, pack=name)
+                self._add_all(each, _listed(content, each), at)
             return
         for kind in _INSIDE.get(collection, ()):
-            ids = []
-            for i, each in enumerate(_listed(content, kind)):
-                if isinstance(each, dict):
-                    each.setdefault("_id", str(i))
-                    self._add(f"{collection}.{kind}", each, file=file, pack=pack, parent=id_)
-                    ids.append(str(each["_id"]))
-                else:
-                    ids.append(str(each))
             if kind in content:
-                content[kind] = ids
+                content[kind] = self._add_all(f"{collection}.{kind}", _listed(content, kind), at, id_)
         if (kept := self._keep(collection, content)) is not None:
-            self.documents[pack, collection, parent, id_] = Stored(collection, id_, parent, pack, file, kept)
+            place = file.removeprefix(self._root) if file != "." else self._files.path.name
+            self._documents[pack, collection, parent, id_] = Stored(collection, id_, parent, pack, place, kept)
 
-    def _nedb(self, file: str, collection: str, pack: str) -> None:
-        n_good = 0
+    def _read_nedb(self, file: str, collection: str, pack: str) -> None:
         collections: dict[str, str] = {}
-        for line in self._files.lines(file):
-            if not line.strip():
-                continue
-            try:
-                content = _parsed(line, file)
-            except InvalidInput:
-                content = None
-            if not isinstance(content, dict):
+        n_good = 0
+        for line in filter(bytes.strip, self._files.lines(file)):
+            if (content := _json_or_none(line, file)) is None:
                 self._damaged[file] += 1
                 continue
             n_good += 1
             id_ = str(content.get("_id", ""))
             if content.get("$$deleted"):
-                self.documents.pop((pack, collections.get(id_, collection), "", id_), None)
+                self._documents.pop((pack, collections.get(id_, collection), "", id_), None)
             elif id_ and (of := collection or _collection_of(content)):
                 collections[id_] = of
-                self._add(of, content, file=file, pack=pack)
+                self._add(of, content, (file, pack))
         if self._damaged[file] and not n_good:
             raise InvalidInput(f"{file!r} in {self._files.path} is no database of Foundry (NeDB), or damaged")
 
-    def _leveldb(self, folder: str, pack: str) -> None:
+    def _read_leveldb(self, folder: str, pack: str) -> None:
         try:
             from chromium_reader.leveldb import KeyState, RawLevelDb
         except ImportError as error:
@@ -250,9 +224,9 @@ class _Reading(Generic[Kept]):
                         if collection not in _RECORDS or record.seq < newest.get(key, 0):
                             continue
                         if record.state is KeyState.DELETED:
-                            self.documents.pop((pack, collection, parent, id_), None)
-                        elif isinstance(content := _json_or_none(record.value), dict):
-                            self._add(collection, {**content, "_id": id_}, file=folder, pack=pack, parent=parent)
+                            self._documents.pop((pack, collection, parent, id_), None)
+                        elif content := _json_or_none(record.value, folder):
+                            self._add(collection, {**content, "_id": id_}, (folder, pack), parent)
                         else:
                             self._damaged[folder] += 1
                             continue
@@ -264,15 +238,26 @@ class _Reading(Generic[Kept]):
                 ) from None
 
 
+def _manifest_of(files: SourceFiles) -> str:
+    found = sorted((name.count("/"), name) for name in files.names if PurePosixPath(name).name == _MANIFEST)
+    nearest = [name for depth, name in found if depth == found[0][0]]
+    if len(nearest) > 1:
+        worlds = ", ".join(str(PurePosixPath(name).parent) for name in nearest)
+        raise InvalidInput(f"{files.path} has several worlds; import one of them: {worlds}")
+    return nearest[0] if nearest else ""
+
+
+def _leveldb_of(name: str) -> str:
+    """Return the folder of a database that a file shows to be one; "" for other files."""
+    path = PurePosixPath(name)
+    # Foundry's repair puts what it could not use into a folder "lost".
+    is_one = (path.name == "CURRENT" or path.suffix == ".ldb") and path.parent.name != "lost"
+    return str(path.parent) if is_one else ""
+
+
 def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
     found = content.get(name)
     return found if isinstance(found, list) else []
-
-
-def _is_of_leveldb(name: str) -> bool:
-    path = PurePosixPath(name)
-    # Foundry's repair puts what it could not use into a folder "lost".
-    return (path.name == "CURRENT" or path.suffix == ".ldb") and path.parent.name != "lost"
 
 
 def _remove_obsolete(copy: Path) -> None:
@@ -296,16 +281,15 @@ def _remove_obsolete(copy: Path) -> None:
             live |= {each.file_no for each in edit.new_files}
     finally:
         manifest.close()
-    for path in copy.iterdir():
-        if path.suffix == ".log":
-            obsolete = int(path.stem) < oldest_log
-        else:
-            obsolete = path.suffix in (".ldb", ".sst") and int(path.stem) not in live
-            live.discard(int(path.stem) if path.stem.isdecimal() else 0)
-        if obsolete:
-            path.unlink()
-    if live:
-        raise ValueError(f"{min(live):06}.ldb is missing")
+    tables = {path for path in copy.iterdir() if path.suffix in (".ldb", ".sst")}
+    named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
+    if missing := live - {int(path.stem) for path in named}:
+        raise ValueError(f"{min(missing):06}.ldb is missing")
+    if not live and any(path.stat().st_size for path in tables):
+        raise ValueError(f"{manifest.path.name} names no file")
+    old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
+    for path in (tables - named) | old_logs:
+        path.unlink()
 
 
 def _parsed(content: bytes, name: str) -> object:
@@ -324,11 +308,12 @@ def _parsed(content: bytes, name: str) -> object:
         raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
 
 
-def _json_or_none(content: bytes) -> object:
+def _json_or_none(content: bytes, name: str) -> Content | None:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
+        found = _parsed(content, name)
+    except InvalidInput:
         return None
+    return found if isinstance(found, dict) else None
 
 
 def _collection_of(content: Mapping[str, Any]) -> str:
@@ -338,7 +323,7 @@ def _collection_of(content: Mapping[str, Any]) -> str:
         return collection if collection in _COLLECTIONS else ""
     if "name" not in content:
         return ""
-    fields, type_ = content.keys(), content.get("type")
+    fields, type_ = content.keys(), str(content.get("type"))
     has_rules = bool(fields & {"system", "data"})
     n_lists = sum(isinstance(content.get(each), list) for each in _COLLECTIONS)
     shapes: tuple[tuple[str, bool], ...] = (
@@ -349,7 +334,7 @@ def _collection_of(content: Mapping[str, Any]) -> str:
         ("users", "role" in fields and not has_rules),
         ("actors", has_rules and bool(fields & {"prototypeToken", "token", "items"})),
         ("journal", "pages" in fields or ("content" in fields and not has_rules)),
-        ("items", has_rules and isinstance(type_, str)),
+        ("items", has_rules and "type" in fields),
     )
     return next((collection for collection, fits in shapes if fits), "")
 

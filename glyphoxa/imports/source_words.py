@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -14,10 +14,13 @@ from glyphoxa.config.campaign_csv import encoding_of
 from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import plain_name
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import words
 from glyphoxa.providers.extras import not_installed
 
+LOCATED_AT: Final = "LOCATED_AT"
+RELATED_TO: Final = "RELATED_TO"
 _OF_TOOLS: Final = {
     "character": "npc", "person": "npc", "people": "npc", "creature": "npc", "monster": "npc", "pc": "player",
     "place": "location", "scene": "location", "settlement": "location", "organization": "faction",
@@ -27,29 +30,38 @@ _OF_TOOLS: Final = {
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
 _FOR_THE_DM: Final = frozenset(("gm", "dm", "secret", "secrets", "hidden"))
+_LONGEST_NAME: Final = 200
 _CLOSE: Final = 88
+_LONG: Final = 6
 _FEW_BYTES: Final = 16
 _ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
 
 
-def type_named(name: str) -> str | None:
+def type_named(name: str, *, of_folder: bool = True) -> str | None:
     """Return the type of entity that a folder, a tag or a key names, in singular or plural; None for none.
+
+    Args:
+        of_folder: False for a tag or title: only by our words and those of other tools, not by a word like "crown".
 
     >>> type_named("NPCs"), type_named("Important Places"), type_named("Campaign notes")
     ('npc', 'location', None)
     """
-    types = _types()
-    for word in words(name.replace("-", "").replace("_", " ")):  # "Non-Player" is one word
-        if found := process.extractOne(word.full, list(types), scorer=fuzz.ratio, score_cutoff=_CLOSE):
-            return types[found[0]]
+    named = [word.full for word in words(name.replace("-", "").replace("_", " "))]  # "Non-Player" is one word
+    for types in _types()[: 3 if of_folder else 2]:
+        # Of other words than ours, the last one says what it is: "Sword Coast".
+        for word in named if types is _types()[0] else named[::-1]:
+            cutoff = _CLOSE if len(word) >= _LONG else 100  # "owns" is not "towns"
+            if found := process.extractOne(word, list(types), scorer=fuzz.ratio, score_cutoff=cutoff):
+                return types[found[0]]
     return None
 
 
 @cache
-def _types() -> dict[str, str]:
+def _types() -> tuple[Mapping[str, str], ...]:
+    """Return the words for our types, those of tools, and others, in singular and plural."""
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
-    known = {**spoken, **_OF_TOOLS, **{type_: type_ for type_ in ENTITY_TYPES}}
-    return {**{f"{word}s": type_ for word, type_ in known.items()}, **known}
+    every = ({type_: type_ for type_ in ENTITY_TYPES}, _OF_TOOLS, spoken)
+    return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)
 
 
 def is_for_dm(name: str) -> bool:
@@ -61,6 +73,11 @@ def is_for_dm(name: str) -> bool:
     return any(word.full in _FOR_THE_DM for word in words(name.replace("_", " ")))
 
 
+def name_of(text: str) -> str:
+    """Return a text as a name that can be stored; "" if nothing of it can."""
+    return "".join(filter(str.isprintable, plain_name(text)))[:_LONGEST_NAME].strip()
+
+
 def decoded(content: bytes, name: str) -> str:
     """Return the text of a file, whatever its encoding is.
 
@@ -69,7 +86,7 @@ def decoded(content: bytes, name: str) -> str:
         NotInstalled: A library is missing.
     """
     encoding = encoding_of(content)
-    n_foreign = sum(byte > 127 for byte in content[:4096])  # noqa: PLR2004
+    n_foreign = sum(byte > 127 for byte in content[:4096])
     if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
         try:
             from charset_normalizer import from_bytes

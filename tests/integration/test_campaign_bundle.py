@@ -61,6 +61,9 @@ INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, sum
     SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
 INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
     VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
+INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
+INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
+    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note', '{"key": "Inn.md"}', 'd', 'accepted', '{}');
 """
 
 

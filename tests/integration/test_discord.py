@@ -470,7 +470,7 @@ async def test_another_tools_world_waits_for_review(discord: DiscordServer) -> N
     file = ("fvtt-Actor-old-bess.json", json.dumps(actor).encode())
     told = await discord.told(discord.dm, "campaign load", file=file, tool="foundry")
     assert "1 new and 0 changed documents" in told and "need review" in told
-    n, [waiting] = await discord.bot.services.imports.waiting()
+    n, [waiting] = await discord.bot.services.source.imports().waiting()
     assert (n, waiting.document.name) == (1, "Old Bess")
     assert await world_of(discord) == before
     wrong = await discord.told(discord.dm, "campaign load", file=("notes.zip", b"PK\x03\x04 damaged"), tool="foundry")

@@ -21,7 +21,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.check import check
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.desk import DeskSource, import_desk_of
+from glyphoxa.desk import DeskSource
 from glyphoxa.discord_bot.bot import Bot, serve
 from glyphoxa.discord_bot.commands import Services
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
@@ -74,7 +74,7 @@ async def refused_by(discord: str, dsn: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Route, "BASE", discord)
     async with open_store(dsn, data_dir=tmp_path) as store:
         source = DeskSource(store, Settings(), SALTMERE)
-        services = Services(source, OutsideTables(store), import_desk_of(store, SALTMERE), lambda _: "")
+        services = Services(source, OutsideTables(store), lambda _: "")
         with pytest.raises(GlyphoxaError) as raised:
             await serve(Bot(services, DiscordSettings(guild=GUILD, dm=(1,))), TOKEN)
     assert TOKEN not in str(raised.value) and "\n" not in str(raised.value)

@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import Desk, DeskSource, import_desk_of
+from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.discord_bot.access import Asked, Caller, Door
 from glyphoxa.discord_bot.bot import Bot
 from glyphoxa.discord_bot.commands import Services
@@ -121,7 +121,7 @@ async def a_discord_server(
 
         tables = OutsideTables(store)
         asking = asyncio.create_task(tables.run())
-        services = Services(DeskSource(store, settings, campaign), tables, import_desk_of(store, campaign), link)
+        services = Services(DeskSource(store, settings, campaign), tables, link)
         bot = Bot(services, DiscordSettings(guild=GUILD))
         env = Env(bot, settle_timeout=DEADLINE_S)
         await env.start()

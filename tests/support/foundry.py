@@ -39,7 +39,7 @@ def write_world(root: Path, collections: Mapping[str, Iterable[Document]], *, ve
 
 def write_nedb(path: Path, documents: Iterable[Document]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in documents), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in documents))
 
 
 def leveldb_records(collection: str, documents: Iterable[Document]) -> dict[str, Document]:
@@ -89,17 +89,17 @@ def _log(entries: Iterable[bytes]) -> bytes:
     """Return entries in the format of LevelDB's log: pieces in blocks of 32 KB. Checksums are left at zero."""
     out = bytearray()
     for entry in entries:
-        is_first = True
+        is_first, rest = True, entry
         while True:
             room = _BLOCK - len(out) % _BLOCK
             if room < 7:
                 out += b"\x00" * room
                 continue
-            piece, entry = entry[: room - 7], entry[room - 7 :]
-            kind = (1 if is_first else 4) if not entry else (2 if is_first else 3)
+            piece, rest = rest[: room - 7], rest[room - 7 :]
+            kind = (2 if is_first else 3) if rest else (1 if is_first else 4)
             out += struct.pack("<IHB", 0, len(piece), kind) + piece
             is_first = False
-            if not entry:
+            if not rest:
                 break
     return bytes(out)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import load_queries, lookup_key, storable, storable_json
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
 from glyphoxa.adapters.postgres.world.transaction import world_transaction
-from glyphoxa.adapters.postgres.world.world import commit_deadline_ms
+from glyphoxa.adapters.postgres.world.world import PostgresWorld, commit_deadline_ms
+from glyphoxa.chronicle.page_reading import MOST_OF_IMPORT, Page
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.import_review import (
     Arrival,
@@ -30,14 +32,20 @@ from glyphoxa.dm.import_review import (
     checked_edit,
     cleaned,
     digest_of,
+    pages_of,
     placed,
     proposal_of,
+    reference_to,
     tables_of,
+    where_stated,
 )
 from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Claim
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -55,10 +63,23 @@ _edit: Final = TypeAdapter(Edit)
 class PostgresImports(ImportDesk):
     """Implements `ImportDesk`. Deadlines: that of a commit for `take_in` and `accept`, otherwise 10 s."""
 
-    def __init__(self, database: Database, campaigns: PostgresCampaigns, campaign: CampaignId) -> None:
+    def __init__(
+        self,
+        database: Database,
+        world: PostgresWorld,
+        campaigns: PostgresCampaigns,
+        campaign: CampaignId,
+        claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
+    ) -> None:
+        """
+        Args:
+            claims_in: Finds claims in pages.
+        """
         self._database = database
+        self._world = world
         self._campaigns = campaigns
         self._campaign = campaign
+        self._claims_in = claims_in
         self._sql = load_queries("world/imports")
 
     async def take_in(self, world: SourceWorld) -> Arrival:
@@ -96,11 +117,11 @@ class PostgresImports(ImportDesk):
         return [Group(**row) for row in rows]
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
     ) -> tuple[int, Sequence[Proposal]]:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await self._count(connection, selection, "waiting")
-            rows = await self._rows(connection, selection, "waiting", offset=offset, limit=limit)
+            n = await self._count(connection, selection, decision)
+            rows = await self._rows(connection, selection, decision, offset=offset, limit=limit)
             entities = await connection.fetch(self._sql["entities"], self._campaign)
 
         def proposals() -> list[Proposal]:
@@ -141,8 +162,26 @@ class PostgresImports(ImportDesk):
             return tables
 
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await self._count(connection, selection, "waiting")
+            n = await connection.fetchval(self._sql["total"], self._campaign)
         return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
+
+    async def propose_claims(self) -> int:
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["unread"], self._campaign, MOST_OF_IMPORT, _AT_A_TIME)
+        if not rows:
+            return 0
+        pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
+        claims = await self._claims_in(pages) if pages else ()
+        n_read = 0
+
+        async def mark_read(connection: Connection) -> None:
+            nonlocal n_read
+            n_read = len(await connection.fetch(self._sql["mark_read"], self._campaign, *_keys(rows)))
+
+        async with self._world.writing(self._campaign, amount=len(claims), first=mark_read) as world:
+            if claims and n_read:  # otherwise another worker was faster
+                await world.commit(claims, Cause("import", now_ms()))
+        return n_read
 
     async def skip(self, selection: Selection) -> int:
         return await self._decide(selection, "waiting", "skipped")
@@ -150,11 +189,13 @@ class PostgresImports(ImportDesk):
     async def restore(self, selection: Selection) -> int:
         return await self._decide(selection, "skipped", "waiting")
 
-    async def documents_of(self, entity: EntityId) -> Sequence[DocumentReference]:
+    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
         found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
-        return [DocumentReference(source, each.file, each.key, each.kind, each.name) for source, each in found]
+        if stating is None:
+            return [reference_to(*each) for each in found]
+        return [one for each in found if (one := where_stated(*each, stating)) is not None]
 
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator[Connection]:
@@ -257,7 +298,7 @@ def _let_in(
     columns = (
         [each.source for each in made],
         [each.document.key for each in made],
-        [_document.dump_json(each.edited).decode() for each in made],
+        [_document.dump_json(each.accepted or each.edited).decode() for each in made],
         [str(each.entity) for each in made],
         [each.is_own for each in made],
     )

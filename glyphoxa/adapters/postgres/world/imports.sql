@@ -33,12 +33,16 @@ SELECT source, kind, type, coalesce(folders[1], '') AS folder, count(*) AS n
  GROUP BY 1, 2, 3, 4
  ORDER BY n DESC, 1, 2, 3, 4;
 
+-- total --
+SELECT count(*) FROM import_documents WHERE campaign_id = $1;
+
 -- count --
 -- Parameters as in `select`.
 SELECT count(*) FROM import_documents
  WHERE campaign_id = $1 AND decision = $2 AND ($3 = '' OR source = $3) AND (cardinality($4::text[]) = 0 OR key = ANY ($4))
    AND ($5 = '' OR lower(type) = lower($5)) AND ($6 = '' OR lower(kind) = lower($6))
-   AND ($7 = '' OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f));
+   AND ($7 = '' OR lower($7) = '/' || lower(coalesce(folders[1], ''))
+        OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f));
 
 -- select --
 -- Documents with decision $2 that match a selection; '' and an empty array match all.
@@ -46,7 +50,8 @@ SELECT source, key, document::text, edit, accepted::text, entity, is_own
   FROM import_documents
  WHERE campaign_id = $1 AND decision = $2 AND ($3 = '' OR source = $3) AND (cardinality($4::text[]) = 0 OR key = ANY ($4))
    AND ($5 = '' OR lower(type) = lower($5)) AND ($6 = '' OR lower(kind) = lower($6))
-   AND ($7 = '' OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f))
+   AND ($7 = '' OR lower($7) = '/' || lower(coalesce(folders[1], ''))
+        OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f))
  ORDER BY source, type, lower(name), key
 OFFSET $8 LIMIT $9;
 
@@ -70,6 +75,27 @@ UPDATE import_documents d
   FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bool[])
        AS given (source, key, accepted, entity, is_own)
  WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
+
+-- unread --
+-- At most $3 accepted documents whose texts were not read for claims since; none while $2 claims need review.
+-- Served by idx_import_documents_unread.
+SELECT source, key, document::text, edit, accepted::text, entity, is_own
+  FROM import_documents
+ WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted'
+   AND $2 > (SELECT count(*)
+               FROM (SELECT FROM relationships WHERE campaign_id = $1 AND status = 'pending'
+                        AND provenance ->> 'origin' = 'import'
+                      UNION ALL
+                     SELECT FROM attribute_facts WHERE campaign_id = $1 AND status = 'pending'
+                        AND provenance ->> 'origin' = 'import') AS claims)
+ ORDER BY source, key
+ LIMIT $3;
+
+-- mark_read --
+UPDATE import_documents d SET is_read = TRUE
+  FROM unnest($2::text[], $3::text[]) AS given (source, key)
+ WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key AND NOT d.is_read
+RETURNING d.key;
 
 -- accepted --
 -- All documents of these sources that were ever accepted, as they were then.

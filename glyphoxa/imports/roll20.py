@@ -1,0 +1,261 @@
+"""Read what Roll20's users save of their games: zips and JSON of R20Exporter and of the VTT Enhancement Suite.
+
+Roll20 itself exports nothing. R20Exporter writes `campaign.json`, and beside it a folder for each character and handout
+with its JSON and its texts in HTML. The VTT Enhancement Suite writes one JSON file for each (schemas 1 to 3). Both
+hold the fields of Roll20's own documents, so they are told by their content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, Final
+
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.domain.errors import InvalidInput, shown
+from glyphoxa.imports.files import SourceFiles
+from glyphoxa.imports.html_text import html_text
+from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, name_of, told_apart, type_named
+
+_TERMS: Final = (
+    "Roll20 has no export of its own, and its terms of service limit what other programs may copy from it:"
+    " import only games that are yours"
+)
+_LISTS: Final = {"characters": "character", "handouts": "handout", "pages": "page"}
+_SIGNS: Final = (
+    ("page", ("graphics", "zorder")),
+    ("character", ("attribs", "attributes", "abilities", "bio")),
+    ("handout", ("notes",)),
+)
+"""Fields that only such a document has."""
+_IN_CAMPAIGN: Final = ("page.json", "chat_archive.json")
+_TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "character": ("bio", "gmnotes"),
+    "handout": ("notes", "gmnotes"),
+    "page": (),
+}
+_ATTRIBUTES: Final = {
+    "race": "race", "class": "class", "background": "background", "alignment": "alignment", "type": "creature type",
+    "npc_type": "creature type", "occupation": "occupation", "size": "size",
+}  # fmt: skip
+"""Fields and attributes of sheets that say what somebody is."""
+_PICTURES: Final = ("png", "jpg", "jpeg", "webp", "gif")
+_JOURNAL: Final = "journal.roll20.net/"
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_DEEPEST: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A document of Roll20.
+
+    Attributes:
+        kind: "character", "handout" or "page".
+        texts: In HTML, by field.
+    """
+
+    kind: str
+    key: str
+    name: str
+    fields: Mapping[str, Any]
+    texts: Mapping[str, str]
+    file: str
+    folders: tuple[str, ...] = ()
+    portrait: str = ""
+
+
+def read_roll20(files: SourceFiles) -> SourceWorld:
+    """
+    Raises:
+        InvalidInput: It has no campaign, character or handout of Roll20, or a file in it cannot be read.
+        NotInstalled: The libraries that read HTML are missing.
+    """
+    campaign: dict[str, Any] = {}
+    records: dict[str, _Record] = {}
+    names = frozenset(files.names)
+    # The campaign is read first: it knows the folders of the journal, and holds all pages.
+    for file in sorted(names, key=lambda each: (each.count("/"), each)):
+        path = PurePosixPath(file)
+        if path.suffix.casefold() == ".json" and not (campaign and path.name in _IN_CAMPAIGN):
+            content = _read_json(files, file)
+            if not campaign and _is_campaign(content):
+                campaign = content
+            for record in _records(content, file, files, names):
+                known = records.get(record.key)
+                records[record.key] = record if known is None else _completed(known, record)
+    if not records:
+        raise InvalidInput(
+            f"{files.path}: no document of Roll20 in it; name a zip or campaign.json of R20Exporter, or JSON of the VTT"
+            " Enhancement Suite"
+        )
+    title = name_of(str(campaign.get("campaign_title") or "")) or files.path.stem
+    number = name_of(str(campaign.get("campaign_id") or ""))
+    remarks = (*_remarks(campaign, records.values()), _TERMS)
+    return SourceWorld("roll20", number if number.strip("0") else title, title, _documents(campaign, records), remarks)
+
+
+def _read_json(files: SourceFiles, file: str) -> dict[str, Any]:
+    """Return the object in a JSON file; nothing if it is no object."""
+    try:
+        content = json.loads(decoded(files.read(file), file))
+    except ValueError as error:
+        raise InvalidInput(f"{file!r} in {files.path} is no JSON: {error}") from None
+    except RecursionError:
+        raise InvalidInput(f"{file!r} in {files.path} is nested too deeply for an export") from None
+    return content if isinstance(content, dict) else {}
+
+
+def _is_campaign(content: Mapping[str, Any]) -> bool:
+    return isinstance(content.get("characters"), list) or isinstance(content.get("handouts"), list)
+
+
+def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: frozenset[str]) -> Iterator[_Record]:
+    """Yield the documents of a JSON file: a campaign's, or the one that it is."""
+    if _is_campaign(content):
+        for listed, kind in _LISTS.items():
+            yield from (_record(kind, fields, file) for fields in _listed(content.get(listed)))
+        return
+    *folders, name = _names(file)
+    kind = str(content.get("type")) if "schema_version" in content else PurePosixPath(name).stem
+    wrapped = content.get(kind)
+    fields = wrapped if isinstance(wrapped, dict) else content
+    if kind not in _TEXTS:
+        kind = next((kind for kind, signs in _SIGNS if any(sign in fields for sign in signs)), "")
+    if not kind or not isinstance(fields.get("name"), str):
+        return
+    if PurePosixPath(file).stem != kind:
+        yield replace(_record(kind, fields, file), folders=tuple(folders))
+        return
+    # R20Exporter: "journal/000 - Places/001 - Ironhold/handout.json", with texts and pictures beside it.
+    beside = {field: str(PurePosixPath(file).with_name(f"{field}.html")) for field in _TEXTS[kind]}
+    texts = {field: decoded(files.read(path), path) for field, path in beside.items() if path in names}
+    pictures = (str(PurePosixPath(file).with_name(f"avatar.{suffix}")) for suffix in _PICTURES)
+    portrait = next((path for path in pictures if path in names), "")
+    yield replace(_record(kind, fields, file, texts), folders=tuple(folders[1:-1]), portrait=portrait)
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _names(file: str) -> list[str]:
+    """Return the parts of a path without the numbers that R20Exporter puts before them."""
+    return [part[6:] if part[:3].isdigit() and part[3:6] == " - " else part for part in PurePosixPath(file).parts]
+
+
+def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str, str] = _NOTHING) -> _Record:
+    name = name_of(str(fields.get("name") or "")) or f"unnamed {kind}"
+    key = name_of(str(fields.get("id") or fields.get("oldId") or "")) or f"{kind}:{name.casefold()}"
+    # A number instead of a text is the time at which Roll20 stored a text that the export does not have.
+    written = {field: text for field in _TEXTS[kind] if isinstance(text := fields.get(field), str) and text.strip()}
+    texts = {field: text for field, text in {**beside, **written}.items() if not text.strip().isdecimal()}
+    return _Record(kind, key, name, fields, texts, file)
+
+
+def _completed(known: _Record, other: _Record) -> _Record:
+    """Return a document, completed from another file."""
+    fields, texts = {**other.fields, **known.fields}, {**other.texts, **known.texts}
+    folders, portrait = known.folders or other.folders, known.portrait or other.portrait
+    return replace(known, fields=fields, texts=texts, folders=folders, portrait=portrait)
+
+
+def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the key of each document in the journal, with its folders."""
+    if isinstance(tree, str) and not above:
+        with suppress(ValueError, RecursionError):
+            yield from _folders(json.loads(tree or "[]"), ())
+    for each in tree if isinstance(tree, list) and len(above) < _DEEPEST else ():
+        if isinstance(each, str):
+            yield each, above
+        elif isinstance(each, dict):
+            yield from _folders(each.get("i"), (*above, name_of(str(each.get("n") or ""))))
+
+
+def _players(campaign: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of the players. Only the account of the export says who the GM is; without it, nobody is."""
+    users = _listed(campaign.get("players"))
+    gms = [user for user in users if user.get("d20userid") and user["d20userid"] == campaign.get("account_id")]
+    return frozenset(str(user.get("id")) for user in users if user not in gms) if gms else frozenset()
+
+
+def _people(value: Any) -> set[str]:
+    """Return the ids in a field with ids: a list, or a text with commas."""
+    listed = value if isinstance(value, list) else str(value or "").split(",")
+    return {each.strip() for each in listed if isinstance(each, str) and each.strip()}
+
+
+def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> tuple[SourceDocument, ...]:
+    """Return a document for each name and type. Handouts of no type are told apart by their folders."""
+    folders = dict(_folders(campaign.get("journalfolder"), ()))
+    players = _players(campaign)
+    alone = [_alone(each, folders.get(each.key, each.folders), players) for each in records.values()]
+    typed = [each for each in alone if each.type != "concept"]
+    groups: dict[tuple[str, str], list[SourceDocument]] = {}
+    for each in (*typed, *told_apart([each for each in alone if each.type == "concept"])):
+        groups.setdefault((each.name.casefold(), each.type), []).append(each)
+    keys = {each.key: group[0].key for group in groups.values() for each in group}
+    pages = (each for each in records.values() if each.kind == "page")
+    tokens = [(token.get("represents"), page.key) for page in pages for token in _listed(page.fields.get("graphics"))]
+    places = {character: page for character, page in reversed(tokens) if isinstance(character, str)}
+    return tuple(_united(group, records, keys, places) for group in groups.values())
+
+
+def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
+    """Return a document without its texts and links."""
+    fields, attributes, type_ = record.fields, {}, "location"
+    if record.kind == "handout":
+        type_ = next(filter(None, map(type_named, reversed(folders))), "concept")
+    elif record.kind == "character":
+        rows = (each for name in ("attributes", "attribs") for each in _listed(fields.get(name)))
+        sheet = {**fields, **{str(row.get("name")): row.get("current") for row in rows}}
+        named = {name: value for field, name in _ATTRIBUTES.items() if isinstance(value := sheet.get(field), str)}
+        attributes = {name: plain for name, value in named.items() if (plain := name_of(value))}
+        controlled_by = _people(fields.get("controlledby")) - {"all"}
+        is_played = controlled_by & players if players else controlled_by
+        type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
+    seen_by = _people(fields.get("inplayerjournals"))
+    hidden = record.kind == "page" or not ("all" in seen_by or (players and players <= seen_by))
+    own = (record.key, record.name, type_, record.kind, record.file, folders)
+    return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
+
+
+def _united(
+    group: Sequence[SourceDocument], records: Mapping[str, _Record], keys: Mapping[str, str], places: Mapping[str, str]
+) -> SourceDocument:
+    """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
+    texts: dict[SourceText, None] = {}
+    links: dict[tuple[str, str], bool] = {}
+    for each in group:
+        for field, html in records[each.key].texts.items():
+            is_secret, page = each.hidden or field == "gmnotes", "GM notes" if field == "gmnotes" else field
+            read = html_text(html)
+            parts = (read.visible, read.links, is_secret), (read.hidden, read.hidden_links, True)
+            for text, addresses, hidden in parts:
+                texts.update({SourceText(text, hidden, page): None} if text else {})
+                for address in addresses:
+                    key = keys.get(address.rpartition("/")[2]) if _JOURNAL in address else None
+                    if key not in (None, group[0].key):
+                        links[key, RELATED_TO] = links.get((key, RELATED_TO), True) and hidden
+    place = next((places[each.key] for each in group if each.key in places), None)
+    if place and group[0].type != "player":  # characters of players go everywhere
+        links[keys[place], LOCATED_AT] = True  # players do not see all tokens
+    known = [each for each in group if not each.hidden] or group
+    return replace(
+        group[0],
+        attributes={name: value for each in reversed(known) for name, value in each.attributes.items()},
+        hidden=all(each.hidden for each in group),
+        texts=tuple(texts),
+        links=tuple(SourceLink(target, type_, hidden) for (target, type_), hidden in links.items()),
+        portrait=next((each.portrait for each in group if each.portrait), ""),
+    )
+
+
+def _remarks(campaign: Mapping[str, Any], records: Iterable[_Record]) -> Iterator[str]:
+    empty = [each.name for each in records if each.kind == "handout" and not each.texts]
+    if empty:
+        why = ": exports of Jumpgate games often lack them" if campaign.get("release") == "jumpgate" else ""
+        yield f"{len(empty)} handouts have no text{why}: {shown(', '.join(empty))}"
