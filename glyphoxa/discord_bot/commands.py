@@ -24,7 +24,7 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.config.campaign_csv import is_tables
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
-from glyphoxa.desk import Desk, DeskSource, tables_for
+from glyphoxa.desk import Desk, DeskSource, SessionRecaps, tables_for
 from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
@@ -168,12 +168,16 @@ def as_known(desk: Desk, caller: Caller) -> Desk:
     return replace(desk, resolver=resolver, facts=replace(desk.facts, resolver=resolver))
 
 
-async def _facts_about(desk: Desk, caller: Caller, name: str) -> list[Fact]:
-    entity = desk.resolver.entity(name)
+async def _facts_about(call: DiscordCall, desk: Desk, name: str) -> list[Fact]:
+    """
+    Args:
+        desk: As `as_known` returns it.
+    """
+    entity, source = desk.resolver.entity(name), call.services.source
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
-    if caller.is_dm:
+    if call.caller.is_dm:
         return facts
-    known = desk.resolver.entities
+    known, recaps = desk.resolver.entities, await SessionRecaps.of(source.store, source.campaign)
     return [
         fact
         for fact in facts
@@ -181,6 +185,7 @@ async def _facts_about(desk: Desk, caller: Caller, name: str) -> list[Fact]:
         and fact.status == "accepted"
         and fact.claim.subject in known
         and (fact.claim.object is None or fact.claim.object in known)
+        and not recaps.players.guarded.mentions(desk.facts.words(fact))
     ]
 
 
@@ -324,7 +329,7 @@ def _in_short(desk: Desk, fact: Fact) -> str:
 @app_commands.autocomplete(about=_ENTITY)
 async def _fact_show(call: DiscordCall, about: str) -> Answer:
     desk = as_known(await call.desk(), call.caller)
-    facts = await _facts_about(desk, call.caller, about)
+    facts = await _facts_about(call, desk, about)
     if not facts:
         return Answer((f"nothing is known about {desk.resolver.entity(about).name}",))
     return Answer(tuple(_in_short(desk, fact) if call.caller.is_dm else desk.facts.words(fact) for fact in facts))

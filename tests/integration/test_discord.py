@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
@@ -330,6 +332,16 @@ async def test_name_that_a_player_may_not_know_is_as_unknown_as_any(discord: Dis
     assert await discord.tamsin.autocomplete(discord.channel, "say", "npc", "", words="x") == []
 
 
+async def test_public_fact_that_names_something_hidden_is_not_shown(discord: DiscordServer) -> None:
+    for value in ("Vaelith lies under the quay", "hums at night"):
+        await discord.told(discord.dm, "fact add", subject="The Anvil", predicate="rumour", value=value)
+    assert "Vaelith lies" in await discord.told(discord.tamsin, "fact show", about="The Anvil")
+    await (await discord.desk()).entities.hide("Vaelith")
+    shown = await discord.told(discord.tamsin, "fact show", about="The Anvil")
+    assert "hums at night" in shown and "Vaelith" not in shown
+    assert "Vaelith lies" in await discord.told(discord.dm, "fact show", about="The Anvil")
+
+
 async def test_suggestions_come_from_the_campaign(discord: DiscordServer) -> None:
     async def offered(command: str, option: str, typed: str, **others: object) -> list[str]:
         found = await discord.dm.autocomplete(discord.channel, command, option, typed, **others)
@@ -473,5 +485,10 @@ async def test_another_tools_world_waits_for_review(discord: DiscordServer) -> N
     n, [waiting] = await discord.bot.services.source.imports().waiting()
     assert (n, waiting.document.name) == (1, "Old Bess")
     assert await world_of(discord) == before
+    vault = io.BytesIO()
+    with zipfile.ZipFile(vault, "w") as notes:
+        notes.writestr("Places/Gull Rock.md", "---\ntype: location\n---\nA bare rock.\n")
+    file = ("notes.zip", vault.getvalue())
+    assert "1 new and 0" in await discord.told(discord.dm, "campaign load", file=file, tool="markdown")
     wrong = await discord.told(discord.dm, "campaign load", file=("notes.zip", b"PK\x03\x04 damaged"), tool="foundry")
     assert "notes.zip" in wrong and "/tmp" not in wrong
