@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, BinaryIO, Final, TypeAlias
 
-import ijson
+from ijson import JSONError
+from ijson.backends import python as in_pieces  # its C backend crashes on a number of thousands of digits
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, slug
@@ -126,14 +127,13 @@ class BundleReader:
             InvalidInput: The file is not a bundle, or of a newer version; the message says where and what is valid.
         """
         try:
-            yield from self._rows(ijson.basic_parse(self._file))
-        except (ijson.JSONError, ValueError, SystemError) as error:  # the last two: a number of thousands of digits
+            yield from self._rows(in_pieces.basic_parse(self._file))
+        except (JSONError, ValueError) as error:
             table, n = next(reversed(self.n_rows.items()), ("", 0))
             where = f"after tables.{table}[{n - 1}]" if n else f"in tables.{table}" if table else "before its tables"
-            told = str(error).removeprefix("b'").split("\n")[0].split("\\n")[0]
             raise InvalidInput(
-                f"{where}: {told}: a bundle is one whole JSON object, as `glyphoxa campaign export` writes it; a "
-                "campaign file (YAML) is loaded with `glyphoxa campaign load`"
+                f"{where}: {str(error)[:80]}: a bundle is one whole JSON object, as `glyphoxa campaign export` writes "
+                "it; a campaign file (YAML) is loaded with `glyphoxa campaign load`"
             ) from None
 
     def _rows(self, events: Iterator[_Event]) -> Iterator[tuple[str, int, Row]]:

@@ -5,27 +5,32 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator, FormatChecker
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.bundle import BUNDLED
+from glyphoxa.adapters.postgres.world.bundle import BUNDLED, Parts, Place, bind_campaign
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.dm.sessions import SessionDesk
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
 from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
 from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
-from tests.support.bundles import exported, imported
+from tests.support.bundle_schema import SCHEMA, schema
+from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.command_line import CommandLine, a_settings_file
-from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
+from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_campaign_row, a_town, stands_as_replayed
 
 OTHER = CampaignId("other")
 FIRST = SessionId("first")
@@ -195,7 +200,7 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
     "size": (_of("session_entries", 2, ordinal=2**70), r"below 2\^63"),
     "null": (_of("session_entries", 2, text=None), "cannot be null"),
     "character": (_of("session_entries", 2, text="a\0b"), r"tables.session_entries\[2\] cannot be stored"),
-    "half a character": (_of("sessions", 0, id="\ud800"), r"tables.session_entries\[0\] cannot be stored"),
+    "half a character": (_of("sessions", 0, id="\ud800"), r"tables.sessions\[0\] cannot be stored"),
     "object": (_of("turns", 0, stages=[]), r"tables.turns\[0\].stages is '\[\]': it must be an object"),
     "document": (
         _of("campaign_documents", 0, document={"id": "town"}),
@@ -241,3 +246,140 @@ async def test_a_broken_bundle_is_refused_and_leaves_nothing(town: Store, cli: C
 async def _counts(store: Store) -> list[int]:
     async with store.database.administer() as connection:
         return [await connection.fetchval(f"SELECT count(*) FROM {table}") for table in ("campaigns", *BUNDLED)]
+
+
+# Earlier versions
+
+
+DATA = Path(__file__).parents[1] / "data"
+_EARLY = ("turn_judgements", "state_atoms", "atom_edges")
+
+
+@pytest.mark.parametrize("file", ["bundle-1.json", "bundle-2.json"])
+async def test_bundle_of_each_version_is_exported_as_the_newest(store: Store, file: str) -> None:
+    await imported(store, (DATA / file).read_text("utf-8"))
+    assert await exported(store, TOWN) == (DATA / "bundle-2.json").read_text("utf-8")
+
+
+async def test_early_bundle_lacks_only_the_tables_that_came_later(store: Store) -> None:
+    await imported(store, (DATA / "bundle-1-early.json").read_text("utf-8"))
+    whole, early = json.loads((DATA / "bundle-2.json").read_text("utf-8")), json.loads(await exported(store, TOWN))
+    assert early["tables"] == {name: [] if name in _EARLY else rows for name, rows in whole["tables"].items()}
+
+
+async def test_published_schema_accepts_exports_and_is_current(town: Store) -> None:
+    text = await schema(town)
+    assert SCHEMA.read_text("utf-8") == text, "write it again: python -m tests.support.bundle_schema DSN"
+    validator = Draft202012Validator(json.loads(text), format_checker=FormatChecker())
+    embedded = await exported(town, TOWN, Parts(embeddings=True))
+    for bundle in (embedded, await exported_for_players(town, TOWN), (DATA / "bundle-1-early.json").read_text("utf-8")):
+        assert [error.message for error in validator.iter_errors(json.loads(bundle))] == []
+    assert list(validator.iter_errors({**json.loads(embedded), "version": 3}))
+
+
+async def test_embeddings_go_along_and_other_dimensions_are_skipped(town: Store) -> None:
+    add = (
+        "INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model) "
+        "VALUES ('town', 'first-1', 'first-1', 'first', 'word', 'hash', $1, 'model')"
+    )
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(add, [0.5] * 384)
+    text = await exported(town, TOWN, Parts(embeddings=True))
+    assert "chunks" not in json.loads(await exported(town, TOWN))["tables"]
+    await imported(town, text, OTHER)
+    assert await exported(town, OTHER, Parts(embeddings=True)) == text.replace('"id": "town"', '"id": "other"')
+    smaller = CampaignId("smaller")
+    await imported(town, text.replace(",".join(["0.5"] * 384), "0.5,0.5"), smaller)
+    assert json.loads(await exported(town, smaller, Parts(embeddings=True)))["tables"]["chunks"] == []
+    assert await town.log.count(smaller) == 4
+
+
+# New game plus
+
+
+async def _claims(store: Store, campaign: CampaignId) -> dict[Claim, tuple[str, str]]:
+    facts = (await store.world.now(campaign)).facts.values()
+    return {fact.claim: (fact.status, fact.visibility.scope) for fact in facts}
+
+
+async def test_bound_bundle_goes_with_a_rollback_of_its_utterance(
+    town: Store, cli: CommandLine, tmp_path: Path
+) -> None:
+    secret = FactStated(Claim.attribute(MIRA, "truth", "She is a dragon."), visibility=HIDDEN)
+    waiting = FactStated(Claim.attribute(MIRA, "mood", "sad"), Provenance(confidence=0.3))
+    await town.world.commit(TOWN, [OWNS, RUNS, secret, waiting], DM)
+    path = tmp_path / "town.json"
+    await cli.told("campaign", "export", path, "--campaign", "town", "--with-secrets")
+    await a_campaign_row(town, OTHER)
+    here = EntityAdded(EntityId("mira-2"), "npc", "mira")
+    await town.world.commit(OTHER, [here, FactStated(Claim.attribute(here.entity, "age", "40"))], DM)
+    said = [replace(an_utterance(f"new {n}", id=f"new-{n}"), campaign_id=OTHER, session_id=FIRST) for n in range(1, 4)]
+    await town.log.append(said)
+    before = await _claims(town, OTHER)
+
+    told = await cli.told("campaign", "import", path, "--bind", "latest", "--campaign", "other")
+    assert "at utterance 3 of first" in told
+    claims = await _claims(town, OTHER)
+    assert claims == before | {
+        Claim.relation(here.entity, "OWNS", SWORD): ("accepted", "public"),
+        Claim.relation(here.entity, "LOCATED_AT", INN): ("accepted", "public"),
+        Claim.attribute(here.entity, "truth", "She is a dragon."): ("accepted", "hidden"),
+        Claim.attribute(here.entity, "mood", "sad"): ("pending", "public"),
+    }
+    await stands_as_replayed(town, OTHER)
+    assert await town.log.count(OTHER) == 3
+    await town.world.rollback(OTHER, FIRST, 2, DM)
+    assert await _claims(town, OTHER) == before
+    assert set((await town.world.now(OTHER)).entities) == {here.entity}
+
+    assert "at utterance 1" in await cli.told("campaign", "import", path, "--bind", "1:1", "--campaign", "other")
+    await town.world.rollback(OTHER, FIRST, 1, DM)
+    assert await _claims(town, OTHER) == claims
+    with pytest.raises(NotFound, match="no utterance 3 in session 'first'"):  # retracted
+        await bind_campaign(town.database, town.world, BytesIO(path.read_bytes()), Place(OTHER, FIRST, 3), now_ms=1)
+
+
+async def test_bundle_is_bound_to_a_campaign_without_transcript(town: Store) -> None:
+    text = (await exported(town, TOWN)).encode()
+    await a_campaign_row(town, OTHER)
+    _, events = await bind_campaign(town.database, town.world, BytesIO(text), Place(OTHER), now_ms=5)
+    assert {event.cause for event in events} == {Cause("import", 5)}
+    assert "episode-first" not in (await stands_as_replayed(town, OTHER)).entities
+
+
+async def test_broken_bundle_binds_nothing(town: Store, cli: CommandLine, tmp_path: Path) -> None:
+    found = json.loads(await exported(town, TOWN))
+    found["tables"]["entities"][0]["name"] = "Nobody"
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(found))
+    await a_campaign_row(town, OTHER)
+    before = await _counts(town)
+    for options, told in (
+        (("--bind", "latest", "--campaign", "other"), "does not match"),
+        (("--bind", "latest", "--campaign", "nowhere"), "'nowhere'"),
+        (("--bind", "first", "--campaign", "other"), "write restore, latest or SESSION:ORDINAL"),
+        (("--bind", "9:1", "--campaign", "other"), "no session '9'"),
+        (("--bind", "latest", "--as", "new"), "--as needs --bind restore"),
+        (("--campaign", "other"), "--campaign needs --bind latest"),
+    ):
+        assert told in await cli.problem("campaign", "import", path, *options)
+    assert await _counts(town) == before
+
+
+# Ten lines of Python
+
+
+async def test_lines_of_the_docs_turn_a_bundle_into_markdown(
+    town: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.world.commit(TOWN, [OWNS], DM)
+    page = (DATA.parents[1] / "docs" / "writing-a-campaign.md").read_text("utf-8")
+    [lines] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "bundle" in block]
+    assert len(lines.splitlines()) == 10
+    (tmp_path / "bundle.json").write_text(await exported(town, TOWN), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-I", "-c", lines], capture_output=True, check=True)
+    text = done.stdout.decode()
+    assert text.startswith("# town\n")
+    for part in ("## Mira (npc)", "- OWNS: The Sword", "## Session first", "**Tamsin:** word 1"):
+        assert part in text
