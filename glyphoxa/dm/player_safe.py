@@ -66,23 +66,31 @@ class PublicPart:
         entities = [replace(each, visibility=PUBLIC) for each in self._entities.values()]
         return [*rules, *statements(entities, self._facts, cause)]
 
-    def sessions(self, rows: Sequence[Row]) -> list[Row]:
-        """Rows of the table `sessions`."""
-        return [{name: row[name] for name in _OF_SESSION} for row in rows]
+    def rows(self, table: str, rows: Sequence[Row], n_before: int) -> list[Row]:
+        """What players may read of rows of `sessions` and `session_entries`; rows of other tables as they are.
 
-    def utterances(self, rows: Sequence[Row], *, first: int) -> list[Row]:
-        """Rows of `session_entries` that players may read, numbered from `first` on, as they may read them."""
-        kept: list[Row] = []
-        for row in rows:
-            speaker = str(row["speaker_name"])
-            if row["retracted"] or row["withheld"] or row["aside"] or not self._view.names_nobody_guarded(speaker):
-                continue
-            text = self._view.readable(str(row["text"]), str(row["raw_text"]))
-            if text is not None:
-                ids = {name: self._public_id(row[name], speaker) for name in ("speaker_id", "npc_id")}
-                said = {"speaker_name": speaker, "text": text, "raw_text": text, **ids}
-                kept.append({"id": first + len(kept), **{name: row[name] for name in _OF_UTTERANCE}, **said})
-        return kept
+        Args:
+            n_before: The number of rows that were kept of this table before.
+        """
+        match table:
+            case "sessions":
+                return [{name: row[name] for name in _OF_SESSION} for row in rows]
+            case "session_entries":
+                kept = [said for row in rows if (said := self._said(row)) is not None]
+                return [{"id": number, **said} for number, said in enumerate(kept, start=n_before + 1)]
+            case _:
+                return list(rows)
+
+    def _said(self, row: Row) -> Row | None:
+        speaker = str(row["speaker_name"])
+        if row["retracted"] or row["withheld"] or row["aside"] or not self._view.names_nobody_guarded(speaker):
+            return None
+        text = self._view.readable(str(row["text"]), str(row["raw_text"]))
+        if text is None:
+            return None
+        ids = {name: self._public_id(row[name], speaker) for name in ("speaker_id", "npc_id")}
+        said = {"speaker_name": speaker, "text": text, "raw_text": text}
+        return {**{name: row[name] for name in _OF_UTTERANCE}, **said, **ids}
 
     def _public_id(self, speaker: object, name: str) -> object:
         """An id may say more than a name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -134,17 +134,12 @@ async def export_campaign(database: Database, campaign: CampaignId, file: Binary
         InvalidInput: It has or had secrets, and the bundle may have none. The file is incomplete.
         Unavailable: The database is away, or an hour was not enough. The file is incomplete.
     """
-    async with _snapshot(database, campaign) as world, _scratch(world.connection) as scratch:
-        writer = await _writer(world, file, with_secrets=parts.secrets)
+    async with _exporting(database, campaign, file, with_secrets=parts.secrets) as (world, writer, scratch):
         sources = dict.fromkeys((*BUNDLED, *(EMBEDDED if parts.embeddings else ())), campaign)
         if not parts.transcript:
             await _mark_read(world, scratch)
             sources |= {table: scratch for table in (*_TRANSCRIPT, "chronicle_progress") if table in sources}
-        for table, source in sources.items():
-            await asyncio.to_thread(writer.put, table, ())
-            async for rows in _rows(world.connection, source, table):
-                await asyncio.to_thread(writer.put, table, rows)
-    writer.finish()
+        await _copy(world.connection, sources, writer)
     return writer
 
 
@@ -159,27 +154,17 @@ async def export_for_players(
     Raises:
         NotFound, Unavailable: As `export_campaign`.
     """
-    async with _snapshot(database, campaign) as world, _scratch(world.connection) as scratch:
-        connection = world.connection
-        writer = await _writer(world, file, with_secrets=False)
-        document = await connection.fetchval(load_queries("world/bundle")["document"], campaign)
+    async with _exporting(database, campaign, file, with_secrets=False) as (world, writer, scratch):
+        document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
         described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
         if document is not None:
             described = check_document(document, campaign).whole
         public = PublicPart(await world.tables.read_current(), described)
         await _mark_read(world, scratch)
-        await _state_anew(WorldTransaction.of(connection, scratch), public)
-        for table in BUNDLED:
-            await asyncio.to_thread(writer.put, table, ())
-            source = campaign if table == "sessions" or (table == "session_entries" and transcript) else scratch
-            async for rows in _rows(connection, source, table):
-                if table == "sessions":
-                    rows = public.sessions(rows)  # noqa: PLW2901 - what is written of them
-                elif table == "session_entries":
-                    first = writer.n_rows[table] + 1
-                    rows = await asyncio.to_thread(public.utterances, rows, first=first)  # noqa: PLW2901 - as above
-                await asyncio.to_thread(writer.put, table, rows)
-    writer.finish()
+        await _state_anew(WorldTransaction.of(world.connection, scratch), public)
+        sources = dict.fromkeys(BUNDLED, scratch)
+        sources |= dict.fromkeys(("sessions", "session_entries") if transcript else ("sessions",), campaign)
+        await _copy(world.connection, sources, writer, public.rows)
     return writer
 
 
@@ -261,12 +246,23 @@ async def _cause_at(database: Database, place: Place, now_ms: int) -> Cause:
 
 
 @asynccontextmanager
-async def _snapshot(database: Database, campaign: CampaignId) -> AsyncIterator[WorldTransaction]:
-    """A transaction that sees one state of the campaign."""
-    async with world_transaction(database, campaign, deadline_ms=_DEADLINE_MS, isolation="repeatable_read") as world:
+async def _exporting(
+    database: Database, campaign: CampaignId, file: BinaryIO, *, with_secrets: bool
+) -> AsyncIterator[tuple[WorldTransaction, BundleWriter, CampaignId]]:
+    """One snapshot of a campaign, what writes it, and the id of a scratch campaign."""
+    sql = load_queries("world/bundle")
+    async with (
+        world_transaction(database, campaign, deadline_ms=_DEADLINE_MS, isolation="repeatable_read") as world,
+        _scratch(world.connection) as scratch,
+    ):
         await world.require_campaign()
-        await world.connection.execute(load_queries("world/bundle")["utc"])
-        yield world
+        await world.connection.execute(sql["utc"])
+        [about] = await world.connection.fetch(sql["campaign"], campaign)
+        writer = BundleWriter(
+            file, BundledCampaign(campaign, about["name"], about["language"]), with_secrets=with_secrets
+        )
+        yield world, writer, scratch
+    writer.finish()
 
 
 @asynccontextmanager
@@ -280,20 +276,12 @@ async def _scratch(connection: Connection) -> AsyncIterator[CampaignId]:
         await transaction.rollback()
 
 
-async def _writer(world: WorldTransaction, file: BinaryIO, *, with_secrets: bool) -> BundleWriter:
-    [about] = await world.connection.fetch(load_queries("world/bundle")["campaign"], world.campaign)
-    bundled = BundledCampaign(world.campaign, about["name"], about["language"])
-    return BundleWriter(file, bundled, with_secrets=with_secrets)
-
-
 async def _mark_read(world: WorldTransaction, scratch: CampaignId) -> None:
     """Let all utterances of the campaign's sessions count as read in the scratch campaign."""
     sql = load_queries("world/bundle")
-    sessions = await world.connection.fetch(sql["sessions"], world.campaign)
+    [sessions] = await world.connection.fetch(sql["sessions"], world.campaign)
     await world.connection.execute(sql["enter"], scratch)
-    await world.connection.execute(
-        sql["mark_read"], scratch, [row["id"] for row in sessions], [row["last_ordinal"] for row in sessions]
-    )
+    await world.connection.execute(sql["mark_read"], scratch, *sessions)
 
 
 async def _state_anew(scratch: WorldTransaction, public: PublicPart) -> None:
@@ -306,6 +294,24 @@ async def _state_anew(scratch: WorldTransaction, public: PublicPart) -> None:
     document = document_of(Described(campaign))
     await connection.execute(load_queries("world/campaigns")["put_document"], scratch.campaign, document, None)
     await put_times(connection, replace(campaign, id=scratch.campaign))
+
+
+async def _copy(
+    connection: Connection,
+    sources: Mapping[str, CampaignId],
+    writer: BundleWriter,
+    choose: Callable[[str, list[Row], int], list[Row]] = lambda _table, rows, _n_before: rows,
+) -> None:
+    """Write tables, each of one campaign.
+
+    Args:
+        choose: Returns what to write of a block of rows, given its table and how many rows of it are written.
+    """
+    for table, source in sources.items():
+        await asyncio.to_thread(writer.put, table, ())
+        async for rows in _rows(connection, source, table):
+            kept = await asyncio.to_thread(choose, table, rows, writer.n_rows[table])
+            await asyncio.to_thread(writer.put, table, kept)
 
 
 async def _rows(connection: Connection, campaign: CampaignId, table: str) -> AsyncIterator[list[Row]]:

@@ -40,7 +40,7 @@ SELECT now();
 SELECT document FROM campaign_documents WHERE campaign_id = $1;
 
 -- sessions --
-SELECT id, last_ordinal FROM sessions WHERE campaign_id = $1 AND last_ordinal > 0;
+SELECT array_agg(id), array_agg(last_ordinal) FROM sessions WHERE campaign_id = $1 AND last_ordinal > 0;
 
 -- mark_read --
 INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal)
