@@ -239,7 +239,7 @@ def statements(
 ) -> list[Event]:
     """Return the events that state these entities and facts in another world.
 
-    Facts that are not accepted need a review there, too.
+    They have no utterances there as evidence. Facts that are not accepted need a review there, too.
 
     Args:
         facts: About these entities, in the order in which they were stated.
@@ -274,7 +274,8 @@ def statements(
             reason=reason,
         )
         supports = tuple(ids[support] for support in fact.supports if support in ids)
-        made.append(FactStated(claim, provenance, _here(fact.visibility), fact.validity, fact.attributes, supports))
+        attributes = {name: value for name, value in fact.attributes.items() if name != "evidence"}
+        made.append(FactStated(claim, provenance, _here(fact.visibility), fact.validity, attributes, supports))
     return made
 
 

@@ -60,7 +60,7 @@ class PublicPart:
         )
 
     def events(self, cause: Cause) -> list[Event]:
-        """The events that state the public world anew, without its history."""
+        """The events that state the public world, without its history."""
         predicates = {fact.claim.predicate for fact in self._facts}
         rules = [SlotDeclared(name, rule) for name, rule in self._rules.items() if name in predicates]
         entities = [replace(each, visibility=PUBLIC) for each in self._entities.values()]

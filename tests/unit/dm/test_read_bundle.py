@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
+from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
@@ -58,3 +61,29 @@ def test_damaged_bundle_is_refused_with_its_place(text: str, told: str) -> None:
 def test_number_larger_than_64_bits_is_kept() -> None:
     text = TEXT.replace('"ordinal": 1', f'"ordinal": {10**30}', 1)
     assert str(10**30) in _written_again(text)
+
+
+class _Pieces:
+    """A file that is never there as a whole."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def read(self, size: int) -> bytes:
+        return next(self._pieces, b"") if size else b""
+
+
+def test_bundle_is_read_in_memory_that_does_not_grow_with_it() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield TEXT[: TEXT.index('"session_entries": [')].encode() + b'"session_entries": ['
+        for n in range(3_000):
+            yield (", " * (n > 0) + json.dumps({"id": n + 1, "text": f"word {n} " * 40})).encode()
+        yield b']}, "version": 1}'
+
+    reader = BundleReader(_Pieces(pieces()))  # type: ignore[arg-type]
+    tracemalloc.start()
+    n_rows = sum(1 for _ in reader.rows())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert n_rows == 3_001
+    assert peak < 500_000  # of 1.5 MB

@@ -148,7 +148,7 @@ async def export_for_players(
 ) -> BundleWriter:
     """Write what players may know: public entities and facts as they are now, and what all of them heard.
 
-    The world is stated anew in a scratch campaign, so that history and decisions stay out. Left out is also what names
+    The world is stated again in a scratch campaign, so that history and decisions stay out. Left out is also what names
     an entity that is not public, and a line that touches a secret.
 
     Raises:
@@ -161,7 +161,7 @@ async def export_for_players(
             described = check_document(document, campaign).whole
         public = PublicPart(await world.tables.read_current(), described)
         await _mark_read(world, scratch)
-        await _state_anew(WorldTransaction.of(world.connection, scratch), public)
+        await _fill(WorldTransaction.of(world.connection, scratch), public)
         sources = dict.fromkeys(BUNDLED, scratch)
         sources |= dict.fromkeys(("sessions", "session_entries") if transcript else ("sessions",), campaign)
         await _copy(world.connection, sources, writer, public.rows)
@@ -284,7 +284,7 @@ async def _mark_read(world: WorldTransaction, scratch: CampaignId) -> None:
     await world.connection.execute(sql["mark_read"], scratch, *sessions)
 
 
-async def _state_anew(scratch: WorldTransaction, public: PublicPart) -> None:
+async def _fill(scratch: WorldTransaction, public: PublicPart) -> None:
     """Fill the scratch campaign with what players may know."""
     sql, connection, campaign = load_queries("world/bundle"), scratch.connection, public.campaign
     await connection.execute(sql["enter"], scratch.campaign)
