@@ -127,7 +127,7 @@ class BundleReader:
             InvalidInput: The file is not a bundle, or of a newer version; the message says where and what is valid.
         """
         try:
-            yield from self._rows(in_pieces.basic_parse(self._file))
+            yield from self._rows(in_pieces.basic_parse(_WholeLines(self._file)))
         except (JSONError, ValueError) as error:
             table, n = next(reversed(self.n_rows.items()), ("", 0))
             where = f"after tables.{table}[{n - 1}]" if n else f"in tables.{table}" if table else "before its tables"
@@ -200,6 +200,16 @@ class BundleReader:
                 if not isinstance(text, str) or not text or not text.isprintable():
                     raise InvalidInput(f"campaign.{part} is {_shown(text)}: it must be one line of text, not empty")
             check_new_id(CampaignId(value["id"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeLines:
+    """A file that is read up to ends of lines. No string goes on in the next piece, so the parser keeps none."""
+
+    file: BinaryIO
+
+    def read(self, size: int) -> bytes:
+        return self.file.read(size) + self.file.readline() if size else b""
 
 
 def check_new_id(wanted: CampaignId) -> None:
