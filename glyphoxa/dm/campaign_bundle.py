@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, BinaryIO, Final, TypeAlias
@@ -80,7 +80,7 @@ class BundleWriter:
         """Write rows of a table. All rows of a table must be written before those of the next.
 
         Raises:
-            InvalidInput: A row contains or once contained a secret, and the bundle may have none.
+            InvalidInput: A row contains or once contained a secret, and the bundle may have none; or the disk is full.
         """
         if table not in self.n_rows:
             self._write(("]," if self.n_rows else "") + f"\n  {_json(table)}: [")
@@ -99,19 +99,26 @@ class BundleWriter:
         self._write(("]" if self.n_rows else "") + "\n }\n}\n")
 
     def _write(self, text: str) -> None:
-        self._file.write(text.encode())
+        try:
+            self._file.write(text.encode())
+        except OSError as error:
+            raise InvalidInput(f"the bundle cannot be written: {error.strerror or error}") from None
 
 
 class BundleReader:
     """Reads a bundle of any version once, from its beginning to its end, in bounded memory.
 
+    Args:
+        tables: All tables that a bundle can have.
+
     Attributes:
         n_rows: The number of rows read so far, by table.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, *, tables: Collection[str]) -> None:
         self.n_rows: dict[str, int] = {}
         self._file = file
+        self._known = tables
         self._head: dict[str, Any] = {}
 
     @property
@@ -128,9 +135,11 @@ class BundleReader:
         """
         try:
             yield from self._rows(in_pieces.basic_parse(_WholeLines(self._file)))
-        except (JSONError, ValueError) as error:
+        except (JSONError, ValueError, OSError) as error:
             table, n = next(reversed(self.n_rows.items()), ("", 0))
             where = f"after tables.{table}[{n - 1}]" if n else f"in tables.{table}" if table else "before its tables"
+            if isinstance(error, OSError):
+                raise InvalidInput(f"{where}: cannot be read: {error.strerror or error}") from None
             raise InvalidInput(
                 f"{where}: {str(error)[:80]}: a bundle is one whole JSON object, as `glyphoxa campaign export` writes "
                 "it; a campaign file (YAML) is loaded with `glyphoxa campaign load`"
@@ -169,18 +178,22 @@ class BundleReader:
                 return
             if table in self.n_rows:
                 raise _twice(table)
+            if table not in self._known:
+                raise InvalidInput(
+                    f"tables.{table[:60]} is not a table of a bundle: {did_you_mean(table, self._known)}"
+                )
             self.n_rows[table] = 0
             first = next(events)
             if first[0] != "start_array":
                 found = _shown(_value(first, events))
-                raise InvalidInput(f"tables.{table[:60]} is {found}: it must be a list of rows")
+                raise InvalidInput(f"tables.{table} is {found}: it must be a list of rows")
             for event in events:
                 if event[0] == "end_array":
                     break
                 at = self.n_rows[table]
                 row = _value(event, events)
                 if not isinstance(row, dict):
-                    raise InvalidInput(f"tables.{table[:60]}[{at}] is {_shown(row)}: a row must be an object")
+                    raise InvalidInput(f"tables.{table}[{at}] is {_shown(row)}: a row must be an object")
                 yield table, at, row
                 self.n_rows[table] += 1
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
+from glyphoxa.adapters.postgres.world.bundle import BUNDLED
 from glyphoxa.adapters.postgres.world.campaigns import check_document
 from glyphoxa.dm.campaign_bundle import BundleReader, BundleWriter, Row
 from glyphoxa.domain.errors import Corrupt, InvalidInput
@@ -21,7 +22,7 @@ BY_DM = Cause("dm", 1)
 
 def feed(data: bytes, scratch: Path) -> None:
     tables: dict[str, list[Row]] = {}
-    reader = BundleReader(BytesIO(data))
+    reader = BundleReader(BytesIO(data), tables=BUNDLED)
     try:
         for table, _at, row in reader.rows():
             tables.setdefault(table, []).append(row)
@@ -37,7 +38,7 @@ def feed(data: bytes, scratch: Path) -> None:
         return  # half a character: no database holds one
     writer.finish()
     file.seek(0)
-    again = BundleReader(file)
+    again = BundleReader(file, tables=BUNDLED)
     assert [row for _, _, row in again.rows()] == [row for rows in tables.values() for row in rows]
     assert (again.campaign, again.n_rows) == (reader.campaign, reader.n_rows)
     with suppress(InvalidInput):

@@ -17,10 +17,17 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.bundle import BUNDLED, Parts, Place, bind_campaign
+from glyphoxa.adapters.postgres.world.bundle import (
+    BUNDLED,
+    Parts,
+    Place,
+    bind_campaign,
+    export_campaign,
+    import_campaign,
+)
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.dm.sessions import SessionDesk
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
@@ -246,6 +253,54 @@ async def test_a_broken_bundle_is_refused_and_leaves_nothing(town: Store, cli: C
 async def _counts(store: Store) -> list[int]:
     async with store.database.administer() as connection:
         return [await connection.fetchval(f"SELECT count(*) FROM {table}") for table in ("campaigns", *BUNDLED)]
+
+
+class _Broken(BytesIO):
+    """A file of which only the first part can be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() > 8_000:
+            raise OSError(5, "Input/output error")
+        return super().read(1_000)
+
+
+async def test_import_that_fails_in_the_middle_leaves_nothing(town: Store) -> None:
+    text, before = (await exported(town, TOWN)).encode(), await _counts(town)
+    with pytest.raises(InvalidInput, match=r"^after tables.*: cannot be read: Input/output error$"):
+        await import_campaign(town.database, _Broken(text), into=OTHER)
+
+    class _WithoutServer(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            asyncio.run(_end_others())
+            return super().read(size)
+
+    async def _end_others() -> None:
+        async with town.database.administer() as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+            )
+
+    with pytest.raises(Unavailable):
+        await import_campaign(town.database, _WithoutServer(text), into=OTHER)
+    assert await _counts(town) == before
+
+
+async def test_one_of_two_imports_at_once_is_refused(town: Store) -> None:
+    text = await exported(town, TOWN)
+    done = await asyncio.gather(imported(town, text, OTHER), imported(town, text, OTHER), return_exceptions=True)
+    [refused] = [each for each in done if each is not None]
+    assert isinstance(refused, InvalidInput) and "'other' already exists" in str(refused)
+    assert await exported(town, OTHER) == text.replace('"id": "town"', '"id": "other"')
+
+
+async def test_full_disk_ends_an_export(town: Store) -> None:
+    class _Full(BytesIO):
+        def write(self, _data: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(InvalidInput, match="cannot be written: No space left on device"):
+        await export_campaign(town.database, TOWN, _Full(), Parts())
 
 
 # Earlier versions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced, FactScoped, FactStated
 from tests.support.builders import an_utterance
 from tests.support.bundles import exported, exported_for_players, imported
+from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.world_tables import stands_as_replayed
 
 SESSION = SessionId("s1")
@@ -144,7 +146,7 @@ async def _play(store: Store, words: Words, campaign: Campaign) -> None:
         await connection.execute(judged, campaign.id, SESSION, "town-1", words.hidden())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 async def test_player_safe_bundle_contains_only_what_players_may_know(store: Store, seed: int) -> None:
     words = Words(random.Random(seed))
     campaign = _campaign(words, CampaignId("town"))
@@ -164,3 +166,22 @@ async def test_player_safe_bundle_contains_only_what_players_may_know(store: Sto
     again = await exported(store, OTHER, Parts())  # there is nothing to ask about
     assert [word for word in words.guarded if word in again.lower()] == []
     assert (await store.campaigns.get(OTHER)).npcs == ()
+
+
+async def test_player_safe_file_is_written_for_a_campaign_with_secrets(
+    store: Store, dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, cli, path = (
+        Words(random.Random(9)),
+        CommandLine(a_settings_file(tmp_path, dsn), capsys),
+        tmp_path / "safe.json",
+    )
+    campaign = _campaign(words, CampaignId("town"))
+    await store.campaigns.load(campaign)
+    assert "--player-safe" in await cli.problem("campaign", "export", path, "--campaign", "town")
+    assert "4 entities" in await cli.told("campaign", "export", path, "--campaign", "town", "--player-safe")
+    assert "no embeddings" in await cli.problem(
+        "campaign", "export", tmp_path / "x.json", "--player-safe", "--with-embeddings"
+    )
+    assert "4 entities" in await cli.told("campaign", "import", path, "--as", "other")
+    assert [word for word in words.guarded if word in path.read_text("utf-8")] == []

@@ -14,10 +14,11 @@ from glyphoxa.domain.errors import InvalidInput
 from tests.fuzz.running import CORPUS
 
 TEXT = (CORPUS / "bundle_file" / "town.json").read_text("utf-8")
+TABLES = json.loads(TEXT)["tables"]
 
 
 def _written_again(text: str) -> str:
-    reader, tables = BundleReader(BytesIO(text.encode())), {}
+    reader, tables = BundleReader(BytesIO(text.encode()), tables=TABLES), {}
     for table, _at, row in reader.rows():
         tables.setdefault(table, []).append(row)
     file = BytesIO()
@@ -44,6 +45,7 @@ def test_bundle_is_written_as_it_was_read() -> None:
         ('{"format": "glyphoxa-campaign", "version": true}', "^version is true: this release reads versions 1 to 2$"),
         ('{"format": "glyphoxa-campaign", "tabels": {}}', "'tabels', which is unknown: did you mean 'tables'"),
         ('{"format": "glyphoxa-campaign", "version": 2}', "^the bundle has no 'campaign'"),
+        ('{"tables": {"entity": []}}', "^tables.entity is not a table of a bundle"),
         ("entities:\n  - name: x", "^before its tables: .* a campaign file \\(YAML\\) is loaded with"),
         (TEXT[:-2] + "x", "^after tables.world_events.* Additional data found|Unexpected symbol"),
         (TEXT.replace('"ordinal": 1', f'"ordinal": {"9" * 5_000}', 1), "^.*a bundle is one whole JSON object"),
@@ -86,7 +88,7 @@ def test_bundle_is_read_in_memory_that_does_not_grow_with_it() -> None:
             yield (",\n" + json.dumps({"id": n + 1, "text": f"word {n} " * 40})).encode()
         yield b']}, "version": 1}'
 
-    reader = BundleReader(BufferedReader(_Lines(lines())))
+    reader = BundleReader(BufferedReader(_Lines(lines())), tables=TABLES)
     tracemalloc.start()
     n_rows = sum(1 for _ in reader.rows())
     _, peak = tracemalloc.get_traced_memory()

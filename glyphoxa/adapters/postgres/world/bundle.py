@@ -365,13 +365,11 @@ async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[
     await connection.execute(sql["stage"])
     tables = {table: await columns_of(connection, table) for table in (*BUNDLED, *EMBEDDED)}
     columns: dict[str, Sequence[str]] = {}
-    staged = _Staged(BundleReader(file), columns)
+    staged = _Staged(BundleReader(file, tables=tables), columns)
     rows = _checked(staged.reader, tables, columns)
     kept = ((table, at, text) for table, at, text in rows if table not in without)
     while block := await asyncio.to_thread(lambda: list(islice(kept, _AT_A_TIME))):
         await connection.copy_records_to_table("bundle_rows", records=block)
-    for table in staged.reader.n_rows:
-        _check_known(table)
     for table in BUNDLED:
         if table not in staged.reader.n_rows and table not in LATER:
             raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted({*BUNDLED} - {*LATER}))}")
@@ -386,7 +384,6 @@ def _checked(
     Vectors of other dimensions than those of this database are skipped: they are computed again.
     """
     for table, at, row in reader.rows():
-        _check_known(table)
         here = _OF_THIS_DATABASE.get(table, {})
         known = {name: each for name, each in tables[table].items() if name not in here}
         if at == 0:
@@ -403,11 +400,6 @@ def _checked(
         if table in EMBEDDED and str(row["embedding"]).count(",") + 1 != known["embedding"].size:
             continue
         yield table, at, json.dumps(row)
-
-
-def _check_known(table: str) -> None:
-    if table not in (*BUNDLED, *EMBEDDED):
-        raise InvalidInput(f"tables.{table[:60]} is not a table of a bundle: {did_you_mean(table, BUNDLED)}")
 
 
 def _checked_columns(table: str, row: Row, columns: Mapping[str, Column]) -> Sequence[str]:
