@@ -74,6 +74,9 @@ INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, sum
     SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
 INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
     VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
+INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
+INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
+    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note', '{"key": "Inn.md"}', 'd', 'accepted', '{}');
 """
 
 
@@ -174,6 +177,15 @@ async def test_a_world_goes_along_without_its_talk(town: Store, cli: CommandLine
     async with town.database.use(OTHER) as connection:
         said = await connection.fetch("SELECT utterance_id, ordinal, retracted FROM session_entries")
     assert [tuple(row) for row in said] == [("more", 5, False)]
+
+
+async def test_hidden_document_of_an_import_is_a_secret(town: Store) -> None:
+    await exported(town, TOWN, Parts())
+    async with town.database.use(TOWN) as connection:
+        await connection.execute("""UPDATE import_documents SET document = document || '{"hidden": true}'""")
+    with pytest.raises(InvalidInput, match="--with-secrets"):
+        await exported(town, TOWN, Parts())
+    assert "Inn.md" not in await exported_for_players(town, TOWN)
 
 
 async def test_a_file_tells_secrets_only_when_it_may(town: Store, cli: CommandLine, tmp_path: Path) -> None:

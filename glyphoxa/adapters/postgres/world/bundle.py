@@ -35,7 +35,7 @@ _MADE_AGAIN: Final = (*EMBEDDED, "talk_to_embed", "session_states")
 """After an import, utterances and entities are embedded again, and a session that continues is summarised again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 """Tables in a bundle, referenced tables first."""
-LATER: Final = ("turn_judgements", "state_atoms", "atom_edges")
+LATER: Final = ("turn_judgements", "state_atoms", "atom_edges", "import_sources", "import_documents")
 """Tables that a bundle of an earlier release lacks."""
 
 _TRANSCRIPT: Final = ("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges")
@@ -70,7 +70,10 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "vector": ((str,), "a vector, as [0.1,0.2]"),
 }
 _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
-    **dict.fromkeys(("attributes", "controls", "document", "payload", "provenance", "stages"), (dict, "an object")),
+    **dict.fromkeys(
+        ("accepted", "attributes", "controls", "document", "edit", "payload", "provenance", "stages"),
+        (dict, "an object"),
+    ),
     **dict.fromkeys(("known_how", "parts", "recalled", "unsaid"), (list, "a list")),
 }
 
@@ -288,7 +291,7 @@ async def _fill(scratch: WorldTransaction, public: PublicPart) -> None:
     await connection.execute(sql["new_campaign"], scratch.campaign, campaign.name, campaign.language)
     cause = Cause("import", at_ms(await connection.fetchval(sql["now"])))
     await commit(scratch, public.events(cause), cause, accept_at=AUTO_ACCEPT)
-    document = document_of(Described(campaign))
+    document = json.dumps(document_of(Described(campaign)))
     await connection.execute(load_queries("world/campaigns")["put_document"], scratch.campaign, document, None)
     await put_times(connection, replace(campaign, id=scratch.campaign))
 
