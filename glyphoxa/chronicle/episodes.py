@@ -29,8 +29,12 @@ _OF_A_SECRET: Final = 2
 
 
 def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity, unless they named it themselves."""
-    return entity.visibility.scope != "public" and not entity.is_of_talk
+    """Return whether players may not know an entity.
+
+    What they named themselves they know, unless the DM hid it later.
+    """
+    scope = entity.visibility.scope
+    return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PlayersView:

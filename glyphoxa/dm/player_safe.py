@@ -105,7 +105,7 @@ class PublicPart:
 
 
 def _known(entity: WorldEntity) -> KnownEntity:
-    is_of_talk = entity.origin == "talk" and entity.visibility.scope not in _GUARDED
+    is_of_talk = entity.origin == "talk"
     return KnownEntity(entity.id, entity.type, entity.name, entity.aliases, entity.visibility, is_of_talk=is_of_talk)
 
 
