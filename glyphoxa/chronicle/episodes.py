@@ -29,8 +29,12 @@ _OF_A_SECRET: Final = 2
 
 
 def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity, unless they named it themselves."""
-    return entity.visibility.scope != "public" and not entity.is_of_talk
+    """Return whether players may not know an entity.
+
+    What they named themselves they know, unless the DM hid it later.
+    """
+    scope = entity.visibility.scope
+    return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PlayersView:
@@ -46,24 +50,29 @@ class PlayersView:
     def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
         self.guarded: Final = names_of(filter(is_guarded, known), language)
         public = content_words(" ".join(name for each in known for name in each.names))
-        self._kept = [content_words(secret) - public for secret in secrets]
+        self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
 
     def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
-        """Return the utterances that players may read.
-
-        Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
-        """
-        guarded = self.guarded
+        """Return the utterances that players may read."""
         shown: list[NumberedUtterance] = []
         for each in said:
             utterance = each.utterance
-            text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
-            if text is None or guarded.mentions(utterance.speaker_name):
-                continue
-            there = content_words(text)
-            if not any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept if secret):
+            text = self.readable(utterance.speaker_name, utterance.text, utterance.raw_text)
+            if text is not None:
                 shown.append(replace(each, utterance=replace(utterance, text=text)))
         return shown
+
+    def readable(self, speaker: str, text: str, raw_text: str) -> str | None:
+        """Return the words of an utterance that players may read; None for none.
+
+        Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
+        """
+        words = next((words for words in (text, raw_text) if not self.guarded.mentions(words)), None)
+        if words is None or self.guarded.mentions(speaker):
+            return None
+        there = content_words(words)
+        is_near = any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept)
+        return None if is_near else words
 
 
 def for_players(
