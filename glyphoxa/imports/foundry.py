@@ -201,12 +201,13 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
 
 
 def _add_strings(value: object, path: tuple[str, ...], found: list[tuple[tuple[str, ...], str]]) -> None:
-    """Add all strings with the names of their fields; "" for being in a list."""
+    """Add all strings that are not empty, with the names of their fields; "" for being in a list."""
     if isinstance(value, str):
         found.append((path, value))
     elif isinstance(value, (dict, list)) and len(path) < _DEEPEST:
         for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
-            if key.lower() not in _RULES:
+            # Most of a system are numbers.
+            if each and isinstance(each, (str, dict, list)) and key.lower() not in _RULES:
                 _add_strings(each, (*path, key), found)
 
 
@@ -356,7 +357,8 @@ class _World:
         """Return the level of each player. Pages have that of their entry where they do not have one of their own."""
         entry = self._by_id.get(("journal", stored.pack, stored.parent)) if stored.parent else None
         of_entry = self._levels(entry) if entry else [_INHERIT] * len(self._players)
-        if stored.pack:
+        # An export has the levels of pages, and not those of their entries.
+        if stored.pack or (entry and not entry.content.ownership):
             return [0]
         ownership = stored.content.ownership
         own = [ownership.get(user, ownership.get("default", _INHERIT)) for user in self._players]

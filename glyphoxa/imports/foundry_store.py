@@ -285,8 +285,9 @@ def _remove_obsolete(copy: Path) -> None:
     named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
     if missing := live - {int(path.stem) for path in named}:
         raise ValueError(f"{min(missing):06}.ldb is missing")
-    if not live and any(path.stat().st_size for path in tables):
-        raise ValueError(f"{manifest.path.name} names no file")
+    # Tables that it does not name come from work that was cut off, and the log still has what is in them.
+    if tables and not live and not (copy / f"{oldest_log:06}.log").exists():
+        raise ValueError(f"{oldest_log:06}.log is missing")
     old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
     for path in (tables - named) | old_logs:
         path.unlink()
