@@ -33,16 +33,10 @@ _SHOWN_ALWAYS: Final = 30
 
 _OF_ACTORS: Final = {"character": "player", "vehicle": "item", "group": "faction", "party": "faction"}
 _ATTRIBUTES: Final = {
-    "race": "race",
-    "species": "race",
-    "ancestry": "race",
-    "class": "class",
-    "alignment": "alignment",
-    "occupation": "occupation",
-    "profession": "occupation",
-    "creaturetype": "creature type",
+    "race": "race", "species": "race", "ancestry": "race", "class": "class", "alignment": "alignment",
+    "occupation": "occupation", "profession": "occupation", "creaturetype": "creature type",
     "creaturetypes": "creature type",
-}
+}  # fmt: skip
 """Field of a system, or type of an item that an actor has -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
 _FOR_THE_DM: Final = ("private", "secret", "hidden", "gm", "dm", "gamemaster", "keeper")
@@ -291,7 +285,7 @@ class _World:
             for part in entity.parts:
                 for reference in (part.stored.id, part.key, f"{part.key.partition('.')[0]}.{_folded(part.name)}"):
                     self._found.setdefault(reference, (entity, part))
-                if _folded(part.within) == _folded(part.name):
+                if part.stored.parent and _folded(part.within) == _folded(part.name):
                     self._found.setdefault(part.stored.parent, (entity, part))
 
     @property
@@ -414,7 +408,8 @@ class _World:
                 if is_known:
                     attributes.setdefault(name, value)
                 else:
-                    texts[name, True] = SourceText(f"{name}: {value}", True, "attributes")
+                    line = f"{name}: {value}"
+                    texts.setdefault((line, True), SourceText(line, True, "attributes"))
             for text in part.stored.content.texts:
                 self._add_text(entity, text, texts, hidden=part.hidden or part.level < text.level)
         shown = [each.stored.content for each in entity.parts if each.hidden == hidden]

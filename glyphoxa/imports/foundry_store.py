@@ -23,14 +23,9 @@ from glyphoxa.providers.extras import not_installed
 Kept = TypeVar("Kept")
 Content = dict[str, Any]
 CLASSES: Final = {
-    "Actor": "actors",
-    "Item": "items",
-    "Scene": "scenes",
-    "JournalEntry": "journal",
-    "Folder": "folders",
-    "User": "users",
-    "Adventure": "adventures",
-}
+    "Actor": "actors", "Item": "items", "Scene": "scenes", "JournalEntry": "journal", "Folder": "folders",
+    "User": "users", "Adventure": "adventures",
+}  # fmt: skip
 """Class of a document -> its collection, by which databases and their records are named."""
 _COLLECTIONS: Final = frozenset(CLASSES.values())
 _INSIDE: Final = {"actors": ("items",), "scenes": ("tokens", "notes"), "journal": ("pages",)}
@@ -94,7 +89,7 @@ class Contents(Generic[Kept]):
         self.manifest = self._json(manifest)[0] if manifest else {}
         is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
         n_read = self._read_databases(is_world=bool(manifest))
-        if not manifest or is_combined:
+        if is_combined or not manifest or not n_read:
             n_read += sum(map(self._read_json, files.names))
         if not n_read:
             raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
