@@ -291,7 +291,8 @@ class _World:
     @property
     def remarks(self) -> list[str]:
         parts = [part for entity in self._entities for part in entity.parts]
-        n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in parts)
+        owned = [each for each in parts if not each.stored.content.is_secret]
+        n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in owned)
         partly, nameless = counted(n_partly, "document"), counted(len(self._nameless), "document")
         told = (
             (n_partly, f"{partly} that only some of the players could see: hidden, in full or in part."),
