@@ -381,7 +381,7 @@ class _World:
         return found or (None, None)
 
     def _add_places(self) -> None:
-        """Link actors and entries to scenes with their tokens and notes, and scenes to the place that is their folder."""
+        """Link actors and entries to scenes with their tokens or notes, and scenes to the place of their folder."""
         for stored in (*self._of["scenes.tokens"], *self._of["scenes.notes"]):
             scene, of_scene = self._found.get(f"Scene.{stored.parent}", (None, None))
             entity, part = self._found.get(stored.content.refers_to, (None, None))
