@@ -23,14 +23,9 @@ from glyphoxa.providers.extras import not_installed
 Kept = TypeVar("Kept")
 Content = dict[str, Any]
 CLASSES: Final = {
-    "Actor": "actors",
-    "Item": "items",
-    "Scene": "scenes",
-    "JournalEntry": "journal",
-    "Folder": "folders",
-    "User": "users",
-    "Adventure": "adventures",
-}
+    "Actor": "actors", "Item": "items", "Scene": "scenes", "JournalEntry": "journal", "Folder": "folders",
+    "User": "users", "Adventure": "adventures",
+}  # fmt: skip
 """Class of a document -> its collection, by which databases and their records are named."""
 _COLLECTIONS: Final = frozenset(CLASSES.values())
 _INSIDE: Final = {"actors": ("items",), "scenes": ("tokens", "notes"), "journal": ("pages",)}
@@ -91,10 +86,10 @@ class Contents(Generic[Kept]):
         self._left_out: list[str] = []
         manifest = _manifest_of(files)
         self._root = manifest.removesuffix(_MANIFEST)
-        self.manifest = self._json(manifest) if manifest else {}
+        self.manifest = self._json(manifest)[0] if manifest else {}
         is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
         n_read = self._read_databases(is_world=bool(manifest))
-        if not manifest or is_combined:
+        if is_combined or not manifest or not n_read:
             n_read += sum(map(self._read_json, files.names))
         if not n_read:
             raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
@@ -108,11 +103,14 @@ class Contents(Generic[Kept]):
         damaged = (f"{counted(n, 'damaged record')} of {file} could not be read." for file, n in self._damaged.items())
         return (*damaged, *self._left_out)
 
-    def _json(self, name: str) -> Content:
+    def _json(self, name: str) -> list[Content]:
+        """Return the object in a file, or all of an array."""
         content = _parsed(self._files.read(name), name)
-        if not isinstance(content, dict):
+        listed = content if isinstance(content, list) else [content]
+        objects = [each for each in listed if isinstance(each, dict)]
+        if not objects:
             raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object, as files of Foundry are")
-        return content
+        return objects
 
     def _read_databases(self, *, is_world: bool) -> int:
         """Returns how many there are. Those of a world are in `data` and `packs`."""
@@ -146,20 +144,21 @@ class Contents(Generic[Kept]):
         if not name.endswith(".json"):
             return False
         try:
-            content = self._json(name)
+            contents = self._json(name)
         except InvalidInput as error:
             if len(self._files.names) == 1:
                 raise
             self._left_out.append(f"{error}.")
             return False
-        if collection := _collection_of(content):
-            content.setdefault("_id", _id_in(name, content))
-            self._add(collection, content, (name, ""))
-            return True
-        combined = [each for each in _COLLECTIONS if _listed(content, each)]
-        for each in combined:
-            self._add_all(each, content[each], (name, ""))
-        return bool(combined)
+        n_before = len(self._documents)
+        for content in contents:
+            if collection := _collection_of(content):
+                content.setdefault("_id", _id_in(name if len(contents) == 1 else "", content))
+                self._add(collection, content, (name, ""))
+            else:
+                for each in _COLLECTIONS:
+                    self._add_all(each, _listed(content, each), (name, ""))
+        return len(self._documents) > n_before
 
     def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
         """Add documents that are inside another one; returns their ids, of which version 11 has lists instead."""
@@ -277,16 +276,16 @@ def _remove_obsolete(copy: Path) -> None:
             live |= {each.file_no for each in edit.new_files}
     finally:
         manifest.close()
-    for path in copy.iterdir():
-        if path.suffix == ".log":
-            obsolete = int(path.stem) < oldest_log
-        else:
-            obsolete = path.suffix in (".ldb", ".sst") and int(path.stem) not in live
-            live.discard(int(path.stem) if path.stem.isdecimal() else 0)
-        if obsolete:
-            path.unlink()
-    if live:
-        raise ValueError(f"{min(live):06}.ldb is missing")
+    tables = {path for path in copy.iterdir() if path.suffix in (".ldb", ".sst")}
+    named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
+    if missing := live - {int(path.stem) for path in named}:
+        raise ValueError(f"{min(missing):06}.ldb is missing")
+    # Tables that it does not name come from work that was cut off, and the log still has what is in them.
+    if tables and not live and not (copy / f"{oldest_log:06}.log").exists():
+        raise ValueError(f"{oldest_log:06}.log is missing")
+    old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
+    for path in (tables - named) | old_logs:
+        path.unlink()
 
 
 def _parsed(content: bytes, name: str) -> object:

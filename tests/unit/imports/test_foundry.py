@@ -197,6 +197,7 @@ def test_world_of_each_version_gives_the_same_documents(version: int, tmp_path: 
         ("Scene.mill000000000001", "LOCATED_AT", False),
     }
     siege = named(world, "The Siege")
+    assert siege.portrait == ""
     assert siege.folders == ("Important Events", "The War")
     assert texts(siege, hidden=False) == "## Nine days\n\nSnow fell."
     assert [each.type for each in siege.links] == ["LOCATED_AT"]
@@ -408,6 +409,8 @@ def test_exports_are_hidden_and_keep_the_id_in_their_file_name(tmp_path: Path) -
     (tmp_path / "fvtt-Item-brass-key-key0000000000001.json").write_text(exported(WORLD["items"][0]))
     (tmp_path / "fvtt-Scene-saltmere-saltmere00000001.json").write_text(exported(SALTMERE))
     (tmp_path / "fvtt-JournalEntry-the-siege-siege00000000001.json").write_text(exported(WORLD["journal"][0]))
+    pages = {**entry("Log", "log"), "pages": [page("The Siege", "p", "", OBSERVER), page("End", "q")]}
+    (tmp_path / "fvtt-JournalEntry-log-log0000000000001.json").write_text(exported(pages))
     (tmp_path / "renamed.json").write_text(exported(TAM))
     (tmp_path / "fvtt-RollTable-x.json").write_text(json.dumps({"name": "Loot", "results": [], "formula": "1d6"}))
     (tmp_path / "notes.json").write_text("[1]")
@@ -417,6 +420,8 @@ def test_exports_are_hidden_and_keep_the_id_in_their_file_name(tmp_path: Path) -
         ("Brass Key", "item", True),
         ("Saltmere", "location", True),
         ("The Siege", "concept", True),
+        ("The Siege (Log)", "concept", True),
+        ("End", "concept", True),
         ("Old Tam", "npc", True),
     }
     assert named(world, "Mira Voss").key == "Actor.mira000000000001"
@@ -433,6 +438,8 @@ def test_combined_object_and_adventure_are_read(tmp_path: Path) -> None:
     assert names(read(tmp_path / "world.json")) == EXPECTED
     (tmp_path / "adventure.json").write_text(json.dumps({"name": "All", "_id": "x", "caption": "", **world}))
     assert names(read(tmp_path / "adventure.json")) == {(name, type_, True) for name, type_, _ in EXPECTED}
+    (tmp_path / "array.json").write_text(json.dumps([MIRA, SALTMERE]))
+    assert {each.name for each in read(tmp_path / "array.json").documents} == {"Mira Voss", "Saltmere"}
 
 
 def test_unpacked_compendium_is_read(tmp_path: Path) -> None:
@@ -454,11 +461,18 @@ def test_encoding_of_an_export_is_detected(encoding: str, tmp_path: Path) -> Non
     assert [each.name for each in read(tmp_path / "mira.json").documents] == ["Käthe Brückner"]
 
 
+def test_line_of_another_encoding_in_a_database_is_read(tmp_path: Path) -> None:
+    lines = [json.dumps(actor("Käthe Brückner", "k"), ensure_ascii=False).encode(each) for each in ("utf-8", "cp1252")]
+    (tmp_path / "actors.db").write_bytes(b"\r\n".join(lines))
+    assert [each.name for each in read(tmp_path / "actors.db").documents] == ["Käthe Brückner"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
         ("x.json", "{", "damaged JSON"),
         ("x.json", "[1]", "no JSON object"),
+        ("x.json", "[]", "no JSON object"),
         ("x.json", '{"name": "x"}', "looked for a world"),
         ("x.json", "[" * 100_000, "too many levels"),
         ("actors.db", "SQLite format 3", "no database of Foundry"),
@@ -539,7 +553,7 @@ def test_hidden_text_and_names_never_become_visible(data: st.DataObject) -> None
         journal.append(entry(f"Entry {name}", f"e{i}", outer, pages=pages))
         if seen_by_all(outer) >= OBSERVER:
             visible.add(("npc", f"open{i}"))
-        if seen_by_all(inner, outer) >= OBSERVER:
+        if outer and seen_by_all(inner, outer) >= OBSERVER:
             visible.add(("concept", f"open{i}"))
     with tempfile.TemporaryDirectory() as root:
         world = read(write_world(Path(root), {"users": USERS, "actors": actors, "journal": journal}, version=10))
