@@ -28,6 +28,31 @@ _OF_A_SECRET: Final = 2
 """Content words of a secret, names apart, with which a line touches it."""
 
 
+class PlayersView:
+    """Decides which texts players may read.
+
+    Args:
+        secrets: A text with some words of one of them is not for players.
+    """
+
+    def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
+        guarded = (each for each in known if each.visibility.scope != "public" and not each.is_of_talk)
+        self._guarded = names_of(guarded, language)
+        public = content_words(" ".join(name for each in known for name in each.names))
+        self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
+
+    def names_nobody_guarded(self, text: str) -> bool:
+        return not self._guarded.mentions(text)
+
+    def readable(self, *texts: str) -> str | None:
+        """Return the first text without guarded names, if it does not touch a secret; otherwise None."""
+        text = next(filter(self.names_nobody_guarded, texts), None)
+        words = content_words(text or "")
+        if any(len(words & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept):
+            return None
+        return text
+
+
 def for_players(
     said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
 ) -> list[NumberedUtterance]:
@@ -38,18 +63,13 @@ def for_players(
     Args:
         secrets: A line with some words of one of them is left out.
     """
-    guarded = names_of((each for each in known if each.visibility.scope != "public" and not each.is_of_talk), language)
-    public = content_words(" ".join(name for each in known for name in each.names))
-    kept = [content_words(secret) - public for secret in secrets]
-    shown: list[NumberedUtterance] = []
-    for each in said:
-        utterance = each.utterance
-        text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
-        if text is None or guarded.mentions(utterance.speaker_name):
-            continue
-        if not any(len(content_words(text) & secret) >= min(_OF_A_SECRET, len(secret)) for secret in kept if secret):
-            shown.append(replace(each, utterance=replace(utterance, text=text)))
-    return shown
+    view = PlayersView(known, language, secrets)
+    return [
+        replace(each, utterance=replace(each.utterance, text=text))
+        for each in said
+        if view.names_nobody_guarded(each.utterance.speaker_name)
+        and (text := view.readable(each.utterance.text, each.utterance.raw_text)) is not None
+    ]
 
 
 PAGE: Final = 500
