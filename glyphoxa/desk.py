@@ -25,11 +25,11 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import TableContext, state_of, table_context
-from glyphoxa.chronicle.episodes import for_players, heard_by, said_in
+from glyphoxa.chronicle.episodes import PlayersView, heard_by, said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, summary_of
-from glyphoxa.chronicle.talk import tellable
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
@@ -536,6 +536,59 @@ _ROWS_A_LINE = 40
 Audience = Literal["players", "dm"] | NpcId
 
 
+@dataclass(frozen=True, slots=True)
+class SessionRecaps:
+    """SessionRecaps of a campaign's sessions, by the names and secrets that it has now.
+
+    Attributes:
+        known: All its names.
+        names: The same, to find them in lines.
+        players: What its players may read.
+    """
+
+    campaign: Campaign
+    log: PostgresChronicleLog
+    known: Sequence[KnownEntity]
+    names: Gazetteer
+    players: PlayersView
+
+    @classmethod
+    async def of(cls, store: Store, campaign: CampaignId, *, log: PostgresChronicleLog | None = None) -> SessionRecaps:
+        """Raises: Unavailable: The database is away."""
+        log = log or PostgresChronicleLog(store.database, store.world)
+        stored, known = await store.campaigns.get(campaign), await log.known(campaign)
+
+        def read() -> SessionRecaps:
+            view = PlayersView(known, stored.language, (each.text for each in stored.secrets))
+            return cls(stored, log, known, names_of(known, stored.language), view)
+
+        return await offload(read, amount=len(known) * _ROWS_A_NAME)
+
+    async def said(self, session: SessionId) -> list[NumberedUtterance]:
+        """Return all of a session that is not retracted. Raises: Unavailable: The database is away."""
+        return await said_in(self.log, self.campaign.id, session)
+
+    async def told(self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = TOKENS) -> list[str]:
+        """As `recap_of`.
+
+        Args:
+            said: All of a session.
+        """
+        language = self.campaign.language
+
+        def told() -> list[str]:
+            heard = tellable(said)
+            if audience == "players":
+                heard = self.players.shown(heard)
+            elif audience != "dm":
+                heard = heard_by(NpcId(audience), heard)
+            lines = summary_of(heard, language=language, names=self.names, tokens=tokens)
+            return [line.in_words(language) for line in lines]
+
+        # An evening takes a second to read, in which a table that is open would hear nothing.
+        return await offload(told, amount=len(said) * _ROWS_A_LINE)
+
+
 async def recap_of(
     store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = TOKENS
 ) -> Sequence[str]:
@@ -548,22 +601,8 @@ async def recap_of(
     Raises:
         Unavailable: The database is away.
     """
-    log = PostgresChronicleLog(store.database, store.world)
-    stored = await store.campaigns.get(campaign)
-    known = await log.known(campaign)
-    said = tellable(await said_in(log, campaign, session))
-
-    def told() -> list[str]:
-        heard = said
-        if audience == "players":
-            heard = for_players(said, known, stored.language, (each.text for each in stored.secrets))
-        elif audience != "dm":
-            heard = heard_by(NpcId(audience), said)
-        lines = summary_of(heard, language=stored.language, names=names_of(known, stored.language), tokens=tokens)
-        return [line.in_words(stored.language) for line in lines]
-
-    # An evening takes a second to read, in which a table that is open would hear nothing.
-    return await offload(told, amount=len(said) * _ROWS_A_LINE)
+    recaps = await SessionRecaps.of(store, campaign)
+    return await recaps.told(await recaps.said(session), audience, tokens=tokens)
 
 
 # An NPC that is asked with nobody to hear it: the prompt that its model would be sent, as a table would make it.

@@ -28,21 +28,28 @@ _OF_A_SECRET: Final = 2
 """Content words of a secret, names apart, with which a line touches it."""
 
 
+def is_guarded(entity: KnownEntity) -> bool:
+    """Return whether players may not know an entity, unless they named it themselves."""
+    return entity.visibility.scope != "public" and not entity.is_of_talk
+
+
 class PlayersView:
-    """Decides which texts players may read.
+    """Shows what players may read, worded with public names only.
 
     Args:
         secrets: A text with some words of one of them is not for players.
+
+    Attributes:
+        guarded: Names that players may not know.
     """
 
     def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
-        guarded = (each for each in known if each.visibility.scope != "public" and not each.is_of_talk)
-        self._guarded = names_of(guarded, language)
+        self.guarded: Final = names_of(filter(is_guarded, known), language)
         public = content_words(" ".join(name for each in known for name in each.names))
         self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
 
     def names_nobody_guarded(self, text: str) -> bool:
-        return not self._guarded.mentions(text)
+        return not self.guarded.mentions(text)
 
     def readable(self, *texts: str) -> str | None:
         """Return the first text without guarded names, if it does not touch a secret; otherwise None."""
@@ -52,24 +59,24 @@ class PlayersView:
             return None
         return text
 
+    def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+        """Return the utterances that players may read.
+
+        Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
+        """
+        return [
+            replace(each, utterance=replace(each.utterance, text=text))
+            for each in said
+            if self.names_nobody_guarded(each.utterance.speaker_name)
+            and (text := self.readable(each.utterance.text, each.utterance.raw_text)) is not None
+        ]
+
 
 def for_players(
     said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
 ) -> list[NumberedUtterance]:
-    """Return the utterances that players may read, worded with public names only.
-
-    Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
-
-    Args:
-        secrets: A line with some words of one of them is left out.
-    """
-    view = PlayersView(known, language, secrets)
-    return [
-        replace(each, utterance=replace(each.utterance, text=text))
-        for each in said
-        if view.names_nobody_guarded(each.utterance.speaker_name)
-        and (text := view.readable(each.utterance.text, each.utterance.raw_text)) is not None
-    ]
+    """As `PlayersView`."""
+    return PlayersView(known, language, secrets).shown(said)
 
 
 PAGE: Final = 500

@@ -28,6 +28,7 @@ from glyphoxa.cli.scope import (
     session_argument,
     session_or_other,
     stored_session,
+    write_new_file,
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.settings import Settings, read_settings
@@ -37,7 +38,7 @@ from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printable, short
 from glyphoxa.domain.campaign import Campaign, Player
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, TurnId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
@@ -388,6 +389,8 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
         metavar="N",
         help=f"its length at most, in tokens; about 4 tokens are 3 words; default {TOKENS}",
     ),
+    argument("--markdown", help="as Markdown, with the date and the days of the story"),
+    argument("-o", dest="file", type=Path, metavar="FILE", help="write it to this file; it must not exist"),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.desk import Audience, recap_of
@@ -396,11 +399,27 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     if options.viewer is not None:
         audience = npc_called(options.viewer, await scope.store.campaigns.get(scope.campaign)).id
     lines = await recap_of(scope.store, scope.campaign, options.session, audience, tokens=options.tokens)
-    for line in lines:
-        print(plain(line))
-    if not lines:
-        print("the session has no lines worth recalling")
+    if options.markdown:
+        text = await _as_markdown(scope, options.session, lines)
+    else:
+        text = "".join(f"{plain(line)}\n" for line in lines) or "the session has no lines worth recalling\n"
+    if options.file is None:
+        print(text, end="")
+    else:
+        write_new_file(options.file, text.encode())
+        print(f"{options.file}: {counted(len(lines), 'line')}")
     return 0
+
+
+async def _as_markdown(scope: Scope, session: SessionId, lines: Sequence[str]) -> str:
+    from glyphoxa.dm.vault import session_note
+    from glyphoxa.exports import played
+    from glyphoxa.recall.days import zone_of_campaign
+
+    times = await scope.store.times.times(scope.campaign)
+    talks = await inspection_of(scope.store).entries_per_session(scope.campaign)
+    [(number, talk)] = [each for each in enumerate(talks, start=1) if each[1].id == session]
+    return session_note(played(number, talk, times, lines), zone_of_campaign(times.time_zone))
 
 
 @_SUMMED_UP.action(

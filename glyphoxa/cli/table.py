@@ -78,6 +78,7 @@ _WORDS = argument("words", metavar="WORDS", nargs="+")
     who=[],
     revoke=False,
     qr=False,
+    calendar=False,
 )
 async def _show(tables: _Tables, options: argparse.Namespace) -> int:
     return await _obeyed(tables, options, do="show")
@@ -211,6 +212,7 @@ _ACCESS = Verb(
     argument("who", nargs="*", metavar="WHO", help="players' ids, dm, spectator; default: all players"),
     argument("--revoke", help="revoke existing links, disconnect their users, and show new links"),
     argument("--qr", help="also show each link as a QR code"),
+    argument("--calendar", help="also show each address of the calendar of sessions, for a calendar program"),
     epilog="These are the links that `glyphoxa serve` shows. A player's link is valid until it is revoked. The game "
     "master's works once, within a day; `glyphoxa table invite dm` makes another.",
 )
@@ -231,6 +233,8 @@ def _invite(options: argparse.Namespace) -> int:
                 links.revoke(grant)
                 log.record(AuditKind.REVOKED, who=grant.key)
             _show_link(grant, links, with_qr=options.qr)
+            if options.calendar:
+                print(f"  calendar: {links.calendar(grant)}")
             log.record(AuditKind.INVITED, who=grant.key)
     finally:
         log.close()

@@ -31,12 +31,14 @@ from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.events import SessionEnds
+from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
+from glyphoxa.web.calendar import add_calendar
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.remembered import Remembered
@@ -113,6 +115,8 @@ class TableServer:
                 )
                 desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
                 add_desk(page, DeskParts(table, desk, entrance, links))
+                feed = None if opened.store is None else CalendarFeed(opened.store, table.campaign.id)
+                add_calendar(page, feed, entrance)
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
                 stopping = asyncio.Event()
                 ending.act = stopping.set

@@ -124,6 +124,11 @@ def printable(text: str) -> str:
     return _COMMANDS.sub(" ", text)
 
 
+def escaped(text: str) -> str:
+    """Return a text as one line of Markdown, in which nothing is markup, a tag, a link or a comment."""
+    return "".join(f"\\{each}" if each in r"\`*_{}[]<>#|~$%" else each for each in plain(text))
+
+
 # How much of a session the chronicle has read, in words.
 
 

@@ -68,6 +68,15 @@ def test_the_command_shows_the_links_that_the_table_told(config: Path, capsys: p
     assert len(shown) > 20, "two codes"
 
 
+def test_calendar_address_is_shown_on_request(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(config, public_url="https://table.example")
+    assert main(["table", "invite", "--calendar", "--config", str(config)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    addresses = [line.partition("calendar: ")[2] for line in shown if line.startswith("  calendar: ")]
+    assert len(set(addresses)) == len(players(config))
+    assert all(address.startswith("https://table.example/calendar.ics?token=") for address in addresses)
+
+
 def test_a_revoked_link_is_replaced_and_both_are_in_the_audit(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, told = opened(config)
     player = players(config)[0]

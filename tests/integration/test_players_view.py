@@ -30,6 +30,7 @@ from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
 from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
+from glyphoxa.web.calendar import add_calendar
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.world.entity_events import EntityAdded
@@ -136,6 +137,7 @@ def _routes_of(evening: Evening, desk: DeskParts) -> tuple[tuple[str, str], ...]
     """Of a server that nobody asks. What a path leaves open is filled with what players may know."""
     app = create_app(evening.table, connect=build(evening.table).connect, entrance=desk.entrance)
     add_desk(app, desk)
+    add_calendar(app, None, desk.entrance)
     found = [
         (method, re.sub(r"\{[^}]*\}", "grimjaw", route.path))
         for route in app.routes

@@ -46,10 +46,12 @@ from glyphoxa.domain.ids import (
     id_of_line,
 )
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import create_app
+from glyphoxa.web.calendar import add_calendar
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.page_socket import Pulse
@@ -350,6 +352,8 @@ async def served(
     )
     if isinstance(table, TwinTable | TableSession):
         add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
+    feed = None if desk is None else CalendarFeed(desk.store, desk.campaign)
+    add_calendar(page, feed, entrance or Entrance())
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)
     serving = asyncio.create_task(server.listen(listener))
     try:

@@ -113,6 +113,14 @@ class Invitations(BaseModel):
             return None
         return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
 
+    def calendar_token(self, grant: Grant) -> str:
+        """Return what the calendar address of somebody carries. It opens no table, and is revoked with their link."""
+        return self._signed("calendar", grant, "")
+
+    def calendar_reader(self, token: str) -> Grant:
+        """Raises: BadInvitation: The address was not made here, or was revoked."""
+        return self._verified("calendar", token)[0]
+
     def revoked(self, grant: Grant) -> Invitations:
         """Return invitations in which every existing link and cookie of the grant is revoked."""
         numbers = {**self.numbers, grant.key: self._number(grant) + 1}
@@ -279,6 +287,10 @@ class Links:
         """Return the link of a player or a spectator: the same as before, unless it was revoked."""
         return self._link(self.register.current().token(grant))
 
+    def calendar(self, grant: Grant) -> str:
+        """Return the address of the calendar of sessions, for somebody's calendar program."""
+        return f"{self.url}calendar.ics?token={self.register.current().calendar_token(grant)}"
+
     def revoke(self, grant: Grant) -> None:
         """Revoke existing links and disconnect their users."""
         self.register.change(lambda now: (now.revoked(grant), None))
@@ -331,6 +343,14 @@ class Authenticator(Protocol):
         """
         ...
 
+    def calendar_reader(self, token: str) -> Grant:
+        """Return whose calendar address has this token.
+
+        Raises:
+            BadInvitation: Nobody's.
+        """
+        ...
+
 
 class OpenAccess:
     """Allows everything to everybody who reaches the table, to try it alone."""
@@ -340,6 +360,9 @@ class OpenAccess:
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
         raise BadInvitation  # nobody was sent one
+
+    def calendar_reader(self, token: str) -> Grant:
+        return Grant(Role.DM)
 
 
 class InvitedOnly:
@@ -376,6 +399,12 @@ class InvitedOnly:
             grant = self._register.change(lambda current: current.redeemed(token, now_s=now_s))
         name = sha256(grant.key.encode()).hexdigest()[:12]
         return grant, Cookie(f"{self._prefix}{name}", invitations.cookie(grant, now_s=now_s))
+
+    def calendar_reader(self, token: str) -> Grant:
+        grant = self._register.current().calendar_reader(token)
+        if not self._is_known(grant):
+            raise BadInvitation
+        return grant
 
     def _is_known(self, grant: Grant) -> bool:
         """Return whether the campaign still has the player."""

@@ -125,7 +125,15 @@ def links_shown(found: Links) -> list[Shown]:
     """List the links of players and spectators; the game master's own is made on the command line."""
     named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
     named.append(("Spectators", Grant(Role.SPECTATOR)))
-    return [{"name": name, "who": grant.player or grant.role.value, "url": found.link(grant)} for name, grant in named]
+    return [
+        {
+            "name": name,
+            "who": grant.player or grant.role.value,
+            "url": found.link(grant),
+            "calendar": found.calendar(grant),
+        }
+        for name, grant in named
+    ]
 
 
 def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list[Shown]:

@@ -16,6 +16,7 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview, SessionPlace
 from glyphoxa.dm.turns import composed_shown
 from glyphoxa.dm.turns import short as short_turn
+from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
@@ -82,9 +83,9 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
     kept = await desk.sessions.summary(wanted)
     lines = [f"# {name.capitalize()}", ""]
     if kept is not None:
-        lines += [_escaped(kept.text), ""]
+        lines += [escaped(kept.text), ""]
     lines += [
-        f"**{_escaped(line['who'])}:** {_escaped(line['text'])}{line['aside'] and ' (aside: ' + line['aside'] + ')'}  "
+        f"**{escaped(line['who'])}:** {escaped(line['text'])}{line['aside'] and ' (aside: ' + line['aside'] + ')'}  "
         for line in await _lines(desk, wanted, 1, _LONGEST_SESSION)
         if not line["is_retracted"]
     ]
@@ -259,11 +260,6 @@ def _shown(said: CitedUtterance, raw_text: str) -> Shown:
 
 def _in_words(aside: Unaddressed | None) -> str:
     return (aside or "").replace("_", " ")
-
-
-def _escaped(text: str) -> str:
-    """Return a text as one line of Markdown."""
-    return "".join(f"\\{each}" if each in r"\`*_{}[]<>#|" else each for each in " ".join(text.split()))
 
 
 async def _find_line(desk: Desk, session: SessionId, line: int) -> InspectedUtterance:

@@ -1,0 +1,308 @@
+"""The notes of an Obsidian vault: the text of each, and where it lies. Reads and writes nothing.
+
+A campaign has one note for itself, one for each session and one for each entity. Names of notes are unique in the whole
+vault, whatever their case, because a wikilink names no folder.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
+from itertools import count
+from typing import Final
+
+import yaml
+
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.talk import KnownEntity
+from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.wording import escaped
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
+from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
+from glyphoxa.language.relations import in_words
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.world.wording import visibility_in_words
+
+_FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
+"""By file systems, or in a wikilink."""
+_PORTS: Final = (f"{port}{n}" for port in ("com", "lpt") for n in range(10))
+_RESERVED: Final = frozenset(("con", "prn", "aux", "nul", *_PORTS))
+_LONGEST_NAME: Final = 120
+"""Bytes. File systems allow 255, of which others need some for their suffixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedSession:
+    """A session as its readers may know it.
+
+    Attributes:
+        number: From 1, in the order in which sessions began.
+        ended_ms: When its last utterance began.
+        days: Days of the story in words; "" if unknown.
+        recap: Lines that the players may read.
+        dm_recap: Lines for the game master only.
+        said: What the readers may read of it, in order.
+    """
+
+    id: SessionId
+    number: int
+    began_ms: int
+    ended_ms: int
+    days: str = ""
+    recap: Sequence[str] = ()
+    dm_recap: Sequence[str] = ()
+    said: Sequence[Utterance] = ()
+
+    def began(self, zone: tzinfo | None) -> datetime:
+        return datetime.fromtimestamp(self.began_ms / 1_000, UTC).astimezone(zone)
+
+    def ended(self, zone: tzinfo | None) -> datetime:
+        return datetime.fromtimestamp(self.ended_ms / 1_000, UTC).astimezone(zone)
+
+
+@dataclass(frozen=True, slots=True)
+class VaultContent:
+    """What a vault is made of.
+
+    Attributes:
+        language: BCP 47 tag of the campaign.
+        zone: In which times are given; None for the machine's.
+        entities: Each with its scope.
+        facts: Only accepted ones are written.
+        names: Of the entities and of people.
+        with_transcript: Whether the notes of sessions contain everything in `said`.
+    """
+
+    name: str
+    language: str
+    zone: tzinfo | None
+    names: NameResolver
+    entities: Sequence[tuple[Entity, Visibility]] = ()
+    facts: Sequence[Fact] = ()
+    sessions: Sequence[PlayedSession] = ()
+    with_transcript: bool = False
+
+    def for_players(self, guarded: Gazetteer) -> VaultContent:
+        """Return the part that players may know: what is public, and does not mention a guarded name.
+
+        Args:
+            guarded: Names that players may not know.
+        """
+        public = [(entity, scope) for entity, scope in self.entities if scope.scope == "public"]
+        known = {entity.id for entity, _ in public}
+        facts = [
+            fact
+            for fact in self.facts
+            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(_text_of(fact))
+        ]
+        return replace(self, entities=public, facts=facts)
+
+
+def notes_of(content: VaultContent) -> dict[str, str]:
+    """Return the text of each note by its path in the vault, such as `location/The Anvil.md`."""
+    return dict(_Notes(content).all())
+
+
+def file_name(name: str) -> str:
+    """Return a name that every file system takes, without a suffix, and that may stand in a wikilink.
+
+    >>> file_name("CON"), file_name("Who/What?"), file_name("...")
+    ('_CON', 'Who What', 'Unnamed')
+    """
+    kept = "".join(each if each.isprintable() and each not in _FORBIDDEN else " " for each in plain_name(name))
+    kept = " ".join(kept.split()).strip(". ")
+    while len(kept.encode()) > _LONGEST_NAME:
+        kept = kept[:-1]
+    kept = kept.rstrip(". ")
+    is_reserved = kept.partition(".")[0].rstrip().casefold() in _RESERVED
+    return f"_{kept}" if is_reserved else kept or "Unnamed"
+
+
+def session_note(session: PlayedSession, zone: tzinfo | None) -> str:
+    """Return the recap of a session as Markdown."""
+    began, ended = session.began(zone), session.ended(zone)
+    days = f" Days of the story: {escaped(session.days)}." if session.days else ""
+    until = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d, %H:%M}"
+    lines = [f"# Session {session.number}", "", f"{began:%Y-%m-%d, %H:%M} to {until}.{days}", ""]
+    lines += [f"- {escaped(line)}" for line in session.recap] or ["No line is worth recalling."]
+    if session.dm_recap:
+        lines += ["", *_secret(session.dm_recap, "For the game master")]
+    return "\n".join(lines) + "\n"
+
+
+def _secret(lines: Iterable[str], title: str) -> list[str]:
+    return [f"> [!secret] {title}", *(f"> - {escaped(line)}" for line in lines)]
+
+
+def _ends(fact: Fact) -> set[EntityId]:
+    return {end for end in (fact.claim.subject, fact.claim.object) if end is not None}
+
+
+def _text_of(fact: Fact) -> str:
+    return f"{in_words(fact.claim.predicate)}: {_text(fact.claim.content)} {_text(dict(fact.attributes))}"
+
+
+def _text(value: object) -> str:
+    """Return all of a JSON value as text; nothing for None."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case Mapping():
+            return "; ".join(f"{in_words(str(name))}: {_text(each)}" for name, each in value.items())
+        case list() | tuple():
+            return ", ".join(map(_text, value))
+        case _:
+            return json.dumps(value)
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """Gives each note a name of its own."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def stem(self, name: str, kind: str) -> str:
+        for stem in self._stems(file_name(name), file_name(kind)):
+            key = unicodedata.normalize("NFC", stem).casefold()
+            if key not in self.taken:
+                self.taken.add(key)
+                return stem
+        raise AssertionError("there is always another number")
+
+    def _stems(self, name: str, kind: str) -> Iterator[str]:
+        yield name
+        yield f"{name} ({kind})"
+        yield from (f"{name} ({kind} {number})" for number in count(2))
+
+
+class _Notes:
+    def __init__(self, content: VaultContent) -> None:
+        self._content = content
+        shelf = _Shelf()
+        self._home = shelf.stem(content.name, "campaign")
+        self._session_stems = {
+            each.id: shelf.stem(f"Session {each.number} {each.began(content.zone):%Y-%m-%d}", "session")
+            for each in content.sessions
+        }
+        self._scopes = {entity.id: scope for entity, scope in content.entities}
+        self._entities = {entity.id: entity for entity, _ in sorted(content.entities, key=lambda each: each[0].id)}
+        self._stems = {each.id: shelf.stem(each.name, each.type) for each in self._entities.values()}
+        self._facts: dict[EntityId, list[Fact]] = defaultdict(list)
+        for fact in sorted(content.facts, key=lambda each: (each.claim.predicate, each.id)):
+            for end in _ends(fact) if fact.status == "accepted" else ():
+                self._facts[end].append(fact)
+        known = [KnownEntity(each.id, each.type, each.name, each.aliases) for each in self._entities.values()]
+        names = names_of(known, content.language)
+        self._named = {
+            session.id: list(dict.fromkeys(id_ for said in session.said for id_ in names.entities_in(said.text)))
+            for session in content.sessions
+        }
+
+    def all(self) -> Iterator[tuple[str, str]]:
+        content = self._content
+        stems = self._session_stems
+        sessions = [f"- {_link(stems[each.id])} {escaped(each.days)}".rstrip() for each in content.sessions]
+        yield f"{self._home}.md", "\n".join([f"# {escaped(content.name)}", "", "## Sessions", "", *sessions]) + "\n"
+        for session in content.sessions:
+            yield f"Sessions/{self._session_stems[session.id]}.md", self._session(session)
+        for entity in self._entities.values():
+            yield f"{file_name(entity.type)}/{self._stems[entity.id]}.md", self._entity(entity)
+
+    def _session(self, session: PlayedSession) -> str:
+        zone = self._content.zone
+        front = {
+            "date": session.began(zone).date(),
+            "session": session.number,
+            **({"story_days": session.days} if session.days else {}),
+            "tags": ["session"],
+        }
+        speakers = {said.speaker_name: said.npc_id for said in session.said if said.aside is None}
+        played = {each.id: each.entity_id for each in self._content.names.npcs}
+        spoke = [self._called(played[npc], name) if npc in played else escaped(name) for name, npc in speakers.items()]
+        lines = [session_note(session, zone)]
+        for title, told in (("Spoke", spoke), ("Named", [self._called(each) for each in self._named[session.id]])):
+            if told:
+                lines += [f"{title}: {', '.join(told)}", ""]
+        if self._content.with_transcript:
+            lines += ["## Transcript", "", *map(_line, session.said)]
+        return _note(front, "\n".join(lines))
+
+    def _entity(self, entity: Entity) -> str:
+        scope = self._scopes[entity.id]
+        is_public = scope.scope == "public"
+        links: dict[str, list[str]] = defaultdict(list)
+        description, told, secret = "", list[str](), list[str]()
+        for fact in self._facts[entity.id]:
+            claim = fact.claim
+            is_open = all(each.scope == "public" for each in (fact.visibility, *map(self._scope, _ends(fact))))
+            if not is_open:
+                known_to = visibility_in_words(fact.visibility, self._content.names)
+                secret.append(f"{self._fact(fact, entity)} ({escaped(known_to)})")
+            elif claim.predicate == "description":
+                description = "\n\n".join(map(escaped, _text(claim.content).split("\n\n")))
+            else:
+                told.append(self._fact(fact, entity))
+            if is_open and claim.subject == entity.id and claim.object in self._stems:
+                links[claim.predicate].append(f"[[{self._stems[claim.object]}]]")
+        fixed: dict[str, object] = {"type": entity.type, "aliases": list(entity.aliases), "tags": [slug(entity.type)]}
+        if not is_public:
+            fixed["hidden"] = True
+            secret.insert(0, f"known to: {escaped(visibility_in_words(scope, self._content.names))}")
+        lines = [f"# {escaped(entity.name)}", ""]
+        if description:
+            lines += [description, ""]
+        if told:
+            lines += [*(f"- {each}" for each in told), ""]
+        if secret:
+            lines += ["> [!secret] Not public", *(f"> - {each}" for each in secret), ""]
+        appears = [_link(stem) for id_, stem in self._session_stems.items() if entity.id in self._named[id_]]
+        if appears:
+            lines += ["## Sessions", "", *(f"- {each}" for each in appears), ""]
+        return _note({**fixed, **links, **fixed}, "\n".join(lines))
+
+    def _scope(self, entity: EntityId) -> Visibility:
+        return self._scopes.get(entity, PUBLIC)
+
+    def _fact(self, fact: Fact, about: Entity) -> str:
+        """Return a fact as one line: occupation: blacksmith; Grimjaw is at [[The Anvil]]."""
+        claim = fact.claim
+        if claim.object is None:
+            return f"{escaped(in_words(claim.predicate))}: {escaped(_text(claim.content))}"
+        ends = (escaped(about.name) if end == about.id else self._called(end) for end in (claim.subject, claim.object))
+        sentence = " ".join(self._content.names.relations.sentence(claim.predicate, *ends).split())
+        also = _text(dict(fact.attributes))
+        return f"{sentence} ({escaped(also)})" if also else sentence
+
+    def _called(self, entity: EntityId, name: str = "") -> str:
+        """Return the link to an entity's note; its name if there is no such note."""
+        stem = self._stems.get(entity)
+        called = name or self._content.names.called(entity)
+        return escaped(called) if stem is None else _link(stem, called)
+
+
+def _link(stem: str, label: str = "") -> str:
+    """Return a wikilink.
+
+    >>> _link("Who What", "Who/What?"), _link("Grimjaw", "Grimjaw")
+    ('[[Who What|Who/What?]]', '[[Grimjaw]]')
+    """
+    shown = " ".join("".join(" " if each in "[]|" else each for each in label).split())
+    return f"[[{stem}]]" if shown in ("", stem) else f"[[{stem}|{shown}]]"
+
+
+def _line(said: Utterance) -> str:
+    aside = f" ({said.aside.replace('_', ' ')})" if said.aside is not None else ""
+    return f"**{escaped(said.speaker_name)}:** {escaped(said.text)}{aside}  "
+
+
+def _note(front: Mapping[str, object], text: str) -> str:
+    head = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=10_000)
+    return f"---\n{head}---\n{text.rstrip()}\n"

@@ -1,0 +1,215 @@
+"""The calendar of sessions: as a file, and as a feed that calendar programs read with a personal address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from icalendar import Calendar
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.desk import DeskSource, SessionRecaps, desk_of, recap_of
+from glyphoxa.dm.vault import PlayedSession
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.exports import CalendarFeed, calendar_of, vault_of
+from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.events import Cause
+from tests.support.builders import an_utterance
+from tests.support.command_line import CAMPAIGN_FILE, SALTMERE, CommandLine, a_settings_file
+from tests.support.secret_campaigns import SecretCampaign, words_in
+from tests.support.web_door import Door, a_door
+from tests.support.web_table import TwinTable
+
+FIRST = PlayedSession(
+    SessionId("s1"), 1, 1_700_000_000_000, 1_700_007_200_000, "3 Hammer 1492", ["Bran fell; he lived, I heard."]
+)
+
+
+@pytest.fixture(scope="module")
+def campaign() -> Campaign:
+    return read_campaign(CAMPAIGN_FILE).campaign
+
+
+@pytest.fixture
+async def evenings(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+async def door(evenings: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterator[Door]:
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with a_door(tmp_path, table, desk=DeskSource(evenings, Settings(), SALTMERE)) as door:
+        yield door
+
+
+def path_of(door: Door, grant: Grant) -> str:
+    return door.links.calendar(grant).removeprefix(door.links.url.rstrip("/"))
+
+
+# The file
+
+
+def test_event_has_times_of_the_zone_recap_and_a_lasting_id() -> None:
+    content = calendar_of(SALTMERE, "Saltmere", [FIRST], "Europe/Berlin")
+    [event] = Calendar.from_ical(content).walk("VEVENT")
+    assert event["dtstart"].dt == datetime(2023, 11, 14, 23, 13, 20, tzinfo=ZoneInfo("Europe/Berlin"))
+    assert event["dtend"].dt - event["dtstart"].dt == timedelta(hours=2)
+    assert event["summary"] == "Saltmere: Session 1"
+    assert event["description"] == "3 Hammer 1492\nBran fell; he lived, I heard."
+    assert b"BEGIN:VTIMEZONE" in content
+    assert calendar_of(SALTMERE, "Saltmere", [FIRST], "Europe/Berlin") == content
+    later = calendar_of(SALTMERE, "New name", [replace(FIRST, number=2, recap=())], "")
+    [renumbered] = Calendar.from_ical(later).walk("VEVENT")
+    assert renumbered["uid"] == event["uid"]
+    assert renumbered["dtstart"].dt.utcoffset() == timedelta()
+    [other] = Calendar.from_ical(calendar_of(CampaignId("x"), "x", [FIRST], "")).walk("VEVENT")
+    assert other["uid"] != event["uid"]
+
+
+def test_event_of_a_single_utterance_ends_after_it_begins() -> None:
+    content = calendar_of(SALTMERE, "S", [replace(FIRST, ended_ms=FIRST.began_ms)], "")
+    [event] = Calendar.from_ical(content).walk("VEVENT")
+    assert event["dtend"].dt > event["dtstart"].dt
+
+
+async def test_command_writes_a_calendar(evenings_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli = CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
+    file = tmp_path / "sessions.ics"
+    assert "sessions.ics: 2 sessions" in await cli.told("campaign", "ical", file)
+    events = Calendar.from_ical(file.read_bytes()).walk("VEVENT")
+    assert [str(each["summary"]) for each in events] == [f"The Bell of Saltmere: Session {n}" for n in (1, 2)]
+    assert "Elowen never goes near the water" in events[0]["description"]
+    assert "exists already" in await cli.problem("campaign", "ical", file)
+
+
+# The feed
+
+
+async def test_feed_needs_a_calendar_address_of_this_campaign(door: Door) -> None:
+    stranger, tamsin = door.browser(), Grant(Role.PLAYER, door.table.campaign.players[0].id)
+    for grant in (tamsin, Grant(Role.SPECTATOR), Grant(Role.DM)):
+        answer = await stranger.http.get(path_of(door, grant))
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "text/calendar; charset=utf-8"
+        assert len(Calendar.from_ical(answer.content).walk("VEVENT")) == 2
+    link = door.links.link(tamsin).partition("#")[2]
+    for token in ("", "x", "\u2603", link, "a" * 5_000):
+        assert (await stranger.http.get("/calendar.ics", params={"token": token})).status_code == 403, token
+    assert (AuditKind.REFUSED, "") in door.recorded
+    calendar = path_of(door, tamsin).partition("=")[2]
+    assert (await stranger.http.post("/api/join", json={"token": calendar})).status_code == 403
+    address = path_of(door, tamsin)
+    door.links.revoke(tamsin)
+    assert (await stranger.http.get(address)).status_code == 403
+    assert (await stranger.http.get(path_of(door, tamsin))).status_code == 200
+
+
+async def test_feed_of_a_player_who_left_is_closed(door: Door) -> None:
+    gone = Grant(Role.PLAYER, door.table.campaign.players[0].id.__class__("gone"))
+    assert (await door.browser().http.get(path_of(door, gone))).status_code == 403
+
+
+async def test_reader_who_asks_too_often_has_to_wait(door: Door) -> None:
+    tamsin, stranger = Grant(Role.PLAYER, door.table.campaign.players[0].id), door.browser()
+    statuses = [(await stranger.http.get(path_of(door, tamsin))).status_code for _ in range(25)]
+    assert statuses[0] == 200
+    assert 429 in statuses
+    assert (await stranger.http.get(path_of(door, Grant(Role.SPECTATOR)))).status_code == 200
+
+
+async def test_feed_without_a_database_is_one_clear_error(
+    evenings_dsn: str, campaign: Campaign, tmp_path: Path
+) -> None:
+    async with open_store(evenings_dsn, data_dir=tmp_path) as closed:
+        source = DeskSource(closed, Settings(), SALTMERE)
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with a_door(tmp_path, table, desk=source) as door:
+        answer = await door.browser().http.get(path_of(door, Grant(Role.SPECTATOR)))
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "unavailable"
+    async with a_door(tmp_path, TwinTable(campaign=campaign, scene=campaign.scenes[0])) as door:
+        answer = await door.browser().http.get(path_of(door, Grant(Role.SPECTATOR)))
+        assert "no long-term memory" in answer.json()["error"]["message"]
+
+
+async def test_recap_is_made_once_until_something_changes(evenings: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    told = SessionRecaps.told
+
+    async def counted(self: SessionRecaps, said: list[Utterance], audience: str, **more: int) -> list[str]:
+        made.append(audience)
+        return await told(self, said, audience, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SessionRecaps, "told", counted)
+    feed = CalendarFeed(evenings, SALTMERE)
+    first = await feed.read()
+    assert await feed.read() == first
+    assert made == ["players"] * 2
+    line = replace(
+        an_utterance("Elowen took Vaelith and promised it to Borin."), campaign_id=SALTMERE, session_id=SessionId("s2")
+    )
+    await evenings.log.append([replace(line, at_ms=4_000_200_000_000)])
+    assert b"Elowen took Vaelith" in await feed.read()
+    assert made == ["players"] * 3, "of the session that has changed"
+    hidden = EntityScoped(EntityId("the-anvil"), HIDDEN)
+    await evenings.world.commit(SALTMERE, [hidden], Cause("dm", 4_000_200_000_001))
+    assert b"Anvil" in first
+    assert b"Anvil" not in await feed.read()
+
+
+async def test_recaps_that_take_too_long_come_with_the_next_request(evenings: Store) -> None:
+    seconds = iter(range(100))
+    feed = CalendarFeed(evenings, SALTMERE, within_s=1.0, now_s=lambda: float(next(seconds)))
+    first = Calendar.from_ical(await feed.read()).walk("VEVENT")
+    assert ["description" in each for each in first] == [False, True]
+    second = Calendar.from_ical(await feed.read()).walk("VEVENT")
+    assert ["description" in each for each in second] == [True, True]
+
+
+# Nothing hidden
+
+
+async def test_nothing_hidden_leaves_in_vault_recap_or_feed(store: Store) -> None:
+    """Of random campaigns in one database: what is written has words that are public, or were said by players."""
+    for seed in range(6):
+        town = SecretCampaign.of(seed)
+        campaign = replace(town.campaign, id=CampaignId(f"town{seed}"))
+        await store.campaigns.load(campaign)
+        random, at_ms = town.random, 0
+        said: list[Utterance] = []
+        heard: set[str] = set()
+        for n, entity in enumerate(campaign.entities):
+            at_ms += 1_000
+            own = f"Tul{n}or"
+            line = an_utterance(f"I took {own} to the market and promised it to the miller.", id=f"u{n}")
+            line = replace(line, campaign_id=campaign.id, at_ms=at_ms, npc_id=NpcId("n1") if n % 5 == 4 else None)
+            # As a corrector may have it that knows the hidden names, too; and as an NPC may invent it.
+            text = random.choice([line.text, f"{line.text} {entity.name} knows.", f"{entity.aliases[0]} took {own}."])
+            said.append(replace(line, text=text))
+            heard |= words_in(line.raw_text)
+        await store.log.append(said)
+        desk = await desk_of(store, Settings(), campaign.id)
+        facts = await desk.inspection.current(campaign.id, NpcId("nobody"), limit=10_000)
+        public = {each.entity.id for each in desk.seen if each.visibility.scope == "public"}
+        names = (f"{e.entity.name} {' '.join(e.entity.aliases)}" for e in desk.seen if e.entity.id in public)
+        known = words_in(" ".join((*names, *(f"{each.claim.value} {each.attributes}" for each in facts))))
+        notes = await vault_of(store, desk, readers="players")
+        recap = await recap_of(store, campaign.id, said[0].session_id, "players")
+        calendar = Calendar.from_ical(await CalendarFeed(store, campaign.id).read())
+        feed = " ".join(f"{each['summary']} {each['description']}" for each in calendar.walk("VEVENT"))
+        for written in (" ".join((*notes, *notes.values())), " ".join(recap), feed):
+            assert words_in(written) <= known | heard
+        assert words_in(feed) & heard
+        assert words_in(" ".join(notes.values())) & known
