@@ -347,7 +347,7 @@ class _World:
     def _folders(self, stored: Stored[_Kept]) -> tuple[str, ...]:
         names: dict[str, str] = {}
         id_ = stored.content.folder
-        while id_ not in names and (folder := self._by_id.get(("folders", stored.pack, id_))):
+        while len(names) < _DEEPEST and id_ not in names and (folder := self._by_id.get(("folders", stored.pack, id_))):
             names[id_], id_ = folder.content.name, folder.content.folder
         pack = [self._labels.get(stored.pack) or stored.pack] if stored.pack else []
         return (*pack, *reversed(names.values()))
