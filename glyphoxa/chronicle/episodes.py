@@ -37,7 +37,7 @@ class PlayersView:
     """Shows what players may read, worded with public names only.
 
     Args:
-        secrets: A line with some words of one of them is left out.
+        secrets: A text with some words of one of them is not for players.
 
     Attributes:
         guarded: Names that players may not know.
@@ -46,24 +46,30 @@ class PlayersView:
     def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
         self.guarded: Final = names_of(filter(is_guarded, known), language)
         public = content_words(" ".join(name for each in known for name in each.names))
-        self._kept = [content_words(secret) - public for secret in secrets]
+        self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
+
+    def names_nobody_guarded(self, text: str) -> bool:
+        return not self.guarded.mentions(text)
+
+    def readable(self, *texts: str) -> str | None:
+        """Return the first text without guarded names, if it does not touch a secret; otherwise None."""
+        text = next(filter(self.names_nobody_guarded, texts), None)
+        words = content_words(text or "")
+        if any(len(words & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept):
+            return None
+        return text
 
     def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
         """Return the utterances that players may read.
 
         Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
         """
-        guarded = self.guarded
-        shown: list[NumberedUtterance] = []
-        for each in said:
-            utterance = each.utterance
-            text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
-            if text is None or guarded.mentions(utterance.speaker_name):
-                continue
-            there = content_words(text)
-            if not any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept if secret):
-                shown.append(replace(each, utterance=replace(utterance, text=text)))
-        return shown
+        return [
+            replace(each, utterance=replace(each.utterance, text=text))
+            for each in said
+            if self.names_nobody_guarded(each.utterance.speaker_name)
+            and (text := self.readable(each.utterance.text, each.utterance.raw_text)) is not None
+        ]
 
 
 def for_players(

@@ -207,7 +207,12 @@ _WHICH: Final = (
     argument("--all", help="all documents that need review"),
     argument("--type", default="", metavar="TYPE", help="only of this type, such as npc or location"),
     argument("--kind", default="", metavar="KIND", help='only of this kind, such as "Actor (npc)" or handout'),
-    argument("--folder", default="", metavar="FOLDER", help="only in a folder of this name, at any depth"),
+    argument(
+        "--folder",
+        default="",
+        metavar="FOLDER",
+        help="only in a folder of this name; /FOLDER: in this outermost one; /: in none",
+    ),
     argument("--source", default="", metavar="SOURCE", help="only of this source, such as foundry:my-world"),
 )
 
@@ -275,8 +280,11 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
     done = await desk.imports.accept(selection)
     n_changes = len(done.added) + len(done.changed) + len(done.removed)
     print(f"accepted: {counted(n, 'document')}, {counted(n_changes, 'change')} to the campaign")
-    while await desk.imports.propose_claims():
-        pass
+    n_read = 0
+    while n := await desk.imports.propose_claims():
+        n_read += n
+    if n_read:
+        print(f"read for claims: {counted(n_read, 'document')}; to review the claims: glyphoxa facts review")
     return 0
 
 

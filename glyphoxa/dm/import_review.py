@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
+from operator import itemgetter
 from typing import Final, Protocol
 
 from rapidfuzz import fuzz, process
@@ -26,6 +28,7 @@ from glyphoxa.dm.imported import (
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity, Relationship, Secret
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId, plain_name, slug
+from glyphoxa.domain.knowledge import Claim
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import fold
 
@@ -91,6 +94,7 @@ class DocumentReference:
     Attributes:
         source: `kind:id`.
         name: As the document names it.
+        page: As in `SourceText`, where one is meant.
     """
 
     source: str
@@ -98,6 +102,13 @@ class DocumentReference:
     key: str
     kind: str
     name: str
+    page: str = ""
+
+    @property
+    def words(self) -> str:
+        """For the DM: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
+        page = f", {self.page}" if self.page else ""
+        return f"{self.source.partition(':')[0]} {self.kind} {self.name}{page} ({self.file}, {self.key})"
 
 
 class ImportDesk(Protocol):
@@ -168,8 +179,12 @@ class ImportDesk(Protocol):
         """Let skipped documents wait again. Returns their number. Raises: NotFound."""
         ...
 
-    async def documents_of(self, entity: EntityId) -> Sequence[DocumentReference]:
-        """Return the accepted documents that an entity comes from."""
+    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
+        """Return the accepted documents that an entity comes from.
+
+        Args:
+            stating: Only those that state this claim about the entity, with the page.
+        """
         ...
 
 
@@ -447,93 +462,84 @@ def placed(
 
 
 def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> EntityId:
-    name = slug(document.name) or slug(document.key) or "document"
-    entity, n = EntityId(name), 1
-    while is_taken(entity):
-        entity, n = EntityId(f"{name}-{slug(document.type) if n == 1 else n}"), n + 1
-    return entity
+    """Return a new id. A hidden name is no part of it: the entity may be shown one day, by another name."""
+    kind, key = slug(document.type), hashlib.sha256(document.key.encode()).hexdigest()[:8]
+    name = "" if document.hidden else slug(document.name)
+    wanted = (name, f"{name}-{kind}") if name else (f"{kind}-{key}",)
+    numbered = (f"{wanted[-1]}-{n}" for n in count(2))
+    return next(EntityId(each) for each in chain(wanted, numbered) if not is_taken(EntityId(each)))
 
 
 def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:
     """Return what the accepted documents of one source state together.
 
-    An entity that exists only because of documents hidden from players is hidden. What a hidden document says of an
-    entity that exists anyway becomes hidden secrets.
+    An entity that exists only because of documents hidden from players is hidden. The content of
+    a hidden document about an entity that exists anyway becomes hidden secrets.
 
     Args:
         known: Entities that documents are part of.
     """
-    by_entity: dict[EntityId, list[StoredDocument]] = {}
+    by_entity: dict[EntityId, list[tuple[bool, SourceDocument]]] = {}
     entity_of: dict[str, EntityId] = {}
     for each in accepted:
         if each.entity is not None and each.accepted is not None:
-            by_entity.setdefault(each.entity, []).append(each)
+            by_entity.setdefault(each.entity, []).append((not each.is_own, each.accepted))
             entity_of[each.document.key] = each.entity
-    found = [
-        _Statements.of(entity, sorted(documents, key=lambda each: not each.is_own), known, entity_of)
-        for entity, documents in by_entity.items()
-    ]
-    edges = {(edge.source, edge.target, edge.type): edge for one in found for edge in reversed(one.edges)}
+    found = [_statements(entity, documents, known, entity_of) for entity, documents in by_entity.items()]
+    edges = {(edge.source, edge.target, edge.type): edge for _, of, _ in found for edge in reversed(of)}
     return Tables(
-        tuple(one.entity for one in found),
+        tuple(entity for entity, _, _ in found),
         tuple(edges.values()),
-        tuple(secret for one in found for secret in one.secrets),
+        tuple(secret for _, _, secrets in found for secret in secrets),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Statements:
-    """What documents state about one entity."""
+def _statements(
+    id: EntityId,  # noqa: A002 - the entity's word
+    by_owning: Sequence[tuple[bool, SourceDocument]],
+    known: KnownEntities,
+    entity_of: Mapping[str, EntityId],
+) -> tuple[Entity, list[Relationship], list[Secret]]:
+    """Return what documents state about one entity.
 
-    entity: Entity
-    edges: Sequence[Relationship]
-    secrets: Sequence[Secret]
-
-    @classmethod
-    def of(
-        cls,
-        id: EntityId,  # noqa: A002 - the entity's word
-        documents: Sequence[StoredDocument],
-        known: KnownEntities,
-        entity_of: Mapping[str, EntityId],
-    ) -> _Statements:
-        first, is_own = documents[0].accepted, documents[0].is_own
-        assert first is not None  # noqa: S101 - see the caller
-        held = known.by_id.get(id)
-        name, kind = (first.name, first.type) if is_own or held is None else (held.name, held.type)
-        is_hidden = is_own and all(each.accepted is not None and each.accepted.hidden for each in documents)
-        aliases: dict[str, str] = {}
-        attributes: dict[str, object] = {}
-        notes: dict[str, None] = {}
-        secrets: dict[str, None] = {}
-        edges: list[Relationship] = []
-        for each in documents:
-            document = each.accepted
-            if document is None:
-                continue
-            names = [alias for alias in (document.name, *document.aliases) if alias.casefold() != name.casefold()]
-            if document.hidden and not is_hidden:
-                secrets |= dict.fromkeys([f"alias: {', '.join(names)}"] if names else [])
-                secrets |= dict.fromkeys(f"{attribute}: {value}" for attribute, value in document.attributes.items())
+    Args:
+        by_owning: Each with whether the entity exists without it.
+    """
+    documents = [document for _, document in sorted(by_owning, key=itemgetter(0))]
+    is_own = not all(exists for exists, _ in by_owning)
+    is_hidden = is_own and all(document.hidden for document in documents)
+    held: Entity | SourceDocument | None = None if is_own else known.by_id.get(id)
+    if held is None:  # a hidden name must not become that of an entity that players know
+        held = next((document for document in documents if not document.hidden), documents[0])
+    aliases: dict[str, str] = {}
+    attributes: dict[str, object] = {}
+    notes: dict[str, None] = {}
+    secrets: dict[str, None] = {}
+    edges: list[Relationship] = []
+    for document in documents:
+        is_secret = document.hidden and not is_hidden
+        names = [one for one in (document.name, *document.aliases) if one.casefold() != held.name.casefold()]
+        if is_secret:
+            secrets |= dict.fromkeys([f"alias: {', '.join(names)}"] if names else [])
+            secrets |= dict.fromkeys(f"{name}: {value}" for name, value in document.attributes.items())
+        else:
+            aliases = {**{alias.casefold(): alias for alias in names}, **aliases}
+            attributes = {**document.attributes, **attributes}
+        for text in document.texts:
+            if text.hidden or is_secret:
+                secrets[text.text] = None
+            elif is_own and "description" not in attributes:
+                attributes["description"] = text.text
             else:
-                for alias in names:
-                    aliases.setdefault(alias.casefold(), alias)
-                attributes = {**document.attributes, **attributes}
-            for text in document.texts:
-                if text.hidden or (document.hidden and not is_hidden):
-                    secrets[text.text] = None
-                elif is_own and "description" not in attributes:
-                    attributes["description"] = text.text
-                else:
-                    notes[text.text] = None
-            edges += _edges(id, document, entity_of, is_own=is_own, is_hidden=document.hidden and not is_hidden)
-        if notes:
-            attributes["note"] = [*([attributes["note"]] if "note" in attributes else []), *notes]
-        return cls(
-            Entity(id, kind, name, tuple(aliases.values()), attributes, hidden=is_hidden),
-            edges,
-            [Secret(text, frozenset(), about=id, hidden=True) for text in secrets],
-        )
+                notes[text.text] = None
+        edges += _edges(id, document, entity_of, is_own=is_own, is_hidden=is_secret)
+    if notes:
+        attributes["note"] = [*([attributes["note"]] if "note" in attributes else []), *notes]
+    return (
+        Entity(id, held.type, held.name, tuple(aliases.values()), attributes, hidden=is_hidden),
+        edges,
+        [Secret(text, frozenset(), about=id, hidden=True) for text in secrets],
+    )
 
 
 def _edges(
@@ -574,14 +580,25 @@ def _in_short(document: SourceDocument) -> tuple[SourceText, ...]:
 def pages_of(stored: StoredDocument) -> Iterable[Page]:
     """Yield the whole texts of an accepted document."""
     document = stored.edited
-    if stored.entity is None:
-        return
-    for text in document.texts:
-        source = f"{stored.source.partition(':')[0]} {document.kind} {document.name}"
-        where = f"{source}, {text.page}" if text.page else source
-        yield Page(
-            stored.entity, text.text, text.hidden or document.hidden, f"{where} ({document.file}, {document.key})"
-        )
+    if stored.entity is not None:
+        for text in document.texts:
+            where = reference_to(stored.source, document, text.page).words
+            yield Page(stored.entity, text.text, text.hidden or document.hidden, where)
+
+
+def reference_to(source: str, document: SourceDocument, page: str = "") -> DocumentReference:
+    return DocumentReference(source, document.file, document.key, document.kind, document.name, page)
+
+
+def where_stated(source: str, document: SourceDocument, claim: Claim) -> DocumentReference | None:
+    """Return where an accepted document states a claim about its entity; None: it does not."""
+    if claim.object is not None:
+        found = [""] if any(link.type == claim.predicate for link in document.links) else []
+    else:
+        value = claim.content
+        found = [text.page for text in document.texts if text.text == value]
+        found += ["" for name, said in document.attributes.items() if value in (said, f"{name}: {said}")]
+    return reference_to(source, document, found[0]) if found else None
 
 
 def checked_edit(edit: Edit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]) -> Edit:

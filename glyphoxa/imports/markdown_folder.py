@@ -83,6 +83,8 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     remarks: list[str] = []
     root = _root(files)
     templates = _templates(files, root)
+    path = files.path.resolve()
+    vault_name = root.rstrip("/") or (path.name if path.is_dir() else path.stem)
     notes: list[_Note] = []
     for file in files.names:
         key = file.removeprefix(root)
@@ -96,6 +98,10 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
         raise InvalidInput(f"{files.path}: {remarks[0]}")
     if not notes:
         raise InvalidInput(f"{files.path}: no Markdown notes in it; name a vault, a folder of .md files, or one note")
+    if is_for_dm(vault_name):
+        remarks.append(f"{vault_name!r} is a name for what only the DM reads: all its notes are hidden")
+        for note in notes:
+            note.hidden = True
     vault = _Vault(notes, files.names, root)
     documents = told_apart([vault.document(note) for note in notes])
     if n_open := sum(not each.hidden for each in documents):
@@ -103,9 +109,7 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     if vault.missing:
         missing = shown(", ".join(sorted(vault.missing)))
         remarks.append(f"links to notes that do not exist are left out ({len(vault.missing)}): {missing}")
-    path = files.path.resolve()
-    name = root.rstrip("/") or (path.name if path.is_dir() else path.stem)
-    return SourceWorld("markdown", name, name, tuple(documents), tuple(remarks))
+    return SourceWorld("markdown", vault_name, vault_name, tuple(documents), tuple(remarks))
 
 
 def _root(files: SourceFiles) -> str:

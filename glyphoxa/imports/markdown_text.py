@@ -1,7 +1,8 @@
 """Read a Markdown note: what it says, what only the DM reads, and where its links lead.
 
 Obsidian hides nothing from its author, so these marks say that a part is for the DM: comments (`%%`, `<!-- -->`),
-callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), and sections under a heading like "GM notes".
+callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), sections under a heading like "GM notes", and
+paragraphs that begin like `**GM:**` or `secret::`.
 A hidden part is taken out before anything is rendered: nothing written in it can end it early.
 """
 
@@ -151,7 +152,7 @@ def _without_hidden(tokens: Sequence[Token], hidden: list[str], is_hidden: Calla
         links = (_link(str(child.attrs.get("href", "")), hidden=False) for child in tokens[at].children or ())
         if end > at:
             hidden.append(_html(tokens[at:end]))
-        elif any(link and is_hidden(link.target) for link in links):
+        elif any(link and is_hidden(link.target) for link in links) or _is_for_dm(tokens[at].content):
             hidden.append(f"<p>{_html(tokens[at : at + 1])}</p>")
         else:
             kept.append(tokens[at])
@@ -169,10 +170,22 @@ def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
     if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
-    if token.type == "heading_open" and token.level == 0 and is_for_dm(tokens[at + 1].content):
-        headings = (n for n in range(at + 1, len(tokens)) if tokens[n].type == "heading_open" and not tokens[n].level)
-        return next((n for n in headings if tokens[n].tag <= token.tag), len(tokens))
+    if token.type == "heading_open" and is_for_dm(tokens[at + 1].content):
+        after = ((n, tokens[n]) for n in range(at + 1, len(tokens)))
+        ends = (n for n, each in after if each.level < token.level or _is_heading_above(each, token))
+        return next(ends, len(tokens))
     return at
+
+
+def _is_heading_above(token: Token, heading: Token) -> bool:
+    return token.type == "heading_open" and token.level == heading.level and token.tag <= heading.tag
+
+
+def _is_for_dm(paragraph: str) -> bool:
+    """Return whether a paragraph begins like `**GM notes:**`, or has a field like `secret:: `."""
+    bold = paragraph[2:].partition(paragraph[:2])[0] if paragraph.startswith(("**", "__")) else ""
+    keys = (line.partition("::")[0] for line in paragraph.splitlines() if "::" in line)
+    return is_for_dm(bold) or any(map(is_for_dm, keys))
 
 
 def _html(tokens: Iterable[Token]) -> str:

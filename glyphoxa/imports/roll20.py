@@ -217,7 +217,8 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
         controlled_by = _people(fields.get("controlledby")) - {"all"}
         is_played = controlled_by & players if players else controlled_by
         type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
-    hidden = record.kind == "page" or not _people(fields.get("inplayerjournals")) & {"all", *players}
+    seen_by = _people(fields.get("inplayerjournals"))
+    hidden = record.kind == "page" or not ("all" in seen_by or (players and players <= seen_by))
     own = (record.key, record.name, type_, record.kind, record.file, folders)
     return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
 
@@ -239,7 +240,8 @@ def _united(
                     key = keys.get(address.rpartition("/")[2]) if _JOURNAL in address else None
                     if key not in (None, group[0].key):
                         links[key, RELATED_TO] = links.get((key, RELATED_TO), True) and hidden
-    if place := next((places[each.key] for each in group if each.key in places), None):
+    place = next((places[each.key] for each in group if each.key in places), None)
+    if place and group[0].type != "player":  # characters of players go everywhere
         links[keys[place], LOCATED_AT] = True  # players do not see all tokens
     known = [each for each in group if not each.hidden] or group
     return replace(

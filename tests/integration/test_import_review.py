@@ -7,38 +7,17 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.desk import import_desk_of
 from glyphoxa.dm.import_review import ImportDesk
-from glyphoxa.dm.imported import NEW_ENTITY, Edit, Selection, SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import NEW_ENTITY, Edit, Selection, SourceLink, SourceText
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
+from glyphoxa.world.entity_events import EntityChanged, EntityRemoved, EntityScoped
+from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
-
-SCENE = SourceDocument(
-    "Scene.1",
-    "Salt Mill",
-    "location",
-    "Scene",
-    "data/scenes.db",
-    ("Coast",),
-    hidden=False,
-    texts=(SourceText("A mill at the sea. Nobody grinds here any more.", hidden=False),),
-)
-MILLER = SourceDocument(
-    "Actor.1", "Berta Moor", "npc", "Actor (npc)", "data/actors.db", ("People", "Coast"), ("the miller",),
-    {"race": "dwarf"}, hidden=False,
-    texts=(
-        SourceText("She grinds salt.", hidden=False),
-        SourceText("She drowned her brother.", hidden=True, page="GM notes"),
-    ),
-    links=(SourceLink("Scene.1", "LOCATED_AT"),),
-)  # fmt: skip
-SPY = SourceDocument("Actor.2", "Vask", "npc", "Actor (npc)", "data/actors.db", ("People",), attributes={"race": "elf"})
-
-
-def a_world(*documents: SourceDocument) -> SourceWorld:
-    return SourceWorld("foundry", "coast", "The Coast", documents)
+from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
 
 @pytest.fixture
@@ -53,7 +32,7 @@ async def names(store: Store, viewer: object = DM) -> set[str]:
 
 async def test_imported_documents_wait_and_change_nothing(store: Store, desk: ImportDesk) -> None:
     before = await names(store)
-    arrival = await desk.take_in(a_world(SCENE, MILLER, SPY))
+    arrival = await desk.take_in(a_world(MILL, MILLER, SPY))
     assert (arrival.n_new, arrival.n_changed, arrival.n_unchanged) == (3, 0, 0)
     n, proposals = await desk.waiting()
     assert (n, [each.document.name for each in proposals]) == (3, ["Salt Mill", "Berta Moor", "Vask"])
@@ -65,7 +44,7 @@ async def test_imported_documents_wait_and_change_nothing(store: Store, desk: Im
 
 
 async def test_accepted_documents_become_entities_with_their_facts(store: Store, desk: ImportDesk) -> None:
-    await desk.take_in(a_world(SCENE, MILLER, SPY))
+    await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(Selection())
     [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
     assert miller.aliases == ("the miller",)
@@ -84,17 +63,17 @@ async def test_accepted_documents_become_entities_with_their_facts(store: Store,
 
 
 async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: ImportDesk) -> None:
-    await desk.take_in(a_world(SCENE, MILLER, SPY))
+    await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(Selection(type="location"))
     await desk.skip(Selection(keys=("Actor.2",)))
     await desk.accept(Selection())
-    again = await desk.take_in(a_world(SCENE, MILLER, replace(SPY, name="Vask the Spy")))
+    again = await desk.take_in(a_world(MILL, MILLER, replace(SPY, name="Vask the Spy")))
     assert (again.n_new, again.n_changed, again.n_unchanged, again.n_skipped) == (0, 0, 2, 1)
     assert (await desk.waiting())[0] == 0
 
 
 async def test_changed_document_proposes_its_changes_alone(store: Store, desk: ImportDesk) -> None:
-    await desk.take_in(a_world(SCENE, MILLER))
+    await desk.take_in(a_world(MILL, MILLER))
     await desk.edit(Selection(keys=("Actor.1",)), Edit(name="Berta of the Moor"))
     await desk.accept(Selection())
     arrival = await desk.take_in(a_world(replace(MILLER, aliases=(), attributes={"race": "gnome"})))
@@ -129,9 +108,92 @@ async def test_document_edited_as_new_becomes_a_second_entity(store: Store, desk
 
 
 async def test_edit_that_does_not_fit_is_refused(desk: ImportDesk) -> None:
-    await desk.take_in(a_world(SCENE, MILLER))
+    await desk.take_in(a_world(MILL, MILLER))
     for edit in (Edit(name="One"), Edit(type="npcc"), Edit(same_as=EntityId("nobody"))):
         with pytest.raises(InvalidInput):
             await desk.edit(Selection(), edit)
     with pytest.raises(NotFound, match="key"):
         await desk.edit(Selection(keys=("Actor.9",)), Edit(hidden=True))
+
+
+async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER))
+    await desk.accept(Selection())
+    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    where = "foundry Actor (npc) Berta Moor{} (data/actors.db, Actor.1)"
+    assert [each.words for each in await desk.documents_of(miller.id)] == [where.format("")]
+    told = await store.graph.known(CAMPAIGN, DM, miller.id)
+    assert told is not None
+    [secret] = [fact.claim for fact in told.attributes if fact.claim.predicate == "secret"]
+    [page] = await desk.documents_of(miller.id, stating=secret)
+    assert page.words == where.format(", GM notes")
+    assert await desk.documents_of(miller.id, stating=Claim.attribute(miller.id, "race", "orc")) == []
+
+
+async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk: ImportDesk) -> None:
+    text = SourceText("Berta Moor fears Grimjaw. Berta Moor is a smuggler.", hidden=True, page="GM notes")
+    await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,))))
+    assert await desk.propose_claims() == 0
+    await desk.accept(Selection())
+    assert await desk.propose_claims() == 2
+    waiting = await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10)
+    assert waiting
+    assert {each.provenance.reason for each in waiting} == {
+        "foundry Actor (npc) Berta Moor, GM notes (data/actors.db, Actor.1)"
+    }
+    assert {each.visibility.scope for each in waiting} == {"hidden"}
+    assert await desk.propose_claims() == 0
+
+
+async def test_names_without_letters_or_twice_are_stored_once(desk: ImportDesk) -> None:
+    arrival = await desk.take_in(a_world(MILL, MILL, replace(SPY, name=" \x00 "), replace(MILLER, name="Ber\x07ta")))
+    assert (arrival.n_new, len(arrival.remarks)) == (2, 2)
+    assert {each.document.name for each in (await desk.waiting())[1]} == {"Salt Mill", "Ber ta"}
+
+
+async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILLER))
+    await desk.accept(Selection())
+    gnome, orc = (replace(MILLER, attributes={"race": race}) for race in ("gnome", "orc"))
+    await desk.take_in(a_world(gnome))
+    await desk.skip(Selection())
+    assert (await desk.take_in(a_world(gnome))).n_skipped == 1
+    assert (await desk.take_in(a_world(orc))).n_changed == 1
+    assert (await desk.take_in(a_world(MILLER))).n_unchanged == 1
+    assert (await desk.waiting())[0] == 0
+
+
+async def test_dms_decisions_about_imported_entities_survive_the_next_import(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER, SPY))
+    await desk.accept(Selection())
+    miller = EntityId("berta-moor")
+    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
+    decided = [
+        EntityScoped(spy, PUBLIC),
+        EntityChanged(miller, name="Berta the Grim"),
+        EntityRemoved(EntityId("salt-mill")),
+    ]
+    await store.world.commit(CAMPAIGN, decided, Cause("dm", 1))
+    changed = replace(SPY, attributes={"race": "gnome"}), replace(MILLER, aliases=("old Berta",))
+    await desk.take_in(a_world(replace(MILL, type="item"), *changed))
+    done = await desk.accept(Selection())
+    assert any("you removed it" in each for each in done.remarks)
+    entities = {each.id: each for each in await store.graph.entities(CAMPAIGN, SMITH)}
+    assert "salt-mill" not in entities
+    assert entities[spy].attributes["race"] == "gnome"
+    assert (entities[miller].name, entities[miller].aliases) == ("Berta the Grim", ("old Berta",))
+
+
+async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store, desk: ImportDesk) -> None:
+    found = replace(MILLER, name="Grimjaw", attributes={"description": "An elf."}, texts=(), links=())
+    away = SourceLink("Scene.1", "LOCATED_AT")
+    await desk.take_in(a_world(MILL, replace(found, links=(away,))))
+    await desk.accept(Selection())
+    known = await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw"))
+    assert known is not None
+    assert "Grimjaw is a smith." in str(known) and "An elf." not in str(known)
+    assert "salt-mill" not in str(known)
+    [waits] = await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10)
+    assert waits.claim.predicate == "LOCATED_AT"
+    await store.campaigns.load(replace(a_campaign(), name="Another"))
+    assert "Salt Mill" in await names(store)

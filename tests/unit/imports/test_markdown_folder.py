@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceWorld
+from glyphoxa.dm.vault import VaultContent, notes_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.imports.markdown_text import note_text
 from glyphoxa.imports.readers import read_source
+from tests.support.secret_campaigns import SecretCampaign, words_in
 
 SECRET = "zzquicksilver"  # in no other word of the notes
 
@@ -176,6 +180,12 @@ def test_note_in_a_folder_for_the_dm_is_hidden(tmp_path: Path) -> None:
     assert named(world, "Dmitri").links == (SourceLink("DM notes/Plot.md", "RELATED_TO", hidden=True),)
 
 
+def test_vault_with_a_name_for_the_dm_is_hidden_and_says_so(tmp_path: Path) -> None:
+    world = vault(tmp_path / "DM notes", {"Rusk.md": "x"})
+    assert only(world).hidden
+    assert world.remarks == ("'DM notes' is a name for what only the DM reads: all its notes are hidden",)
+
+
 def test_paragraph_that_links_to_a_hidden_note_is_hidden(tmp_path: Path) -> None:
     text = "He is [[Odo|kind]].\n\n- Serves [[Mog]].\n- Sings.\n\n| a | [[Mog]] |\n| - | - |\n| x | y |\n"
     front = "---\nmaster: '[[Mog]]'\nlord: Mog\n---\n"
@@ -213,6 +223,11 @@ def test_value_for_the_dm_is_a_hidden_text_and_no_attribute(tmp_path: Path) -> N
         "> [!secret]\n> </blockquote></section> {}",
         "## GM notes\n\n{}\n\n### More\n\n{}\n\n## Public",
         "| a | b |\n| - | - |\n| %% {} %% | x |",
+        "> ## GM notes\n>\n> {}\n>\n> ### More\n>\n> {}",
+        "**GM notes:** {}",
+        "- __Secret__ {}",
+        "| a | b |\n| - | - |\n| **DM** {} | x |",
+        "secret:: {}",
         "```\n> [!secret]\n> {}\n```",
         "<div>\n> [!secret]\n> {}\n</div>",
     ],
@@ -322,3 +337,19 @@ def test_long_value_becomes_a_text_and_loses_nothing(tmp_path: Path) -> None:
 def test_same_vault_read_again_is_the_same(tmp_path: Path) -> None:
     notes = {f"N{n}.md": f"[[N{n * 7 % 9}]] #npc" for n in range(9)}
     assert vault(tmp_path, notes) == read_source("markdown", tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_vault_that_a_campaign_was_written_to_comes_back_with_its_secrets(tmp_path: Path, seed: int) -> None:
+    town = SecretCampaign.of(seed)
+    names = NameResolver.of(town.campaign, (entity for entity, _ in town.graph.scoped))
+    told_of = town.graph.scoped, town.graph.of_world
+    notes = notes_of(VaultContent(town.campaign.name, town.campaign.language, UTC, names, *told_of, (), False))
+    found = {each.name: each for each in vault(tmp_path, notes).documents}
+    for entity, scope in town.graph.scoped:
+        document = found[entity.name]
+        assert (document.type, document.aliases) == (entity.type, entity.aliases)
+        assert document.hidden is (scope.scope != "public")
+    hidden = {word for entity, scope in town.graph.scoped if scope.scope != "public" for word in words_in(entity.name)}
+    told = " ".join(open_text(each) for each in found.values() if not each.hidden)
+    assert not words_in(told) & hidden

@@ -14,7 +14,7 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.imports.readers import read_source
 
-GM, ANNA = "-gm", "-anna"
+GM, ANNA, BERT = "-gm", "-anna", "-bert"
 EVERYBODY, NOBODY = ["all"], [""]
 
 
@@ -27,7 +27,7 @@ def handout(id_: str, name: str, **fields: Any) -> dict[str, Any]:
 
 
 def campaign(**fields: Any) -> dict[str, Any]:
-    players = [{"id": GM, "d20userid": "7"}, {"id": ANNA, "d20userid": "8"}]
+    players = [{"id": id_, "d20userid": user} for id_, user in ((GM, "7"), (ANNA, "8"), (BERT, "9"))]
     own = {"campaign_title": "The Tower", "campaign_id": "4711", "account_id": "7", "release": "legacy"}
     return {"R20Exporter_format": "1.0", **own, "players": players, "journalfolder": [], **fields}
 
@@ -59,7 +59,7 @@ def test_characters_handouts_and_pages_become_documents(tmp_path: Path) -> None:
                 character("-c2", "Lyra", attributes=[{"name": "class", "current": "Ranger"}], controlledby=[ANNA]),
             ],
             handouts=[handout("-h1", "Ironhold"), handout("-h2", "A letter")],
-            pages=[{"id": "-p1", "name": "The gate", "graphics": [{"represents": "-c1"}, {"represents": ""}]}],
+            pages=[{"id": "-p1", "name": "The gate", "graphics": [{"represents": "-c1"}, {"represents": "-c2"}]}],
             journalfolder=[{"n": "World", "i": [{"n": "Places", "i": ["-h1"]}, "-c1"]}, "-h2"],
         ),
     )
@@ -72,15 +72,26 @@ def test_characters_handouts_and_pages_become_documents(tmp_path: Path) -> None:
         ("The gate", "location", "page", ()),
     }
     assert named(world, "Lyra").attributes == {"class": "Ranger"}
+    assert named(world, "Lyra").links == ()
     assert named(world, "Eldrinax").links == (SourceLink("-p1", "LOCATED_AT", hidden=True),)
     assert any("terms of service" in remark for remark in world.remarks)
 
 
 @pytest.mark.parametrize(
     ("seen_by", "hidden"),
-    [(EVERYBODY, False), ([ANNA], False), ("all", False), (NOBODY, True), ("", True), ([GM], True), (["-gone"], True)],
+    [
+        (EVERYBODY, False),
+        ("all", False),
+        ([ANNA, BERT], False),
+        (f"{ANNA},{BERT},{GM}", False),
+        ([ANNA], True),
+        ([GM], True),
+        (["-gone"], True),
+        (NOBODY, True),
+        ("", True),
+    ],
 )
-def test_document_is_hidden_unless_a_player_may_see_it(tmp_path: Path, seen_by: object, hidden: bool) -> None:
+def test_document_is_hidden_unless_every_player_may_see_it(tmp_path: Path, seen_by: object, hidden: bool) -> None:
     told = handout("-h1", "Ironhold", notes="<p>A city.</p>", gmnotes="<p>It burns.</p>", inplayerjournals=seen_by)
     document = named(read(tmp_path / "a.json", campaign(handouts=[told])), "Ironhold")
     assert document.hidden is hidden
@@ -88,7 +99,7 @@ def test_document_is_hidden_unless_a_player_may_see_it(tmp_path: Path, seen_by: 
 
 
 def test_only_what_all_may_see_is_public_if_nobody_can_tell_the_gm(tmp_path: Path) -> None:
-    listed = [handout("-h1", "One", inplayerjournals=[ANNA]), handout("-h2", "All", inplayerjournals=EVERYBODY)]
+    listed = [handout("-h1", "One", inplayerjournals=[ANNA, BERT]), handout("-h2", "All", inplayerjournals=EVERYBODY)]
     world = read(tmp_path / "a.json", campaign(account_id="0", handouts=listed))
     assert (named(world, "One").hidden, named(world, "All").hidden) == (True, False)
 

@@ -323,7 +323,7 @@ class PostgresCampaigns:
     async def _put(
         self, world: WorldWriting, campaign: CampaignId, new: Described, found: CampaignChanges, origin: Origin
     ) -> None:
-        document = await offload(lambda: json.dumps(_document(new)), amount=_size(new))
+        document = await offload(lambda: json.dumps(document_of(new)), amount=_size(new))
         events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
         seq = events[-1].seq if events else None
         await world.connection.execute(self._sql["put_document"], campaign, document, seq)
@@ -368,7 +368,7 @@ async def _compare(
     return await offload(compared, amount=_size(new))
 
 
-def check_document(document: Mapping[str, object], campaign: CampaignId) -> None:
+def check_document(document: Mapping[str, object], campaign: CampaignId) -> Described:
     """
     Raises:
         InvalidInput: It does not describe a campaign, or another one.
@@ -381,6 +381,7 @@ def check_document(document: Mapping[str, object], campaign: CampaignId) -> None
         raise InvalidInput(f"document{place[:200]}: {first['msg']}: it must be as in a campaign file") from None
     if described.file.id != campaign:
         raise InvalidInput(f"document.id is {described.file.id!r}: it must be the campaign's id, {campaign!r}")
+    return described
 
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
@@ -393,7 +394,8 @@ def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
     )
 
 
-def _document(described: Described) -> dict[str, object]:
+def document_of(described: Described) -> dict[str, object]:
+    """Return a campaign as it is stored."""
     document: dict[str, object] = _campaign.dump_python(described.file, mode="json")
     for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # they are a list
         # A set has no order, but equal files must give equal documents.

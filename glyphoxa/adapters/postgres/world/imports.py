@@ -35,12 +35,15 @@ from glyphoxa.dm.import_review import (
     pages_of,
     placed,
     proposal_of,
+    reference_to,
     tables_of,
+    where_stated,
 )
 from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
@@ -164,9 +167,10 @@ class PostgresImports(ImportDesk):
 
     async def propose_claims(self) -> int:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["unread"], self._campaign, MOST_OF_IMPORT, _AT_A_TIME)
-        if not rows:
-            return 0
+            n_claims = await connection.fetchval(self._sql["claims"], self._campaign)
+            if n_claims is None or n_claims >= MOST_OF_IMPORT:
+                return 0
+            rows = await connection.fetch(self._sql["unread"], self._campaign, _AT_A_TIME)
         pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
         claims = await self._claims_in(pages) if pages else ()
         n_read = 0
@@ -186,11 +190,13 @@ class PostgresImports(ImportDesk):
     async def restore(self, selection: Selection) -> int:
         return await self._decide(selection, "skipped", "waiting")
 
-    async def documents_of(self, entity: EntityId) -> Sequence[DocumentReference]:
+    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
         found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
-        return [DocumentReference(source, each.file, each.key, each.kind, each.name) for source, each in found]
+        if stating is None:
+            return [reference_to(*each) for each in found]
+        return [one for each in found if (one := where_stated(*each, stating)) is not None]
 
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator[Connection]:
