@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from operator import itemgetter
 from typing import Final, Protocol
 
@@ -461,11 +462,12 @@ def placed(
 
 
 def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> EntityId:
-    name = slug(document.name) or slug(document.key) or "document"
-    entity, n = EntityId(name), 1
-    while is_taken(entity):
-        entity, n = EntityId(f"{name}-{slug(document.type) if n == 1 else n}"), n + 1
-    return entity
+    """Return a new id. A hidden name is no part of it: the entity may be shown one day, by another name."""
+    kind, key = slug(document.type), hashlib.sha256(document.key.encode()).hexdigest()[:8]
+    name = "" if document.hidden else slug(document.name)
+    wanted = (name, f"{name}-{kind}") if name else (f"{kind}-{key}",)
+    numbered = (f"{wanted[-1]}-{n}" for n in count(2))
+    return next(EntityId(each) for each in chain(wanted, numbered) if not is_taken(EntityId(each)))
 
 
 def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:

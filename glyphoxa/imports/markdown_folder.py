@@ -94,6 +94,8 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
                 notes.append(_note(file, key, decoded(content, file), remarks))
             else:
                 remarks.append(f"{key} is left out: larger than {_MOST_BYTES >> 20} MB, split it")
+    if not notes and remarks:
+        raise InvalidInput(f"{files.path}: {remarks[0]}")
     if not notes:
         raise InvalidInput(f"{files.path}: no Markdown notes in it; name a vault, a folder of .md files, or one note")
     if is_for_dm(vault_name):

@@ -166,7 +166,8 @@ async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> N
 async def test_dms_decisions_about_imported_entities_survive_the_next_import(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(Selection())
-    spy, miller = EntityId("vask"), EntityId("berta-moor")
+    miller = EntityId("berta-moor")
+    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
     decided = [
         EntityScoped(spy, PUBLIC),
         EntityChanged(miller, name="Berta the Grim"),

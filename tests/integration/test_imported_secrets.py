@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import BytesIO
 from random import Random
 
+import pytest
+
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.bundle import Parts, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import import_desk_of, recap_of, rehearsal_of
 from glyphoxa.dm.imported import EVERYTHING, SourceWorld
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
 from tests.support.builders import CAMPAIGN, SESSION, a_campaign, an_utterance
 from tests.support.proof import n_examples
 from tests.support.secret_campaigns import words_in
-from tests.support.source_worlds import a_random_world
+from tests.support.source_worlds import SPY, a_random_world, a_world
 
 KNOWN = ("Grimjaw", "Mirelle", "the forge", "Tamsin")
 
@@ -70,3 +76,15 @@ async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: S
         assert not hidden_in(str(recap))
     assert seen > 0
     assert kept > 0
+    file = BytesIO()
+    await export_for_players(store.database, CAMPAIGN, file)
+    assert not hidden_in(file.getvalue().decode().replace("\\n", " "))
+    assert words_in(file.getvalue().decode())
+
+
+async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: Store) -> None:
+    await store.campaigns.load(replace(a_campaign(), secrets=()))
+    await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
+    await import_desk_of(store, CAMPAIGN).take_in(a_world(SPY))
+    with pytest.raises(InvalidInput, match="secrets"):
+        await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())

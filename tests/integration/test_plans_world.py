@@ -17,7 +17,8 @@ from glyphoxa.domain.ids import CampaignId
 from tests.support.plans import answered_by
 from tests.support.postgres import TestServer
 
-SQL = {**load_queries("world/event_log"), **load_queries("world/tables"), **load_queries("world/retraction")}
+FILES = ("event_log", "tables", "retraction", "imports")
+SQL = {name: query for file in FILES for name, query in load_queries(f"world/{file}").items()}
 BIG, OTHER = CampaignId("big"), CampaignId("other")
 _FILL = """
 INSERT INTO campaigns (id, name, language) VALUES ('{0}', 'A world', 'en');
@@ -36,6 +37,10 @@ INSERT INTO attribute_facts (campaign_id, fact_id, entity_id, attribute, value, 
       FROM generate_series(1, 10000) n;
 INSERT INTO fact_supports (campaign_id, support_id, fact_id)
     SELECT '{0}', 'r' || n, 'a' || n FROM generate_series(1, 10000) n;
+INSERT INTO import_sources (campaign_id, source, name) VALUES ('{0}', 'foundry:big', 'Big');
+INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted, entity)
+    SELECT '{0}', 'foundry:big', 'd' || n, 'Somebody', 'npc', 'Actor', '{{}}', '', 'accepted', '{{}}', 'e' || n
+      FROM generate_series(1, 3000) n;
 """
 
 
@@ -71,6 +76,11 @@ async def rows_read(store: Store, query: str, *arguments: object) -> float:
         for node in await answered_by(store, BIG, SQL[query], *arguments, table="relationships")
         if "Relation Name" in node or node["Node Type"] == "Bitmap Index Scan"
     )
+
+
+async def test_looking_for_unread_imports_and_documents_of_an_entity_reads_a_few_rows(store: Store) -> None:
+    assert await rows_read(store, "claims") < 10
+    assert await rows_read(store, "documents_of", "e5") < 10
 
 
 async def test_what_a_stated_fact_asks_reads_a_few_rows(store: Store) -> None:

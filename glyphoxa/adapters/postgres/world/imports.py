@@ -167,9 +167,10 @@ class PostgresImports(ImportDesk):
 
     async def propose_claims(self) -> int:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["unread"], self._campaign, MOST_OF_IMPORT, _AT_A_TIME)
-        if not rows:
-            return 0
+            n_claims = await connection.fetchval(self._sql["claims"], self._campaign)
+            if n_claims is None or n_claims >= MOST_OF_IMPORT:
+                return 0
+            rows = await connection.fetch(self._sql["unread"], self._campaign, _AT_A_TIME)
         pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
         claims = await self._claims_in(pages) if pages else ()
         n_read = 0

@@ -76,20 +76,22 @@ UPDATE import_documents d
        AS given (source, key, accepted, entity, is_own)
  WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
 
+-- claims --
+-- How many claims of imports need review; NULL if no text has to be read. Served by idx_import_documents_unread.
+SELECT CASE WHEN EXISTS (SELECT FROM import_documents
+                          WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted')
+            THEN (SELECT count(*) FROM relationships
+                   WHERE campaign_id = $1 AND status = 'pending' AND provenance ->> 'origin' = 'import')
+               + (SELECT count(*) FROM attribute_facts
+                   WHERE campaign_id = $1 AND status = 'pending' AND provenance ->> 'origin' = 'import') END;
+
 -- unread --
--- At most $3 accepted documents whose texts were not read for claims since; none while $2 claims need review.
--- Served by idx_import_documents_unread.
+-- Accepted documents whose texts were not read for claims since.
 SELECT source, key, document::text, edit, accepted::text, entity, is_own
   FROM import_documents
  WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted'
-   AND $2 > (SELECT count(*)
-               FROM (SELECT FROM relationships WHERE campaign_id = $1 AND status = 'pending'
-                        AND provenance ->> 'origin' = 'import'
-                      UNION ALL
-                     SELECT FROM attribute_facts WHERE campaign_id = $1 AND status = 'pending'
-                        AND provenance ->> 'origin' = 'import') AS claims)
  ORDER BY source, key
- LIMIT $3;
+ LIMIT $2;
 
 -- mark_read --
 UPDATE import_documents d SET is_read = TRUE
