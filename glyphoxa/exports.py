@@ -37,6 +37,8 @@ Readers = Literal["players", "dm"]
 _ALL: Final = 10_000_000
 _ROWS_A_NOTE: Final = 40
 """A note takes as long to write as so many rows take to read."""
+_ROWS_A_CALENDAR: Final = 5_000
+"""A calendar does, most of all for its time zone."""
 
 
 def played(number: int, talk: SessionTalk, times: CampaignTimes, recap: Sequence[str] = ()) -> PlayedSession:
@@ -274,7 +276,7 @@ class CalendarFeed:
     may not know has changed.
 
     Args:
-        within_s: SessionRecaps that take longer are left to the next request.
+        within_s: Recaps that are not made by then are left to the next request.
     """
 
     store: Store
@@ -283,6 +285,7 @@ class CalendarFeed:
     now_s: Callable[[], float] = time.monotonic
     _recaps: dict[SessionId, tuple[str, list[str]]] = field(default_factory=dict)
     _made: tuple[Sequence[KnownEntity], object, bytes] | None = None
+    _view: SessionRecaps | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _log: PostgresChronicleLog | None = None
 
@@ -303,10 +306,13 @@ class CalendarFeed:
             # The log returns the same list until something happens to the world.
             if self._made is not None and self._made[0] is known and self._made[1] == state:
                 return self._made[2]
-            recaps = await SessionRecaps.of(self.store, self.campaign, log=log)
+            recaps = self._view
+            if recaps is None or (recaps.campaign, recaps.known) != (stored, known):
+                recaps = self._view = await SessionRecaps.of(self.store, self.campaign, log=log)
             sessions, is_whole = await self._sessions(recaps, talks, times)
-            content = calendar_of(self.campaign, stored.name, sessions, times.time_zone)
-            self._made = (recaps.known, state, content) if is_whole else None
+            name, zone = stored.name, times.time_zone
+            content = await offload(lambda: calendar_of(self.campaign, name, sessions, zone), amount=_ROWS_A_CALENDAR)
+            self._made = (known, state, content) if is_whole else None
             return content
 
     async def _sessions(

@@ -21,6 +21,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN
 from glyphoxa.exports import CalendarFeed, calendar_of, vault_of
+from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityScoped
@@ -82,6 +83,12 @@ def test_event_of_a_single_utterance_ends_after_it_begins() -> None:
     content = calendar_of(SALTMERE, "S", [replace(FIRST, ended_ms=FIRST.began_ms)], "")
     [event] = Calendar.from_ical(content).walk("VEVENT")
     assert event["dtend"].dt > event["dtstart"].dt
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.providers.extras.module_is_there", lambda name: name != "icalendar")
+    with pytest.raises(NotInstalled, match=r"needs 'icalendar', .* pip install 'glyphoxa\[exchange\]'"):
+        calendar_of(SALTMERE, "Saltmere", [FIRST], "")
 
 
 async def test_command_writes_a_calendar(evenings_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +201,9 @@ async def test_nothing_hidden_leaves_in_vault_recap_or_feed(store: Store) -> Non
             at_ms += 1_000
             own = f"Tul{n}or"
             line = an_utterance(f"I took {own} to the market and promised it to the miller.", id=f"u{n}")
-            line = replace(line, campaign_id=campaign.id, at_ms=at_ms, npc_id=NpcId("n1") if n % 5 == 4 else None)
+            line = replace(line, campaign_id=campaign.id, at_ms=at_ms)
+            if n % 5 == 4:
+                line = replace(line, npc_id=NpcId("n1"), speaker_name=entity.name)
             # As a corrector may have it that knows the hidden names, too; and as an NPC may invent it.
             text = random.choice([line.text, f"{line.text} {entity.name} knows.", f"{entity.aliases[0]} took {own}."])
             said.append(replace(line, text=text))
