@@ -29,48 +29,45 @@ _OF_A_SECRET: Final = 2
 
 
 def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity, unless they named it themselves."""
-    return entity.visibility.scope != "public" and not entity.is_of_talk
+    """Return whether players may not know an entity. What they named themselves they know, unless it is hidden."""
+    scope = entity.visibility.scope
+    return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PlayersView:
-    """Shows what players may read, worded with public names only.
+    """Decides which texts players may read.
 
     Args:
-        secrets: A line with some words of one of them is left out.
-
-    Attributes:
-        guarded: Names that players may not know.
+        secrets: A text with some words of one of them is not for players.
     """
 
     def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
-        self.guarded: Final = names_of(filter(is_guarded, known), language)
+        self._guarded = names_of(filter(is_guarded, known), language)
         public = content_words(" ".join(name for each in known for name in each.names))
-        self._kept = [content_words(secret) - public for secret in secrets]
+        self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
+
+    def names_nobody_guarded(self, text: str) -> bool:
+        return not self._guarded.mentions(text)
+
+    def readable(self, *texts: str) -> str | None:
+        """Return the first text without guarded names, if it does not touch a secret; otherwise None."""
+        text = next(filter(self.names_nobody_guarded, texts), None)
+        words = content_words(text or "")
+        if any(len(words & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept):
+            return None
+        return text
 
     def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
-        """Return the utterances that players may read.
+        """Return the utterances that players may read, worded with public names only.
 
         Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
         """
-        guarded = self.guarded
-        shown: list[NumberedUtterance] = []
-        for each in said:
-            utterance = each.utterance
-            text = next((text for text in (utterance.text, utterance.raw_text) if not guarded.mentions(text)), None)
-            if text is None or guarded.mentions(utterance.speaker_name):
-                continue
-            there = content_words(text)
-            if not any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept if secret):
-                shown.append(replace(each, utterance=replace(utterance, text=text)))
-        return shown
-
-
-def for_players(
-    said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
-) -> list[NumberedUtterance]:
-    """As `PlayersView`."""
-    return PlayersView(known, language, secrets).shown(said)
+        return [
+            replace(each, utterance=replace(each.utterance, text=text))
+            for each in said
+            if self.names_nobody_guarded(each.utterance.speaker_name)
+            and (text := self.readable(each.utterance.text, each.utterance.raw_text)) is not None
+        ]
 
 
 PAGE: Final = 500

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
+from glyphoxa.adapters.postgres.world.bundle import (
+    Parts,
+    Place,
+    bind_campaign,
+    export_campaign,
+    export_for_players,
+    import_campaign,
+)
 from glyphoxa.adapters.postgres.world.campaigns import Described, KeptTimes
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import a_table, show
@@ -28,23 +33,27 @@ from glyphoxa.cli.scope import (
     campaign_id,
     desk_in,
     goes_on,
+    inspection_of,
+    is_number,
+    new_file,
     npc_called,
+    opened,
     opened_store,
     run_at_desk,
     run_in_scope,
     settings_with_memory,
     stored_campaign,
+    stored_session,
     write_new_file,
 )
-from glyphoxa.cli.verb import Verb, argument, in_a_loop
+from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
-from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
 from glyphoxa.context.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
-from glyphoxa.dm.campaign_bundle import MAX_BYTES, CampaignBundle, check_new_id, read_bundle
+from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.calendar import StoryCalendar
@@ -391,11 +400,15 @@ async def _fork(options: argparse.Namespace) -> int:
 
 
 @VERB.action(
-    "export a whole campaign to one file, without embeddings",
+    "export a whole campaign to one file, or the part that players may know",
     argument("file", type=Path, help="the file to write (JSON); it must not exist"),
     *CAMPAIGN,
+    one_of(
+        argument("--with-secrets", help="also if the campaign has secrets; the file then contains them"),
+        argument("--player-safe", help="only what players may know: for your players"),
+    ),
     argument("--without-talk", help="only the world, without transcripts: for another table"),
-    argument("--with-secrets", help="also if the campaign has secrets; the file then contains them"),
+    argument("--with-embeddings", help="also the vectors of utterances and entities, for a database with their model"),
 )
 async def _export(options: argparse.Namespace) -> int:
     """
@@ -403,26 +416,38 @@ async def _export(options: argparse.Namespace) -> int:
         InvalidInput: The file is there already or cannot be written; or the campaign has secrets, and nobody said that
             the file may tell them.
     """
+    if options.player_safe and options.with_embeddings:
+        raise InvalidInput("--player-safe has no embeddings: leave out --with-embeddings")
     settings = settings_with_memory(options.config, to_hold="campaigns")
+    talk = not options.without_talk
     async with opened_store(settings) as store:
-        bundle = await export_campaign(store.database, await stored_campaign(store, options.campaign, settings))
-    if options.without_talk:
-        bundle = bundle.without_talk()
-    if not options.with_secrets and bundle.has_secrets:
-        raise InvalidInput(
-            f"campaign {bundle.id!r} has or had secrets, and a bundle contains the whole campaign; nothing was "
-            "written. To include them: --with-secrets"
-        )
-    n_bytes = await asyncio.to_thread(_write_bundle, options.file, bundle)
-    print(f"{options.file}: {bundle.name} ({bundle.id}), {_held(bundle)}, {n_bytes:,} bytes")
+        campaign = await stored_campaign(store, options.campaign, settings)
+        with new_file(options.file) as file:
+            if options.player_safe:
+                bundle = await export_for_players(store.database, campaign, file, transcript=talk)
+            else:
+                parts = Parts(talk, options.with_embeddings, options.with_secrets)
+                bundle = await export_campaign(store.database, campaign, file, parts)
+            n_bytes = file.tell()
+    print(f"{options.file}: {bundle.campaign.name} ({campaign}), {_held(bundle.n_rows)}, {n_bytes:,} bytes")
     return 0
+
+
+_RESTORE, _LATEST = "restore", "latest"
 
 
 @VERB.action(
     "import a campaign from such a file: all of it, or nothing",
     argument("file", type=Path, help="a file that `campaign export` wrote"),
     argument("--as", dest="new", type=CampaignId, metavar="NEWID", help="its id here; default: its own"),
-    CONFIG,
+    argument(
+        "--bind",
+        default=_RESTORE,
+        metavar="WHERE",
+        help=f"{_RESTORE} (default): a new campaign, as it was; {_LATEST}: its entities and facts enter the campaign "
+        "--campaign after the newest utterance; SESSION:ORDINAL: after that utterance",
+    ),
+    *CAMPAIGN,
 )
 async def _import(options: argparse.Namespace) -> int:
     """
@@ -431,35 +456,46 @@ async def _import(options: argparse.Namespace) -> int:
     """
     if options.new is not None:
         check_new_id(options.new)
+    is_new = options.bind == _RESTORE
+    if (options.campaign if is_new else options.new) is not None:
+        raise InvalidInput(f"--campaign needs --bind {_LATEST} or SESSION:ORDINAL, and --as needs --bind {_RESTORE}")
     settings = settings_with_memory(options.config, to_hold="campaigns")
-    text = await asyncio.to_thread(text_of, options.file, most_bytes=MAX_BYTES)
-    try:
-        bundle = read_bundle(text)
-        into = options.new or bundle.id
-        async with opened_store(settings) as store:
-            await import_campaign(store.database, bundle, into=into)
-    except InvalidInput as error:
-        raise InvalidInput(f"{options.file}: {error}; nothing was imported") from None
-    print(f"{bundle.name} ({into}): {_held(bundle)}")
+    with opened(options.file) as file:
+        try:
+            async with opened_store(settings) as store:
+                return await (_restored(store, file, options) if is_new else _bound(store, file, options, settings))
+        except InvalidInput as error:
+            raise InvalidInput(f"{options.file}: {error}; nothing was imported") from None
+
+
+async def _restored(store: Store, file: BinaryIO, options: argparse.Namespace) -> int:
+    bundle = await import_campaign(store.database, file, into=options.new)
+    print(f"{bundle.campaign.name} ({options.new or bundle.campaign.id}): {_held(bundle.n_rows)}")
     print("transcripts are embedded when its table opens, or now by: glyphoxa worker reindex")
     return 0
 
 
-def _held(bundle: CampaignBundle) -> str:
-    n = {table: len(rows) for table, rows in bundle.tables.items()}
+async def _bound(store: Store, file: BinaryIO, options: argparse.Namespace, settings: Settings) -> int:
+    campaign = await stored_campaign(store, options.campaign, settings)
+    place = Place(campaign)
+    if options.bind != _LATEST:
+        session, _, ordinal = options.bind.rpartition(":")
+        if not session or not is_number(ordinal):
+            raise InvalidInput(f"--bind {options.bind}: write {_RESTORE}, {_LATEST} or SESSION:ORDINAL, such as 2:15")
+        place = Place(campaign, await stored_session(inspection_of(store), campaign, session), int(ordinal))
+    now_ms = time.time_ns() // 1_000_000
+    bundled, events = await bind_campaign(store.database, store.world, file, place, now_ms=now_ms)
+    cause = events[0].cause if events else None
+    where = "" if cause is None or cause.session_id is None else f" at utterance {cause.ordinal} of {cause.session_id}"
+    print(f"{bundled.name} entered {campaign}{where}: {counted(len(events), 'event')}")
+    return 0
+
+
+def _held(n_rows: Mapping[str, int]) -> str:
     return (
-        f"{counted(n['sessions'], 'session')}, {counted(n['session_entries'], 'utterance')}, "
-        f"{_entities(n['entities'])}, {counted(n['world_events'], 'event')}"
+        f"{counted(n_rows['sessions'], 'session')}, {counted(n_rows['session_entries'], 'utterance')}, "
+        f"{_entities(n_rows['entities'])}, {counted(n_rows['world_events'], 'event')}"
     )
-
-
-def _write_bundle(path: Path, bundle: CampaignBundle) -> int:
-    """Write the whole file or none; only its owner may read it."""
-    data = bundle.text().encode("utf-8")
-    if len(data) > MAX_BYTES:
-        raise InvalidInput(f"campaign {bundle.id!r} has {len(data):,} bytes; a bundle can have {MAX_BYTES:,}")
-    write_new_file(path, data)
-    return len(data)
 
 
 # For other programs
@@ -486,9 +522,9 @@ async def _vault(scope: Scope, options: argparse.Namespace) -> int:
         raise InvalidInput("--transcript includes asides and hidden names: it needs --for dm")
     desk = await desk_in(scope)
     notes = await vault_of(scope.store, desk, readers=options.readers, with_transcript=options.transcript)
-    done = await asyncio.to_thread(write_vault, options.folder, notes, campaign=scope.campaign, readers=options.readers)
-    n_written, n_unchanged = counted(done.n_written, "note"), f"{done.n_unchanged:,} unchanged"
-    print(f"{options.folder}: {n_written} written, {n_unchanged}, {done.n_removed:,} removed")
+    done = write_vault(options.folder, notes, campaign=scope.campaign, readers=options.readers)
+    n_written = counted(done.n_written, "note")
+    print(f"{options.folder}: {n_written} written, {done.n_unchanged:,} unchanged, {done.n_removed:,} removed")
     for path in done.kept:
         print(f"not changed, because somebody else wrote or edited it: {plain(path)}")
     return 0
@@ -501,7 +537,7 @@ async def _vault(scope: Scope, options: argparse.Namespace) -> int:
 async def _ical(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.exports import CalendarFeed
 
-    content = await CalendarFeed(scope.store, scope.campaign, within_s=math.inf).read()
+    content = await CalendarFeed(scope.store, scope.campaign).read()
     write_new_file(options.file, content)
     print(f"{options.file}: {counted(content.count(b'BEGIN:VEVENT'), 'session')}")
     return 0

@@ -16,11 +16,11 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.config.campaign_file import read_campaign
@@ -424,13 +424,26 @@ def write_new_file(path: Path, data: bytes) -> None:
     """Write a new private file, completely or not at all. Blocks.
 
     Raises:
+        InvalidInput: As `new_file`.
+    """
+    with new_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A new private file, which is there when the block has succeeded. Blocks.
+
+    Raises:
         InvalidInput: It is there already, or cannot be written.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        if path.exists():
+            raise FileExistsError  # before the work of the block
         try:
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.link(part, path)  # unlike a rename, it takes nobody's place
@@ -440,3 +453,20 @@ def write_new_file(path: Path, data: bytes) -> None:
         raise InvalidInput(f"{path} exists already: name a new file") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file, to be read in pieces.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidInput: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise NotFound(f"no such file: {path}") from None
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -1,116 +1,228 @@
 """A whole campaign as one JSON document that another database can import. See docs/writing-a-campaign.md.
 
-This module defines the format; `glyphoxa.adapters.postgres.world.bundle` exports and imports it.
+This module defines the format and what a world states to another one; `glyphoxa.adapters.postgres.world.bundle` exports
+and imports. Versions 1 and 2 differ in the order of keys and tables only: version 2 begins with its format and version,
+and a table follows those that it refers to.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn, TypeAlias
+from decimal import Decimal
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from ijson import JSONError
+from ijson.backends import python as in_pieces  # its C backend crashes on a number of thousands of digits
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.ids import CampaignId, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, slug
+from glyphoxa.domain.knowledge import NEVER, Claim, Fact, Visibility
+from glyphoxa.transcript.sessions import EPISODE
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.state import WorldEntity, WorldState
 
 FORMAT: Final = "glyphoxa-campaign"
-VERSION: Final = 1
-MAX_BYTES: Final = 512 * 1024 * 1024
-"""Maximum file size. A campaign of 100,000 utterances takes about a fifth of it."""
+VERSION: Final = 2
+"""The version that is written. All versions up to it can be read."""
 
 Row: TypeAlias = dict[str, object]
 """The columns of a row of one table, without the campaign id."""
+_Event: TypeAlias = tuple[str, Any]
+"""A part of a JSON text: its kind and value."""
 
 _SECRET_SCOPES: Final = ("secret", "hidden")
-_TALK: Final = ("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges")
-_ALL_READ: Final[Row] = {
-    "attempts": 0,
-    "error": None,
-    "retry_at": None,
-    "is_dead": False,
-    "n_refused": 0,
-    "refused": None,
-}
 _IN_ALL: Final = ("format", "version", "campaign", "tables")
 _OF_CAMPAIGN: Final = ("id", "language", "name")
+_MAX_DEPTH: Final = 100
+_NONE: Final[Mapping[EntityId, EntityId]] = {}
+_NO_BUNDLE: Final = f'this is not a bundle: a bundle is a JSON object with "format": "{FORMAT}"'
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignBundle:
-    """A campaign with all its rows.
-
+class BundledCampaign:
+    """
     Attributes:
         language: As in a campaign file: "en".
-        tables: The rows of each table, in the order of its key.
     """
 
     id: CampaignId
     name: str
     language: str
-    tables: Mapping[str, list[Row]]
 
-    def text(self) -> str:
-        """Return the bundle as JSON with sorted keys and one row per line, so that bundles can be compared by line."""
-        about = {"id": self.id, "language": self.language, "name": self.name}
-        tables = ",\n".join(f"  {_json(name)}: {_rows(self.tables[name])}" for name in sorted(self.tables))
-        return (
-            f'{{\n "campaign": {_json(about)},\n "format": {_json(FORMAT)},\n "tables": {{\n{tables}\n }},\n'
-            f' "version": {VERSION}\n}}\n'
+
+class BundleWriter:
+    """Writes a bundle with sorted keys and one row per line, so that bundles can be compared by line.
+
+    Args:
+        with_secrets: Whether rows may contain secrets.
+
+    Attributes:
+        campaign: As given.
+        n_rows: The number of rows written, by table.
+    """
+
+    def __init__(self, file: BinaryIO, campaign: BundledCampaign, *, with_secrets: bool) -> None:
+        self.campaign = campaign
+        self.n_rows: dict[str, int] = {}
+        self._file = file
+        self._with_secrets = with_secrets
+        about = {"id": campaign.id, "language": campaign.language, "name": campaign.name}
+        self._write(
+            f'{{\n "format": {_json(FORMAT)},\n "version": {VERSION},\n "campaign": {_json(about)},\n "tables": {{'
         )
 
-    def without_talk(self) -> CampaignBundle:
-        """Return the bundle without transcripts: sessions keep their length, and everything counts as read."""
-        talk: dict[str, list[Row]] = {table: [] for table in _TALK}
-        were = {row["session_id"]: row for row in self.tables["chronicle_progress"]}
-        read = [
-            {**were.get(row["id"], {}), **_ALL_READ, "session_id": row["id"], "read_ordinal": row["last_ordinal"]}
-            for row in self.tables["sessions"]
-            if row["last_ordinal"]
-        ]
-        return replace(self, tables={**self.tables, **talk, "chronicle_progress": read})
+    def put(self, table: str, rows: Iterable[Row]) -> None:
+        """Write rows of a table. All rows of a table must be written before those of the next.
+
+        Raises:
+            InvalidInput: A row contains or once contained a secret, and the bundle may have none; or the disk is full.
+        """
+        if table not in self.n_rows:
+            self._write(("]," if self.n_rows else "") + f"\n  {_json(table)}: [")
+            self.n_rows[table] = 0
+        for row in rows:
+            text = _json(row)
+            if not self._with_secrets and _may_tell_secret(text) and _tells_secret(row):
+                raise InvalidInput(
+                    f"campaign {self.campaign.id!r} has or had secrets, and a bundle contains the whole campaign; "
+                    "nothing was written. To include them: --with-secrets; for a file without them: --player-safe"
+                )
+            self._write(("," if self.n_rows[table] else "") + f"\n   {text}")
+            self.n_rows[table] += 1
+
+    def finish(self) -> None:
+        self._write(("]" if self.n_rows else "") + "\n }\n}\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._file.write(text.encode())
+        except OSError as error:
+            raise InvalidInput(f"the bundle cannot be written: {error.strerror or error}") from None
+
+
+class BundleReader:
+    """Reads a bundle of any version once, from its beginning to its end, in bounded memory.
+
+    Args:
+        tables: All tables that a bundle can have.
+
+    Attributes:
+        n_rows: The number of rows read so far, by table.
+    """
+
+    def __init__(self, file: BinaryIO, *, tables: Collection[str]) -> None:
+        self.n_rows: dict[str, int] = {}
+        self._file = file
+        self._known = tables
+        self._head: dict[str, Any] = {}
 
     @property
-    def has_secrets(self) -> bool:
-        """Whether any row contains, or once contained, a secret."""
-        return any(_tells_secret(row) for rows in self.tables.values() for row in rows)
+    def campaign(self) -> BundledCampaign:
+        """The campaign, after all rows were read."""
+        about = self._head["campaign"]
+        return BundledCampaign(CampaignId(about["id"]), about["name"], about["language"])
+
+    def rows(self) -> Iterator[tuple[str, int, Row]]:
+        """Yield each row with its table and its place in it, from 0.
+
+        Raises:
+            InvalidInput: The file is not a bundle, or of a newer version; the message says where and what is valid.
+        """
+        try:
+            yield from self._rows(in_pieces.basic_parse(_WholeLines(self._file)))
+        except (JSONError, ValueError, OSError) as error:
+            table, n = next(reversed(self.n_rows.items()), ("", 0))
+            where = f"after tables.{table}[{n - 1}]" if n else f"in tables.{table}" if table else "before its tables"
+            if isinstance(error, OSError):
+                raise InvalidInput(f"{where}: cannot be read: {error.strerror or error}") from None
+            raise InvalidInput(
+                f"{where}: {str(error)[:80]}: a bundle is one whole JSON object, as `glyphoxa campaign export` writes "
+                "it; a campaign file (YAML) is loaded with `glyphoxa campaign load`"
+            ) from None
+
+    def _rows(self, events: Iterator[_Event]) -> Iterator[tuple[str, int, Row]]:
+        if next(events)[0] != "start_map":
+            raise InvalidInput(_NO_BUNDLE)
+        for kind, key in events:
+            if kind == "end_map":
+                break
+            if key not in _IN_ALL:
+                known = f"the bundle has {key[:40]!r}, which is unknown: {did_you_mean(key, _IN_ALL)}"
+                raise InvalidInput(known if "format" in self._head else _NO_BUNDLE)
+            if key in self._head:
+                raise _twice(key)
+            self._head[key] = None
+            if key == "tables":
+                yield from self._tables(events)
+            else:
+                self._head[key] = _value(next(events), events)
+                self._check_head(key)
+        for _ in events:  # until the end of the file: nothing may follow
+            pass
+        for key in _IN_ALL:
+            if key not in self._head:
+                raise InvalidInput(f"the bundle has no {key!r}: it must have {', '.join(_IN_ALL)}")
+
+    def _tables(self, events: Iterator[_Event]) -> Iterator[tuple[str, int, Row]]:
+        first = next(events)
+        if first[0] != "start_map":
+            found = _shown(_value(first, events))
+            raise InvalidInput(f"tables is {found}: it must be an object with the rows of each table")
+        for kind, table in events:
+            if kind == "end_map":
+                return
+            if table in self.n_rows:
+                raise _twice(table)
+            if table not in self._known:
+                raise InvalidInput(
+                    f"tables.{table[:60]} is not a table of a bundle: {did_you_mean(table, self._known)}"
+                )
+            self.n_rows[table] = 0
+            first = next(events)
+            if first[0] != "start_array":
+                found = _shown(_value(first, events))
+                raise InvalidInput(f"tables.{table} is {found}: it must be a list of rows")
+            for event in events:
+                if event[0] == "end_array":
+                    break
+                at = self.n_rows[table]
+                row = _value(event, events)
+                if not isinstance(row, dict):
+                    raise InvalidInput(f"tables.{table}[{at}] is {_shown(row)}: a row must be an object")
+                yield table, at, row
+                self.n_rows[table] += 1
+
+    def _check_head(self, key: str) -> None:
+        value = self._head[key]
+        if key == "format" and value != FORMAT:
+            raise InvalidInput(_NO_BUNDLE)
+        if key == "version" and (type(value) is not int or not 1 <= value <= VERSION):
+            newer = "; install a newer Glyphoxa" if isinstance(value, int) and value > VERSION else ""
+            raise InvalidInput(f"version is {_shown(value)}: this release reads versions 1 to {VERSION}{newer}")
+        if key == "campaign":
+            if not isinstance(value, dict):
+                raise InvalidInput(f"campaign is {_shown(value)}: it must be an object with {', '.join(_OF_CAMPAIGN)}")
+            if odd := sorted(value.keys() ^ set(_OF_CAMPAIGN)):
+                raise InvalidInput(f"campaign.{odd[0][:40]}: a campaign must have {', '.join(_OF_CAMPAIGN)}, no others")
+            for part, text in value.items():
+                if not isinstance(text, str) or not text or not text.isprintable():
+                    raise InvalidInput(f"campaign.{part} is {_shown(text)}: it must be one line of text, not empty")
+            check_new_id(CampaignId(value["id"]))
 
 
-def read_bundle(text: str) -> CampaignBundle:
-    """
-    Raises:
-        InvalidInput: The text is not a bundle, or of another version; the message says where and what is valid.
-    """
-    try:
-        found = json.loads(text, object_pairs_hook=_with_keys_once, parse_constant=_no_number, parse_float=_finite)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(
-            f"line {error.lineno}, column {error.colno}: {error.msg}: a bundle is one whole JSON object, as "
-            "`glyphoxa campaign export` writes it; a campaign file (YAML) is loaded with `glyphoxa campaign load`"
-        ) from None
-    except RecursionError:
-        raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise InvalidInput(f"it contains an unreadable number: {error}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InvalidInput(f'this is not a bundle: a bundle is a JSON object with "format": "{FORMAT}"')
-    version = found.get("version")
-    if type(version) is not int or version != VERSION:
-        raise InvalidInput(f"version is {_shown(version)}: this release reads version {VERSION}")
-    _check_keys(found, _IN_ALL, "the bundle")
-    about, tables = found["campaign"], found["tables"]
-    if not isinstance(about, dict):
-        raise InvalidInput(f"campaign is {_shown(about)}: it must be an object with {', '.join(_OF_CAMPAIGN)}")
-    _check_keys(about, _OF_CAMPAIGN, "campaign")
-    for key, value in about.items():
-        if not isinstance(value, str) or not value or not value.isprintable():
-            raise InvalidInput(f"campaign.{key} is {_shown(value)}: it must be one line of text, not empty")
-    check_new_id(CampaignId(about["id"]))
-    if not isinstance(tables, dict):
-        raise InvalidInput(f"tables is {_shown(tables)}: it must be an object with the rows of each table")
-    for name, rows in tables.items():
-        _check_rows(f"tables.{name}", rows)
-    return CampaignBundle(CampaignId(about["id"]), about["name"], about["language"], tables)
+@dataclass(frozen=True, slots=True)
+class _WholeLines:
+    """A file that is read up to ends of lines. No string goes on in the next piece, so the parser keeps none."""
+
+    file: BinaryIO
+
+    def read(self, size: int) -> bytes:
+        return self.file.read(size) + self.file.readline() if size else b""
 
 
 def check_new_id(wanted: CampaignId) -> None:
@@ -123,24 +235,80 @@ def check_new_id(wanted: CampaignId) -> None:
         raise InvalidInput(f"{wanted!r} is not a valid campaign id: use lower-case words joined by `-`{hint}")
 
 
-def _check_rows(where: str, rows: object) -> None:
-    if not isinstance(rows, list):
-        raise InvalidInput(f"{where} is {_shown(rows)}: it must be a list of rows")
-    for at, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise InvalidInput(f"{where}[{at}] is {_shown(row)}: a row must be an object")
-        if row.keys() != rows[0].keys():
-            odd = sorted(row.keys() ^ rows[0].keys())[0]
-            raise InvalidInput(f"{where}[{at}]: rows of a table must have the same columns, and some lack {odd!r}")
+def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: str) -> list[Event]:
+    """Return the events that state one world in another, as it is now, without summaries of its sessions.
+
+    Entities with the same id, or with the same type and name, are the same.
+    """
+    names = {(each.type, each.name.casefold()): each.id for each in here.entities.values()}
+    entities = [each for each in state.entities.values() if not each.id.startswith(f"{EPISODE}-")]
+    same = {
+        each.id: each.id if each.id in here.entities else names.get((each.type, each.name.casefold()))
+        for each in entities
+    }
+    facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
+    kept = [fact for fact in facts if fact.claim.subject in same and (fact.claim.object or fact.claim.subject) in same]
+    known = {one: other for one, other in same.items() if other is not None}
+    return statements(entities, kept, cause, reason=reason, same=known)
 
 
-def _check_keys(found: Mapping[str, object], wanted: tuple[str, ...], where: str) -> None:
-    for key in wanted:
-        if key not in found:
-            raise InvalidInput(f"{where} has no {key!r}: it must have {', '.join(wanted)}")
-    for key in found:
-        if key not in wanted:
-            raise InvalidInput(f"{where} has {key[:40]!r}, which is unknown: {did_you_mean(key, wanted)}")
+def statements(
+    entities: Iterable[WorldEntity],
+    facts: Iterable[Fact],
+    cause: Cause,
+    *,
+    reason: str = "",
+    same: Mapping[EntityId, EntityId] = _NONE,
+) -> list[Event]:
+    """Return the events that state these entities and facts in another world.
+
+    They have no utterances there as evidence. Facts that are not accepted need a review there, too.
+
+    Args:
+        facts: About these entities, in the order in which they were stated.
+        reason: Shown to the DM with each fact.
+        same: Entities that the other world has, with their ids there.
+    """
+    made: list[Event] = [
+        EntityAdded(each.id, each.type, each.name, each.aliases, _here(each.visibility), "import")
+        for each in entities
+        if each.id not in same
+    ]
+    ids: dict[FactId, FactId] = {}
+    for fact in facts:
+        subject, entity = (
+            same.get(end, end) if end is not None else None for end in (fact.claim.subject, fact.claim.object)
+        )
+        if subject is None or subject == entity:
+            continue  # two entities are one there
+        claim = replace(fact.claim, subject=subject)
+        if entity is not None:
+            claim = Claim.relation(subject, claim.predicate, entity)
+        ids[fact.id] = claim.fact_id
+        provenance = replace(
+            fact.provenance,
+            dm_confirmed=fact.status == "accepted",
+            accept_at=fact.provenance.accept_at if fact.status == "accepted" else NEVER,
+            origin="import",
+            session_id=cause.session_id,
+            utterance_id=cause.utterance_id,
+            ordinal=cause.ordinal,
+            at_ms=cause.at_ms,
+            reason=reason,
+        )
+        supports = tuple(ids[support] for support in fact.supports if support in ids)
+        attributes = {name: value for name, value in fact.attributes.items() if name != "evidence"}
+        made.append(FactStated(claim, provenance, _here(fact.visibility), fact.validity, attributes, supports))
+    return made
+
+
+def _here(visibility: Visibility) -> Visibility:
+    """Return a visibility without the utterances of another transcript."""
+    return replace(visibility, knowers=tuple(replace(each, utterance_id=None) for each in visibility.knowers))
+
+
+def _may_tell_secret(text: str) -> bool:
+    return any(f'"{word}"' in text for word in (*_SECRET_SCOPES, "secrets"))
 
 
 def _tells_secret(value: object) -> bool:
@@ -157,31 +325,40 @@ def _tells_secret(value: object) -> bool:
     return False
 
 
-def _with_keys_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise InvalidInput(f"an object has the key {key[:40]!r} twice")
-        found[key] = value
-    return found
+def _value(event: _Event, events: Iterator[_Event], depth: int = 0) -> object:
+    """Return the JSON value that begins with this event."""
+    if depth > _MAX_DEPTH:
+        raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`")
+    kind, value = event
+    if kind == "start_map":
+        found: dict[str, object] = {}
+        for inner, key in events:
+            if inner == "end_map":
+                break
+            if key in found:
+                raise _twice(key)
+            found[key] = _value(next(events), events, depth + 1)
+        return found
+    if kind == "start_array":
+        items: list[object] = []
+        for each in events:
+            if each[0] == "end_array":
+                break
+            items.append(_value(each, events, depth + 1))
+        return items
+    if isinstance(value, Decimal):
+        if not math.isfinite(number := float(value)):
+            raise InvalidInput(f"it contains {str(value)[:40]}: numbers must be finite")
+        return number
+    return value
 
 
-def _no_number(name: str) -> NoReturn:
-    raise InvalidInput(f"it contains {name}: numbers must be finite")
-
-
-def _finite(digits: str) -> float:
-    """Read a decimal number; refuse 1e999, which Python reads as infinity."""
-    number = float(digits)
-    return number if math.isfinite(number) else _no_number(digits[:40])
+def _twice(key: str) -> InvalidInput:
+    return InvalidInput(f"an object has the key {key[:40]!r} twice")
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False, separators=(", ", ": "))
-
-
-def _rows(rows: list[Row]) -> str:
-    return "[" + ",".join(f"\n   {_json(row)}" for row in rows) + "]"
 
 
 def _shown(value: object) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, count
 from typing import Final
 
 import yaml
@@ -26,7 +26,6 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
 from glyphoxa.language.relations import in_words
-from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.world.wording import visibility_in_words
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
@@ -43,7 +42,8 @@ class PlayedSession:
 
     Attributes:
         number: From 1, in the order in which sessions began.
-        ended_ms: When its last utterance began.
+        n_said: Number of all its utterances.
+        ended: When its last utterance began.
         days: Days of the story in words; "" if unknown.
         recap: Lines that the players may read.
         dm_recap: Lines for the game master only.
@@ -52,18 +52,13 @@ class PlayedSession:
 
     id: SessionId
     number: int
-    began_ms: int
-    ended_ms: int
+    n_said: int
+    began: datetime
+    ended: datetime
     days: str = ""
     recap: Sequence[str] = ()
     dm_recap: Sequence[str] = ()
     said: Sequence[Utterance] = ()
-
-    def began(self, zone: tzinfo | None) -> datetime:
-        return datetime.fromtimestamp(self.began_ms / 1_000, UTC).astimezone(zone)
-
-    def ended(self, zone: tzinfo | None) -> datetime:
-        return datetime.fromtimestamp(self.ended_ms / 1_000, UTC).astimezone(zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +67,36 @@ class VaultContent:
 
     Attributes:
         language: BCP 47 tag of the campaign.
-        zone: In which times are given; None for the machine's.
+        names: Of the entities and of people.
         entities: Each with its scope.
         facts: Only accepted ones are written.
-        names: Of the entities and of people.
         with_transcript: Whether the notes of sessions contain everything in `said`.
     """
 
     name: str
     language: str
-    zone: tzinfo | None
     names: NameResolver
     entities: Sequence[tuple[Entity, Visibility]] = ()
     facts: Sequence[Fact] = ()
     sessions: Sequence[PlayedSession] = ()
     with_transcript: bool = False
 
-    def for_players(self, guarded: Gazetteer) -> VaultContent:
-        """Return the part that players may know: what is public, and does not mention a guarded name.
+    def for_players(self, may_read: Callable[[str], bool]) -> VaultContent:
+        """Return the part that players may know.
 
         Args:
-            guarded: Names that players may not know.
+            may_read: Whether players may read a text, which may mention a hidden name.
         """
-        public = [(entity, scope) for entity, scope in self.entities if scope.scope == "public"]
+        public = [
+            (replace(entity, aliases=tuple(filter(may_read, entity.aliases))), scope)
+            for entity, scope in self.entities
+            if scope.scope == "public"
+        ]
         known = {entity.id for entity, _ in public}
         facts = [
             fact
             for fact in self.facts
-            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(_text_of(fact))
+            if fact.visibility.scope == "public" and _ends(fact) <= known and may_read(_text_of(fact))
         ]
         return replace(self, entities=public, facts=facts)
 
@@ -124,20 +121,16 @@ def file_name(name: str) -> str:
     return f"_{kept}" if is_reserved else kept or "Unnamed"
 
 
-def session_note(session: PlayedSession, zone: tzinfo | None) -> str:
+def session_note(session: PlayedSession) -> str:
     """Return the recap of a session as Markdown."""
-    began, ended = session.began(zone), session.ended(zone)
-    days = f" Days of the story: {escaped(session.days)}." if session.days else ""
+    began, ended = session.began, session.ended
     until = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d, %H:%M}"
+    days = f" Days of the story: {escaped(session.days)}." if session.days else ""
     lines = [f"# Session {session.number}", "", f"{began:%Y-%m-%d, %H:%M} to {until}.{days}", ""]
     lines += [f"- {escaped(line)}" for line in session.recap] or ["No line is worth recalling."]
     if session.dm_recap:
-        lines += ["", *_secret(session.dm_recap, "For the game master")]
+        lines += ["", "> [!secret] For the game master", *(f"> - {escaped(line)}" for line in session.dm_recap)]
     return "\n".join(lines) + "\n"
-
-
-def _secret(lines: Iterable[str], title: str) -> list[str]:
-    return [f"> [!secret] {title}", *(f"> - {escaped(line)}" for line in lines)]
 
 
 def _ends(fact: Fact) -> set[EntityId]:
@@ -150,51 +143,24 @@ def _text_of(fact: Fact) -> str:
 
 def _text(value: object) -> str:
     """Return all of a JSON value as text; nothing for None."""
-    match value:
-        case None:
-            return ""
-        case str():
-            return value
-        case Mapping():
-            return "; ".join(f"{in_words(str(name))}: {_text(each)}" for name, each in value.items())
-        case list() | tuple():
-            return ", ".join(map(_text, value))
-        case _:
-            return json.dumps(value)
-
-
-@dataclass(slots=True)
-class _Shelf:
-    """Gives each note a name of its own."""
-
-    taken: set[str] = field(default_factory=set)
-
-    def stem(self, name: str, kind: str) -> str:
-        for stem in self._stems(file_name(name), file_name(kind)):
-            key = unicodedata.normalize("NFC", stem).casefold()
-            if key not in self.taken:
-                self.taken.add(key)
-                return stem
-        raise AssertionError("there is always another number")
-
-    def _stems(self, name: str, kind: str) -> Iterator[str]:
-        yield name
-        yield f"{name} ({kind})"
-        yield from (f"{name} ({kind} {number})" for number in count(2))
+    if isinstance(value, dict):
+        return "; ".join(f"{in_words(name)}: {_text(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
 class _Notes:
     def __init__(self, content: VaultContent) -> None:
         self._content = content
-        shelf = _Shelf()
-        self._home = shelf.stem(content.name, "campaign")
+        self._taken: set[str] = set()
+        self._home = self._stem(content.name, "campaign")
         self._session_stems = {
-            each.id: shelf.stem(f"Session {each.number} {each.began(content.zone):%Y-%m-%d}", "session")
-            for each in content.sessions
+            each.id: self._stem(f"Session {each.number} {each.began:%Y-%m-%d}", "session") for each in content.sessions
         }
         self._scopes = {entity.id: scope for entity, scope in content.entities}
         self._entities = {entity.id: entity for entity, _ in sorted(content.entities, key=lambda each: each[0].id)}
-        self._stems = {each.id: shelf.stem(each.name, each.type) for each in self._entities.values()}
+        self._stems = {each.id: self._stem(each.name, each.type) for each in self._entities.values()}
         self._facts: dict[EntityId, list[Fact]] = defaultdict(list)
         for fact in sorted(content.facts, key=lambda each: (each.claim.predicate, each.id)):
             for end in _ends(fact) if fact.status == "accepted" else ():
@@ -205,6 +171,14 @@ class _Notes:
             session.id: list(dict.fromkeys(id_ for said in session.said for id_ in names.entities_in(said.text)))
             for session in content.sessions
         }
+
+    def _stem(self, name: str, kind: str) -> str:
+        """Return a name for a note that no other one has, in any case."""
+        first, kind = file_name(name), file_name(kind)
+        others = (f"{first} ({kind} {number})" for number in count(2))
+        stem = next(each for each in chain((first, f"{first} ({kind})"), others) if _folded(each) not in self._taken)
+        self._taken.add(_folded(stem))
+        return stem
 
     def all(self) -> Iterator[tuple[str, str]]:
         content = self._content
@@ -217,9 +191,8 @@ class _Notes:
             yield f"{file_name(entity.type)}/{self._stems[entity.id]}.md", self._entity(entity)
 
     def _session(self, session: PlayedSession) -> str:
-        zone = self._content.zone
         front = {
-            "date": session.began(zone).date(),
+            "date": session.began.date(),
             "session": session.number,
             **({"story_days": session.days} if session.days else {}),
             "tags": ["session"],
@@ -227,7 +200,7 @@ class _Notes:
         speakers = {said.speaker_name: said.npc_id for said in session.said if said.aside is None}
         played = {each.id: each.entity_id for each in self._content.names.npcs}
         spoke = [self._called(played[npc], name) if npc in played else escaped(name) for name, npc in speakers.items()]
-        lines = [session_note(session, zone)]
+        lines = [session_note(session)]
         for title, told in (("Spoke", spoke), ("Named", [self._called(each) for each in self._named[session.id]])):
             if told:
                 lines += [f"{title}: {', '.join(told)}", ""]
@@ -286,6 +259,10 @@ class _Notes:
         stem = self._stems.get(entity)
         called = name or self._content.names.called(entity)
         return escaped(called) if stem is None else _link(stem, called)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _link(stem: str, label: str = "") -> str:

@@ -5,27 +5,39 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator, FormatChecker
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.bundle import BUNDLED, export_campaign, import_campaign
+from glyphoxa.adapters.postgres.world.bundle import (
+    BUNDLED,
+    Parts,
+    Place,
+    bind_campaign,
+    export_campaign,
+    import_campaign,
+)
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.dm.campaign_bundle import read_bundle
 from glyphoxa.dm.sessions import SessionDesk
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
 from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
 from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
+from tests.support.bundle_schema import SCHEMA, schema
+from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.command_line import CommandLine, a_settings_file
-from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_town, stands_as_replayed
+from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_campaign_row, a_town, stands_as_replayed
 
 OTHER = CampaignId("other")
 FIRST = SessionId("first")
@@ -124,7 +136,7 @@ async def test_what_comes_in_goes_out_the_same_byte_by_byte(town: Store, cli: Co
 
 
 async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
-    await import_campaign(town.database, await export_campaign(town.database, TOWN), into=OTHER)
+    await imported(town, await exported(town, TOWN), OTHER)
     await town.log.append(
         [replace(an_utterance("more", id="more"), campaign_id=OTHER, session_id=FIRST)],
     )
@@ -180,7 +192,10 @@ def _of(table: str, at: int, **columns: object) -> Callable[[Any], None]:
 
 
 _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
-    "version": (lambda b: b.update(version=2), "version is 2: this release reads version 1"),
+    "version": (
+        lambda b: b.update(version=3),
+        "version is 3: this release reads versions 1 to 2; install a newer Glyphoxa",
+    ),
     "no table": (lambda b: b["tables"].pop("turns"), "tables has no 'turns'"),
     "odd table": (
         lambda b: b["tables"].update(turn=[]),
@@ -208,30 +223,218 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
         _of("entities", 0, id="".join(chr(0x4E00 + n) for n in range(9_000))),
         r"tables.entities\[0\] cannot be stored",
     ),
-    "order": (_of("session_entries", 2, id=9), r"tables.session_entries\[2\].id is 9: it must be 3 \(from 1\)"),
+    "order": (_of("session_entries", 2, id=9), r"tables.session_entries\[2\].id is 9: it must be 3"),
     "column": (lambda b: b["tables"]["sessions"][0].update(x=1), r"tables.sessions\[0\] has 'x', not a column"),
-    "gap": (_of("world_events", 2, seq=30), r"events count from 1"),
+    "gap": (_of("world_events", 2, seq=30), r"rows count from 1"),
     "world": (_of("entities", 0, name="Nobody"), "does not match"),
     "event": (_of("world_events", 0, event_type="dreamt"), "tables.world_events"),
 }
 
 
 async def test_a_broken_bundle_is_refused_and_leaves_nothing(town: Store, cli: CommandLine, tmp_path: Path) -> None:
-    whole = await export_campaign(town.database, TOWN)
-    text, before, path = whole.text(), await _counts(town), tmp_path / "broken.json"
+    text = await exported(town, TOWN)
+    before, path = await _counts(town), tmp_path / "broken.json"
     for name, (breaks, told) in _BROKEN.items():
         found = json.loads(text)
         breaks(found)
-        with pytest.raises(InvalidInput) as raised:
-            await import_campaign(town.database, read_bundle(json.dumps(found)), into=OTHER)
-        assert re.search(told, str(raised.value)), (name, raised.value)
+        try:
+            await imported(town, json.dumps(found), OTHER)
+        except InvalidInput as error:
+            assert re.search(told, str(error)), (name, error)
+        else:
+            pytest.fail(f"{name}: it was imported")
         assert await _counts(town) == before, name
     path.write_text(text[: len(text) // 2])
     error = await cli.problem("campaign", "import", path, "--as", "other")
-    assert str(path) in error and "line" in error and "nothing was imported" in error
+    assert str(path) in error and "after tables." in error and "nothing was imported" in error
     assert await _counts(town) == before
 
 
 async def _counts(store: Store) -> list[int]:
     async with store.database.administer() as connection:
         return [await connection.fetchval(f"SELECT count(*) FROM {table}") for table in ("campaigns", *BUNDLED)]
+
+
+class _Broken(BytesIO):
+    """A file of which only the first part can be read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() > 8_000:
+            raise OSError(5, "Input/output error")
+        return super().read(1_000)
+
+
+async def test_import_that_fails_in_the_middle_leaves_nothing(town: Store) -> None:
+    text, before = (await exported(town, TOWN)).encode(), await _counts(town)
+    with pytest.raises(InvalidInput, match=r"^after tables.*: cannot be read: Input/output error$"):
+        await import_campaign(town.database, _Broken(text), into=OTHER)
+
+    class _WithoutServer(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            asyncio.run(_end_others())
+            return super().read(size)
+
+    async def _end_others() -> None:
+        async with town.database.administer() as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+            )
+
+    with pytest.raises(Unavailable):
+        await import_campaign(town.database, _WithoutServer(text), into=OTHER)
+    assert await _counts(town) == before
+
+
+async def test_one_of_two_imports_at_once_is_refused(town: Store) -> None:
+    text = await exported(town, TOWN)
+    done = await asyncio.gather(imported(town, text, OTHER), imported(town, text, OTHER), return_exceptions=True)
+    [refused] = [each for each in done if each is not None]
+    assert isinstance(refused, InvalidInput) and "'other' already exists" in str(refused)
+    assert await exported(town, OTHER) == text.replace('"id": "town"', '"id": "other"')
+
+
+async def test_full_disk_ends_an_export(town: Store) -> None:
+    class _Full(BytesIO):
+        def write(self, _data: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(InvalidInput, match="cannot be written: No space left on device"):
+        await export_campaign(town.database, TOWN, _Full(), Parts())
+
+
+# Earlier versions
+
+
+DATA = Path(__file__).parents[1] / "data"
+_EARLY = ("turn_judgements", "state_atoms", "atom_edges")
+
+
+@pytest.mark.parametrize("file", ["bundle-1.json", "bundle-2.json"])
+async def test_bundle_of_each_version_is_exported_as_the_newest(store: Store, file: str) -> None:
+    await imported(store, (DATA / file).read_text("utf-8"))
+    assert await exported(store, TOWN) == (DATA / "bundle-2.json").read_text("utf-8")
+
+
+async def test_early_bundle_lacks_only_the_tables_that_came_later(store: Store) -> None:
+    await imported(store, (DATA / "bundle-1-early.json").read_text("utf-8"))
+    whole, early = json.loads((DATA / "bundle-2.json").read_text("utf-8")), json.loads(await exported(store, TOWN))
+    assert early["tables"] == {name: [] if name in _EARLY else rows for name, rows in whole["tables"].items()}
+
+
+async def test_published_schema_accepts_exports_and_is_current(town: Store) -> None:
+    text = await schema(town)
+    assert SCHEMA.read_text("utf-8") == text, "write it again: python -m tests.support.bundle_schema DSN"
+    validator = Draft202012Validator(json.loads(text), format_checker=FormatChecker())
+    embedded = await exported(town, TOWN, Parts(embeddings=True))
+    for bundle in (embedded, await exported_for_players(town, TOWN), (DATA / "bundle-1-early.json").read_text("utf-8")):
+        assert [error.message for error in validator.iter_errors(json.loads(bundle))] == []
+    assert list(validator.iter_errors({**json.loads(embedded), "version": 3}))
+
+
+async def test_embeddings_go_along_and_other_dimensions_are_skipped(town: Store) -> None:
+    add = (
+        "INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model) "
+        "VALUES ('town', 'first-1', 'first-1', 'first', 'word', 'hash', $1, 'model')"
+    )
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(add, [0.5] * 384)
+    text = await exported(town, TOWN, Parts(embeddings=True))
+    assert "chunks" not in json.loads(await exported(town, TOWN))["tables"]
+    await imported(town, text, OTHER)
+    assert await exported(town, OTHER, Parts(embeddings=True)) == text.replace('"id": "town"', '"id": "other"')
+    smaller = CampaignId("smaller")
+    await imported(town, text.replace(",".join(["0.5"] * 384), "0.5,0.5"), smaller)
+    assert json.loads(await exported(town, smaller, Parts(embeddings=True)))["tables"]["chunks"] == []
+    assert await town.log.count(smaller) == 4
+
+
+# New game plus
+
+
+async def _claims(store: Store, campaign: CampaignId) -> dict[Claim, tuple[str, str]]:
+    facts = (await store.world.now(campaign)).facts.values()
+    return {fact.claim: (fact.status, fact.visibility.scope) for fact in facts}
+
+
+async def test_bound_bundle_goes_with_a_rollback_of_its_utterance(
+    town: Store, cli: CommandLine, tmp_path: Path
+) -> None:
+    secret = FactStated(Claim.attribute(MIRA, "truth", "She is a dragon."), visibility=HIDDEN)
+    waiting = FactStated(Claim.attribute(MIRA, "mood", "sad"), Provenance(confidence=0.3))
+    await town.world.commit(TOWN, [OWNS, RUNS, secret, waiting], DM)
+    path = tmp_path / "town.json"
+    await cli.told("campaign", "export", path, "--campaign", "town", "--with-secrets")
+    await a_campaign_row(town, OTHER)
+    here = EntityAdded(EntityId("mira-2"), "npc", "mira")
+    await town.world.commit(OTHER, [here, FactStated(Claim.attribute(here.entity, "age", "40"))], DM)
+    said = [replace(an_utterance(f"new {n}", id=f"new-{n}"), campaign_id=OTHER, session_id=FIRST) for n in range(1, 4)]
+    await town.log.append(said)
+    before = await _claims(town, OTHER)
+
+    told = await cli.told("campaign", "import", path, "--bind", "latest", "--campaign", "other")
+    assert "at utterance 3 of first" in told
+    claims = await _claims(town, OTHER)
+    assert claims == before | {
+        Claim.relation(here.entity, "OWNS", SWORD): ("accepted", "public"),
+        Claim.relation(here.entity, "LOCATED_AT", INN): ("accepted", "public"),
+        Claim.attribute(here.entity, "truth", "She is a dragon."): ("accepted", "hidden"),
+        Claim.attribute(here.entity, "mood", "sad"): ("pending", "public"),
+    }
+    await stands_as_replayed(town, OTHER)
+    assert await town.log.count(OTHER) == 3
+    await town.world.rollback(OTHER, FIRST, 2, DM)
+    assert await _claims(town, OTHER) == before
+    assert set((await town.world.now(OTHER)).entities) == {here.entity}
+
+    assert "at utterance 1" in await cli.told("campaign", "import", path, "--bind", "1:1", "--campaign", "other")
+    await town.world.rollback(OTHER, FIRST, 1, DM)
+    assert await _claims(town, OTHER) == claims
+    with pytest.raises(NotFound, match="no utterance 3 in session 'first'"):  # retracted
+        await bind_campaign(town.database, town.world, BytesIO(path.read_bytes()), Place(OTHER, FIRST, 3), now_ms=1)
+
+
+async def test_bundle_is_bound_to_a_campaign_without_transcript(town: Store) -> None:
+    text = (await exported(town, TOWN)).encode()
+    await a_campaign_row(town, OTHER)
+    _, events = await bind_campaign(town.database, town.world, BytesIO(text), Place(OTHER), now_ms=5)
+    assert {event.cause for event in events} == {Cause("import", 5)}
+    assert "episode-first" not in (await stands_as_replayed(town, OTHER)).entities
+
+
+async def test_broken_bundle_binds_nothing(town: Store, cli: CommandLine, tmp_path: Path) -> None:
+    found = json.loads(await exported(town, TOWN))
+    found["tables"]["entities"][0]["name"] = "Nobody"
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(found))
+    await a_campaign_row(town, OTHER)
+    before = await _counts(town)
+    for options, told in (
+        (("--bind", "latest", "--campaign", "other"), "does not match"),
+        (("--bind", "latest", "--campaign", "nowhere"), "'nowhere'"),
+        (("--bind", "first", "--campaign", "other"), "write restore, latest or SESSION:ORDINAL"),
+        (("--bind", "9:1", "--campaign", "other"), "no session '9'"),
+        (("--bind", "latest", "--as", "new"), "--as needs --bind restore"),
+        (("--campaign", "other"), "--campaign needs --bind latest"),
+    ):
+        assert told in await cli.problem("campaign", "import", path, *options)
+    assert await _counts(town) == before
+
+
+# Ten lines of Python
+
+
+async def test_lines_of_the_docs_turn_a_bundle_into_markdown(
+    town: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.world.commit(TOWN, [OWNS], DM)
+    page = (DATA.parents[1] / "docs" / "writing-a-campaign.md").read_text("utf-8")
+    [lines] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "bundle" in block]
+    assert len(lines.splitlines()) == 10
+    (tmp_path / "bundle.json").write_text(await exported(town, TOWN), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-I", "-c", lines], capture_output=True, check=True)
+    text = done.stdout.decode()
+    assert text.startswith("# town\n")
+    for part in ("## Mira (npc)", "- OWNS: The Sword", "## Session first", "**Tamsin:** word 1"):
+        assert part in text

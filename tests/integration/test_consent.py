@@ -11,7 +11,6 @@ import pytest
 
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.chronicle.chronicler import Chronicler
@@ -27,6 +26,7 @@ from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.events import Cause
 from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
+from tests.support.bundles import exported, imported
 from tests.support.embedders import embedder_of_topics
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
@@ -293,10 +293,10 @@ async def test_copies_of_a_campaign_keep_consent(table: Store) -> None:
     await read_new(table)
     before = await known(table)
     await table.world.consent(CAMPAIGN, withhold("u1"), BY_PLAYER)
-    fork, imported = CampaignId("fork"), CampaignId("imported")
+    fork, other = CampaignId("fork"), CampaignId("imported")
     await table.world.fork(CAMPAIGN, fork, name="Fork")
-    await import_campaign(table.database, await export_campaign(table.database, CAMPAIGN), into=imported)
-    for copy in (fork, imported):
+    await imported(table, await exported(table, CAMPAIGN), other)
+    for copy in (fork, other):
         assert await states(table, copy) == {"u1": (True, True), "u2": (True, True)}
         await table.world.consent(copy, give("u1"), BY_PLAYER)
         assert await states(table, copy) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import shutil
 import zlib
@@ -21,7 +22,6 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
 from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.world.bundle import export_campaign, import_campaign
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
@@ -32,6 +32,7 @@ from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party, an_utterance
+from tests.support.bundles import exported, imported
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.command_line import rows as shown
 
@@ -202,11 +203,11 @@ async def test_campaigns_do_not_see_each_others_atoms(table: Store) -> None:
 async def test_bundle_and_fork_contain_the_atoms(table: Store) -> None:
     await read(table, said(1, PROMISE), said(2, FOUND), said(3, KEPT))
     await consolidated(table)
-    imported, forked = CampaignId("imported"), CampaignId("forked")
-    await import_campaign(table.database, await export_campaign(table.database, CAMPAIGN), into=imported)
+    other, forked = CampaignId("imported"), CampaignId("forked")
+    await imported(table, await exported(table, CAMPAIGN), other)
     await table.world.fork(CAMPAIGN, forked, name="Another")
     query = "SELECT stable_key, summary, evidence, kept_key FROM live_atoms ORDER BY 1"
-    for copy in (imported, forked):
+    for copy in (other, forked):
         assert await rows(table, query, copy) == await rows(table, query)
         assert [each.key for each in await table.atoms.open_threads(copy)] == ["atom:u3"]
 
@@ -332,9 +333,10 @@ async def test_open_threads_are_listed_on_the_command_line(
 
 async def test_bundle_of_an_earlier_release_is_imported_without_atoms(table: Store) -> None:
     await read(table, said(1, PROMISE))
-    bundle = await export_campaign(table.database, CAMPAIGN)
-    earlier = {name: found for name, found in bundle.tables.items() if name not in ("state_atoms", "atom_edges")}
-    await import_campaign(table.database, replace(bundle, tables=earlier), into=CampaignId("imported"))
+    bundle = json.loads(await exported(table, CAMPAIGN))
+    for name in ("state_atoms", "atom_edges"):
+        del bundle["tables"][name]
+    await imported(table, json.dumps(bundle), CampaignId("imported"))
     assert await table.atoms.open_threads(CampaignId("imported")) == []
     assert await table.log.count(CampaignId("imported")) == 1
 

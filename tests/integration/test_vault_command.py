@@ -77,7 +77,7 @@ async def test_dm_vault_has_secrets_in_callouts_and_the_transcript(cli: CommandL
     ("arguments", "problem"),
     [
         (["--transcript"], "it needs --for dm"),
-        (["--for", "dm"], "holds the vault of campaign 'saltmere' for players, not of 'saltmere' for the game master"),
+        (["--for", "dm"], "holds the vault of 'saltmere' for players, not of 'saltmere' for the game master"),
     ],
     ids=["transcript", "readers"],
 )
@@ -148,7 +148,7 @@ def test_forged_manifest_removes_nothing(tmp_path: Path, path: str) -> None:
     (vault / "Mine.md").write_text("Mine.")
     os.mkfifo(vault / "fifo")
     manifest = json.loads((vault / MANIFEST).read_text())
-    manifest["notes"][path] = [exports._digest(b"Mine.")]
+    manifest["notes"][path] = [exports._digest(b"Mine."), "-", "", "None"]
     (vault / MANIFEST).write_text(json.dumps(manifest))
     assert write(vault, {}).n_removed == len(NOTES)
     assert mine.read_text() == "Mine."
@@ -160,7 +160,7 @@ def test_forged_manifest_removes_nothing(tmp_path: Path, path: str) -> None:
     [
         ("{", "lists no notes of a vault"),
         ('{"version": 2, "campaign": "town", "readers": "players", "notes": {}}', "lists no notes of a vault"),
-        ('{"campaign": "other", "readers": "players"}', "vault of campaign 'other' for players, not of 'town'"),
+        ('{"campaign": "other", "readers": "players"}', "vault of 'other' for players, not of 'town'"),
     ],
     ids=["broken", "newer", "other"],
 )

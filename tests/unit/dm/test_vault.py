@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
@@ -26,26 +26,23 @@ from tests.support.memory import GraphTwin
 from tests.support.secret_campaigns import SecretCampaign, words_in
 
 _LINK: Final = re.compile(r"\[\[([^]|]+)(?:\|[^]]*)?\]\]")
-DAY_MS: Final = 86_400_000
 
 
 def a_session(*said: Utterance, number: int = 1) -> PlayedSession:
-    began_ms = number * DAY_MS
-    return PlayedSession(SessionId(f"s{number}"), number, began_ms, began_ms + 60_000, said=said)
+    began = datetime(1970, 1, 1 + number, tzinfo=UTC)
+    return PlayedSession(SessionId(f"s{number}"), number, len(said), began, began + timedelta(minutes=1), said=said)
 
 
 def content_of(
     campaign: Campaign, graph: GraphTwin, *sessions: PlayedSession, transcript: bool = False
 ) -> VaultContent:
     names = NameResolver.of(campaign, (entity for entity, _ in graph.scoped))
-    return VaultContent(
-        campaign.name, campaign.language, UTC, names, graph.scoped, graph.of_world, sessions, transcript
-    )
+    return VaultContent(campaign.name, campaign.language, names, graph.scoped, graph.of_world, sessions, transcript)
 
 
 def players_notes(content: VaultContent) -> dict[str, str]:
     known = [KnownEntity(e.id, e.type, e.name, e.aliases, scope) for e, scope in content.entities]
-    return notes_of(content.for_players(PlayersView(known, content.language).guarded))
+    return notes_of(content.for_players(PlayersView(known, content.language).names_nobody_guarded))
 
 
 def the_town(*facts: Fact, also: tuple[tuple[Entity, Visibility], ...] = ()) -> VaultContent:

@@ -1,35 +1,50 @@
-"""Export and import campaigns as bundles."""
+"""Export campaigns to bundles, and import bundles: as new campaigns, or into the world of an existing one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.sql import load_queries
-from glyphoxa.adapters.postgres.world.campaigns import check_document
+from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
+from glyphoxa.adapters.postgres.world.campaigns import Described, check_document, document_of, put_times
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
-from glyphoxa.adapters.postgres.world.world import COPIED
-from glyphoxa.dm.campaign_bundle import CampaignBundle, Row
-from glyphoxa.domain.errors import Corrupt, InvalidInput, did_you_mean
-from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.events import difference
+from glyphoxa.adapters.postgres.world.world import COPIED, PostgresWorld, commit
+from glyphoxa.dm.campaign_bundle import BundledCampaign, BundleReader, BundleWriter, Row, carried_over
+from glyphoxa.dm.player_safe import PublicPart
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.world.events import Cause, WorldEvent, difference
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
-_MADE_AGAIN: Final = ("chunks", "talk_to_embed", "entity_vectors", "session_states")
+EMBEDDED: Final = ("chunks", "entity_vectors")
+"""Tables that only a bundle with embeddings has."""
+_MADE_AGAIN: Final = (*EMBEDDED, "talk_to_embed", "session_states")
 """After an import, utterances and entities are embedded again, and a session that continues is summarised again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 """Tables in a bundle, referenced tables first."""
-_LATER: Final = ("turn_judgements", "state_atoms", "atom_edges")
+LATER: Final = ("turn_judgements", "state_atoms", "atom_edges")
 """Tables that a bundle of an earlier release lacks."""
 
-_NUMBERED: Final = {"session_entries": "session_entries_id_seq", "story_days": None, "learned_name_events": None}
-"""Tables whose `id` comes from a database-wide sequence; a bundle counts from 1 instead. None: an identity column."""
+_TRANSCRIPT: Final = (
+    *("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges", "chunks"),
+)
+"""Tables that contain what was said."""
+
+_NUMBERED: Final = ("session_entries", "story_days", "learned_name_events")
+"""Tables whose `id` comes from a database-wide sequence; a bundle counts from 1 instead."""
 _OF_THIS_DATABASE: Final[Mapping[str, Row]] = {
     "session_entries": {"change_seq": None},
     "chronicle_rereads": {"change_seq": 0},
@@ -38,7 +53,7 @@ _OF_THIS_DATABASE: Final[Mapping[str, Row]] = {
 """Columns without meaning in another database, with their replacement; None: the table's default."""
 
 _DEADLINE_MS: Final = 3_600_000
-_AT_A_TIME: Final = 500
+_AT_A_TIME: Final = 1_000
 _REFUSED: Final = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
@@ -55,6 +70,7 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "int8": ((int,), "a whole number below 2^63"),
     "float8": ((int, float), "a number"),
     "_text": ((list,), "a list of texts"),
+    "vector": ((str,), "a vector, as [0.1,0.2]"),
 }
 _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(("attributes", "controls", "document", "payload", "provenance", "stages"), (dict, "an object")),
@@ -63,10 +79,11 @@ _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class Column:
     """A column of a table; `type` is its PostgreSQL type.
 
     Attributes:
+        size: The dimensions of a vector.
         needed: It cannot be null.
         required: A row must contain it.
     """
@@ -75,6 +92,7 @@ class _Column:
     type: str
     needed: bool
     required: bool
+    size: int
 
     def fault_of(self, value: object) -> str | None:
         """A description of valid values if the value is invalid, otherwise None."""
@@ -93,156 +111,376 @@ class _Column:
         return None if fits else told
 
 
-async def export_campaign(database: Database, campaign: CampaignId) -> CampaignBundle:
-    """Export all stored data of a campaign, from one snapshot.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a bundle contains besides the world.
+
+    Attributes:
+        transcript: Without it, sessions keep their length, and everything counts as read.
+        embeddings: Then they need not be computed again, if the other database has the same model.
+        secrets: Without it, a campaign that has or had secrets is not exported.
+    """
+
+    transcript: bool = True
+    embeddings: bool = False
+    secrets: bool = False
+
+
+async def export_campaign(database: Database, campaign: CampaignId, file: BinaryIO, parts: Parts) -> BundleWriter:
+    """Write all stored data of a campaign, from one snapshot and in bounded memory.
 
     Raises:
         NotFound: There is no such campaign.
-        Unavailable: The database is away, or an hour was not enough.
+        InvalidInput: It has or had secrets, and the bundle may have none. The file is incomplete.
+        Unavailable: The database is away, or an hour was not enough. The file is incomplete.
     """
-    sql = load_queries("world/bundle")
-    async with world_transaction(database, campaign, deadline_ms=_DEADLINE_MS, isolation="repeatable_read") as world:
-        await world.require_campaign()
-        connection = world.connection
-        await connection.execute(sql["utc"])
-        [about] = await connection.fetch(sql["campaign"], campaign)
-        tables = {table: await _rows(connection, campaign, table) for table in BUNDLED}
-    _number_from_one(tables)
-    return CampaignBundle(campaign, about["name"], about["language"], tables)
+    async with _exporting(database, campaign, file, with_secrets=parts.secrets) as (world, writer, scratch):
+        sources = dict.fromkeys((*BUNDLED, *(EMBEDDED if parts.embeddings else ())), campaign)
+        if not parts.transcript:
+            await _mark_read(world, scratch)
+            sources |= {table: scratch for table in (*_TRANSCRIPT, "chronicle_progress") if table in sources}
+        await _copy(world.connection, sources, writer)
+    return writer
 
 
-async def import_campaign(database: Database, bundle: CampaignBundle, *, into: CampaignId) -> None:
-    """Store a new campaign, all of it or nothing.
+async def export_for_players(
+    database: Database, campaign: CampaignId, file: BinaryIO, *, transcript: bool = True
+) -> BundleWriter:
+    """Write what players may know: public entities and facts as they are now, and what all of them heard.
+
+    The world is stated again in a scratch campaign, so that history and decisions stay out. Left out is also what names
+    an entity that is not public, and a line that touches a secret.
 
     Raises:
-        InvalidInput: A campaign or transcript with the id `into` exists, a row does not fit its table, or the
-            projections
-            do not match the events. The message names the place.
+        NotFound, Unavailable: As `export_campaign`.
+    """
+    async with _exporting(database, campaign, file, with_secrets=False) as (world, writer, scratch):
+        document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
+        described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
+        if document is not None:
+            described = check_document(document, campaign).whole
+        public = PublicPart(await world.tables.read_current(), described)
+        await _mark_read(world, scratch)
+        await _fill(WorldTransaction.of(world.connection, scratch), public)
+        sources = dict.fromkeys(BUNDLED, scratch)
+        sources |= dict.fromkeys(("sessions", "session_entries") if transcript else ("sessions",), campaign)
+        await _copy(world.connection, sources, writer, public.rows)
+    return writer
+
+
+async def import_campaign(database: Database, file: BinaryIO, *, into: CampaignId | None = None) -> BundleReader:
+    """Store a new campaign, all of it or nothing, in bounded memory.
+
+    Args:
+        into: Its id here; None for its own.
+
+    Raises:
+        InvalidInput: The file is no bundle; a campaign or transcript with this id exists; a row does not fit its table;
+            or the projections do not match the events. The message names the place.
         Unavailable: The database is away, or an hour was not enough; nothing was written.
     """
-    sql = load_queries("world/bundle")
-    async with world_transaction(database, into, deadline_ms=_DEADLINE_MS) as world:
-        connection = world.connection
-        await connection.execute(sql["utc"])
-        if await connection.fetchval(sql["new_campaign"], into, bundle.name, bundle.language) is None:
-            raise InvalidInput(f"the campaign {into!r} already exists: choose another id with --as NEWID")
-        for table in BUNDLED:
-            query = f"SELECT EXISTS (SELECT FROM {table} WHERE campaign_id = $1)"  # noqa: S608 - ours, see COPIED
-            if await connection.fetchval(query, into):
-                raise InvalidInput(f"a transcript of {into!r} already exists: choose another id with --as NEWID")
-        for name in bundle.tables:
-            if name not in BUNDLED:
-                raise InvalidInput(f"tables.{name[:60]} is not a table of a bundle: {did_you_mean(name, BUNDLED)}")
-        for table in BUNDLED:
-            if table not in bundle.tables and table not in _LATER:
-                raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted(BUNDLED))}")
-            await _put(connection, into, table, bundle.tables.get(table, []))
-        for at, row in enumerate(bundle.tables["campaign_documents"]):
-            try:
-                check_document(cast("Row", row["document"]), bundle.id)
-            except InvalidInput as error:
-                raise InvalidInput(f"tables.campaign_documents[{at}].{error}") from None
-        if into != bundle.id:
-            await connection.execute(sql["rename_document"], into)
-        await _check_world(world, [row.get("seq") for row in bundle.tables["world_events"]])
+    async with world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as world:
+        staged = await _stage(world.connection, file)
+        await _store(world.connection, staged, staged.reader.campaign.id if into is None else into)
+    return staged.reader
 
 
-async def _rows(connection: Connection, campaign: CampaignId, table: str) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An utterance of a campaign.
+
+    Attributes:
+        session: None: the newest utterance.
+    """
+
+    campaign: CampaignId
+    session: SessionId | None = None
+    ordinal: int = 0
+
+
+async def bind_campaign(
+    database: Database, world: PostgresWorld, file: BinaryIO, place: Place, *, now_ms: int
+) -> tuple[BundledCampaign, list[WorldEvent]]:
+    """State the entities and facts of a bundle, as they are at its end, in the world of an existing campaign.
+
+    They are attached to an utterance: rolling back past it, retracting or correcting it drops them. If nothing was said
+    yet, they are attached to nothing. No transcript is copied.
+
+    Returns:
+        What the bundle contains, and the events.
+
+    Raises:
+        NotFound: There is no such campaign or utterance.
+        InvalidInput: As `import_campaign`.
+        Unavailable: As above; nothing was written.
+    """
+    cause = await _cause_at(database, place, now_ms)
+    async with (
+        world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as transaction,
+        _scratch(transaction.connection) as scratch,
+    ):
+        staged = await _stage(transaction.connection, file, without=_TRANSCRIPT)
+        await _store(transaction.connection, staged, scratch)
+        state = await WorldTransaction.of(transaction.connection, scratch).tables.read_current()
+    bundled = staged.reader.campaign
+    events = carried_over(state, await world.now(place.campaign), cause, reason=f"bundle of {bundled.name}")
+    return bundled, await world.commit(place.campaign, events, cause)
+
+
+async def _cause_at(database: Database, place: Place, now_ms: int) -> Cause:
+    async with database.use(place.campaign) as connection:
+        query = load_queries("world/bundle")["utterance"]
+        row = await connection.fetchrow(query, place.campaign, place.session, place.ordinal)
+    if row is not None:
+        said = SessionId(row["session_id"]), row["ordinal"], UtteranceId(row["utterance_id"])
+        return Cause("talk", at_ms(row["timestamp"]), *said)
+    if place.session is not None:
+        raise NotFound(
+            f"no utterance {place.ordinal} in session {place.session!r} of campaign {place.campaign!r}: it is "
+            "retracted, or was never said; `glyphoxa show transcript` shows the numbers"
+        )
+    return Cause("import", now_ms)
+
+
+# Writing
+
+
+@asynccontextmanager
+async def _exporting(
+    database: Database, campaign: CampaignId, file: BinaryIO, *, with_secrets: bool
+) -> AsyncIterator[tuple[WorldTransaction, BundleWriter, CampaignId]]:
+    """One snapshot of a campaign, what writes it, and the id of a scratch campaign."""
     sql = load_queries("world/bundle")
+    async with (
+        world_transaction(database, campaign, deadline_ms=_DEADLINE_MS, isolation="repeatable_read") as world,
+        _scratch(world.connection) as scratch,
+    ):
+        await world.require_campaign()
+        await world.connection.execute(sql["utc"])
+        [about] = await world.connection.fetch(sql["campaign"], campaign)
+        writer = BundleWriter(
+            file, BundledCampaign(campaign, about["name"], about["language"]), with_secrets=with_secrets
+        )
+        yield world, writer, scratch
+    writer.finish()
+
+
+@asynccontextmanager
+async def _scratch(connection: Connection) -> AsyncIterator[CampaignId]:
+    """The id of a campaign that exists within this block only: what is written is rolled back."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        yield CampaignId(uuid.uuid4().hex)
+    finally:
+        await transaction.rollback()
+
+
+async def _mark_read(world: WorldTransaction, scratch: CampaignId) -> None:
+    """Let all utterances of the campaign's sessions count as read in the scratch campaign."""
+    sql = load_queries("world/bundle")
+    [sessions] = await world.connection.fetch(sql["sessions"], world.campaign)
+    await world.connection.execute(sql["enter"], scratch)
+    await world.connection.execute(sql["mark_read"], scratch, *sessions)
+
+
+async def _fill(scratch: WorldTransaction, public: PublicPart) -> None:
+    """Fill the scratch campaign with what players may know."""
+    sql, connection, campaign = load_queries("world/bundle"), scratch.connection, public.campaign
+    await connection.execute(sql["enter"], scratch.campaign)
+    await connection.execute(sql["new_campaign"], scratch.campaign, campaign.name, campaign.language)
+    cause = Cause("import", at_ms(await connection.fetchval(sql["now"])))
+    await commit(scratch, public.events(cause), cause, accept_at=AUTO_ACCEPT)
+    document = document_of(Described(campaign))
+    await connection.execute(load_queries("world/campaigns")["put_document"], scratch.campaign, document, None)
+    await put_times(connection, replace(campaign, id=scratch.campaign))
+
+
+async def _copy(
+    connection: Connection,
+    sources: Mapping[str, CampaignId],
+    writer: BundleWriter,
+    choose: Callable[[str, list[Row], int], list[Row]] = lambda _table, rows, _n_before: rows,
+) -> None:
+    """Write tables, each of one campaign.
+
+    Args:
+        choose: Returns what to write of a block of rows, given its table and how many rows of it are written.
+    """
+    for table, source in sources.items():
+        await asyncio.to_thread(writer.put, table, ())
+        async for rows in _rows(connection, source, table):
+            kept = await asyncio.to_thread(choose, table, rows, writer.n_rows[table])
+            await asyncio.to_thread(writer.put, table, kept)
+
+
+async def _rows(connection: Connection, campaign: CampaignId, table: str) -> AsyncIterator[list[Row]]:
+    """The rows of a table in blocks."""
+    sql = load_queries("world/bundle")
+    await connection.execute(sql["enter"], campaign)
     key = ", ".join(row[0] for row in await connection.fetch(sql["key"], table))
-    columns = [each for each in await _columns(connection, table) if each not in _OF_THIS_DATABASE.get(table, {})]
-    built = ", ".join(f"'{name}', to_jsonb(t.\"{name}\")" for name in columns)
+    values = {name: f'to_jsonb(t."{name}")' for name in await columns_of(connection, table)}
+    for name in _OF_THIS_DATABASE.get(table, {}):
+        del values[name]
+    if table in _NUMBERED:
+        values["id"] = f"row_number() OVER (ORDER BY {key})"
+        if "undoes" in values:
+            values["undoes"] = sql["undone"].split("\n", 1)[1].rstrip(";")
+    built = ", ".join(f"'{name}', {value}" for name, value in values.items())
     order = f" ORDER BY {key}" if key else ""
     query = f"SELECT jsonb_build_object({built}) AS row FROM {table} t WHERE campaign_id = $1{order}"  # noqa: S608 - names of the catalogue
-    found = await connection.fetch(query, campaign)
-    return [row["row"] for row in found]
+    cursor = await connection.cursor(query, campaign)
+    while found := await cursor.fetch(_AT_A_TIME):
+        yield [row["row"] for row in found]
 
 
-async def _columns(connection: Connection, table: str) -> dict[str, _Column]:
+async def columns_of(connection: Connection, table: str) -> dict[str, Column]:
+    """The columns of a table's rows, without the campaign."""
     found = await connection.fetch(load_queries("world/bundle")["columns"], table)
-    return {row["name"]: _Column(row["name"], row["type"], row["needed"], row["required"]) for row in found}
+    return {row["name"]: Column(**dict(row)) for row in found}
 
 
-def _number_from_one(tables: Mapping[str, list[Row]]) -> None:
-    for table in _NUMBERED:
-        rows = tables[table]
-        numbers = {row["id"]: n for n, row in enumerate(rows, start=1)}
-        for row in rows:
-            row["id"] = numbers[row["id"]]
-            if row.get("undoes") is not None:
-                row["undoes"] = numbers.get(row["undoes"])
+# Reading: rows are checked, staged in a temporary table, and stored in the order in which tables refer to each other.
 
 
-async def _put(connection: Connection, into: CampaignId, table: str, rows: list[Row]) -> None:
-    if not rows:
-        return
-    columns = await _columns(connection, table)
-    here = _OF_THIS_DATABASE.get(table, {})
-    _check_columns(table, rows, {name: each for name, each in columns.items() if name not in here})
-    if table in _NUMBERED:
-        rows = await _numbered_here(connection, table, rows)
-    put_here = {name: value for name, value in here.items() if value is not None}
-    names = ", ".join(f'"{name}"' for name in (*rows[0], *put_here))
-    rows_of = f"SELECT $1, {names} FROM jsonb_populate_recordset(NULL::{table}, $2)"  # noqa: S608 - all are columns
-    query = f"INSERT INTO {table} (campaign_id, {names}) OVERRIDING SYSTEM VALUE {rows_of}"
-    whole = [{**row, **put_here} for row in rows]
-    for first in range(0, len(whole), _AT_A_TIME):
-        block = whole[first : first + _AT_A_TIME]
-        if await _refused(connection, query, into, block) is None:
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A bundle whose rows are in the temporary table.
+
+    Attributes:
+        columns: Of the rows of each table that is not empty.
+    """
+
+    reader: BundleReader
+    columns: Mapping[str, Sequence[str]]
+
+
+async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[str] = ()) -> _Staged:
+    """
+    Args:
+        without: Tables whose rows are skipped.
+    """
+    sql = load_queries("world/bundle")
+    await connection.execute(sql["utc"])
+    await connection.execute(sql["stage"])
+    tables = {table: await columns_of(connection, table) for table in (*BUNDLED, *EMBEDDED)}
+    columns: dict[str, Sequence[str]] = {}
+    staged = _Staged(BundleReader(file, tables=tables), columns)
+    rows = _checked(staged.reader, tables, columns)
+    kept = ((table, at, text) for table, at, text in rows if table not in without)
+    while block := await asyncio.to_thread(lambda: list(islice(kept, _AT_A_TIME))):
+        await connection.copy_records_to_table("bundle_rows", records=block)
+    for table in BUNDLED:
+        if table not in staged.reader.n_rows and table not in LATER:
+            raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted({*BUNDLED} - {*LATER}))}")
+    return staged
+
+
+def _checked(
+    reader: BundleReader, tables: Mapping[str, Mapping[str, Column]], columns: dict[str, Sequence[str]]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield table, place and JSON of each row that fits its table; collect the columns of each table.
+
+    Vectors of other dimensions than those of this database are skipped: they are computed again.
+    """
+    for table, at, row in reader.rows():
+        here = _OF_THIS_DATABASE.get(table, {})
+        known = {name: each for name, each in tables[table].items() if name not in here}
+        if at == 0:
+            columns[table] = _checked_columns(table, row, known)
+        elif row.keys() != set(columns[table]):
+            odd = sorted(row.keys() ^ set(columns[table]))[0]
+            raise InvalidInput(
+                f"tables.{table}[{at}]: rows of a table must have the same columns, and some lack {odd[:40]!r}"
+            )
+        for name, value in row.items():
+            if (valid := known[name].fault_of(value)) is not None:
+                raise InvalidInput(f"tables.{table}[{at}].{name} is {str(value)[:60]!r}: it must be {valid}")
+        _check_numbers(table, at, row)
+        if table in EMBEDDED and str(row["embedding"]).count(",") + 1 != known["embedding"].size:
             continue
-        for at, row in enumerate(block, start=first):  # again, to find the invalid row
-            if (error := await _refused(connection, query, into, [row])) is not None:
+        yield table, at, json.dumps(row)
+
+
+def _checked_columns(table: str, row: Row, columns: Mapping[str, Column]) -> Sequence[str]:
+    for name in row:
+        if name not in columns:
+            raise InvalidInput(f"tables.{table}[0] has {name[:40]!r}, not a column: {did_you_mean(name, columns)}")
+    for column in columns.values():
+        if column.required and column.name not in row:
+            raise InvalidInput(f"tables.{table}[0] has no {column.name!r}: a row must have {', '.join(columns)}")
+    return tuple(row)
+
+
+def _check_numbers(table: str, at: int, row: Row) -> None:
+    number = "id" if table in _NUMBERED else "seq" if table == "world_events" else None
+    if number is not None and row.get(number) != at + 1:
+        raise InvalidInput(
+            f"tables.{table}[{at}].{number} is {str(row.get(number))[:40]}: it must be {at + 1} (rows count from 1)"
+        )
+    undoes = row.get("undoes")
+    if table in _NUMBERED and undoes is not None and not 1 <= int(str(undoes)) <= at:
+        raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
+
+
+async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> None:
+    """Store the staged rows as a new campaign."""
+    sql, bundled = load_queries("world/bundle"), staged.reader.campaign
+    await connection.execute(sql["enter"], into)
+    if await connection.fetchval(sql["new_campaign"], into, bundled.name, bundled.language) is None:
+        raise InvalidInput(f"the campaign {into!r} already exists: choose another id with --as NEWID")
+    for table in BUNDLED:
+        query = f"SELECT EXISTS (SELECT FROM {table} WHERE campaign_id = $1)"  # noqa: S608 - ours, see COPIED
+        if await connection.fetchval(query, into):
+            raise InvalidInput(f"a transcript of {into!r} already exists: choose another id with --as NEWID")
+    for table in (*BUNDLED, *EMBEDDED):
+        if table in staged.columns:
+            await _put(connection, into, table, staged)
+    await connection.execute(sql["put_undoes"], into)
+    if (document := await connection.fetchval(sql["document"], into)) is not None:
+        try:
+            check_document(document, bundled.id)
+        except InvalidInput as error:
+            raise InvalidInput(f"tables.campaign_documents[0].{error}") from None
+    if into != bundled.id:
+        await connection.execute(sql["rename_document"], into)
+    await _check_world(WorldTransaction.of(connection, into), staged.reader.n_rows["world_events"])
+
+
+async def _put(connection: Connection, into: CampaignId, table: str, staged: _Staged) -> None:
+    """Store the rows of a table. Numbers of this database are assigned in the same order."""
+    here = {name: value for name, value in _OF_THIS_DATABASE.get(table, {}).items() if value is not None}
+    assigned = ("id", "undoes") if table in _NUMBERED else ()
+    names = [name for name in (*staged.columns[table], *here) if name not in assigned]
+    listed, taken = (", ".join(f'{of}"{name}"' for name in names) for of in ("", "r."))
+    query = (
+        f"INSERT INTO {table} (campaign_id, {listed}) SELECT $1, {taken} "  # noqa: S608 - all are columns
+        f"FROM bundle_rows b, jsonb_populate_record(NULL::{table}, b.row::jsonb || $4) r "
+        "WHERE b.table_name = $5 AND b.at >= $2 AND b.at < $3 ORDER BY b.at"
+    )
+    n_rows = staged.reader.n_rows[table]
+    for first in range(0, n_rows, _AT_A_TIME):
+        if await _refused(connection, query, into, first, first + _AT_A_TIME, here, table) is None:
+            continue
+        for at in range(first, min(first + _AT_A_TIME, n_rows)):  # again, to find the invalid row
+            if (error := await _refused(connection, query, into, at, at + 1, here, table)) is not None:
                 raise InvalidInput(f"tables.{table}[{at}] cannot be stored: {error}")
 
 
-async def _refused(connection: Connection, query: str, into: CampaignId, rows: Sequence[Row]) -> str | None:
+async def _refused(connection: Connection, query: str, *arguments: object) -> str | None:
     try:
         async with connection.transaction():
-            await connection.execute(query, into, list(rows))
+            await connection.execute(query, *arguments)
     except _REFUSED as error:
         detail = getattr(error, "detail", None)
         return f"{error}" + (f" ({detail[:200]})" if detail else "")
     return None
 
 
-def _check_columns(table: str, rows: list[Row], columns: Mapping[str, _Column]) -> None:
-    for name in rows[0]:
-        if name not in columns:
-            raise InvalidInput(f"tables.{table}[0] has {name[:40]!r}, not a column: {did_you_mean(name, columns)}")
-    for column in columns.values():
-        if column.required and column.name not in rows[0]:
-            raise InvalidInput(f"tables.{table}[0] has no {column.name!r}: a row must have {', '.join(columns)}")
-    for at, row in enumerate(rows):
-        for name, value in row.items():
-            if (valid := columns[name].fault_of(value)) is not None:
-                raise InvalidInput(f"tables.{table}[{at}].{name} is {str(value)[:60]!r}: it must be {valid}")
-
-
-async def _numbered_here(connection: Connection, table: str, rows: list[Row]) -> list[Row]:
-    """Renumber rows with new numbers of this database, in the same order."""
-    for at, row in enumerate(rows):
-        if row.get("id") != at + 1:
-            raise InvalidInput(f"tables.{table}[{at}].id is {str(row.get('id'))[:40]}: it must be {at + 1} (from 1)")
-        undoes = row.get("undoes")
-        if undoes is not None and not 1 <= int(str(undoes)) <= at:
-            raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
-    sql = load_queries("world/bundle")
-    sequence = _NUMBERED[table] or await connection.fetchval(sql["identity"], table)
-    numbers = await connection.fetchval(sql["next_numbers"], sequence, len(rows))
-    given: list[Row] = []
-    for at, row in enumerate(rows):
-        undone = row.get("undoes")
-        given.append({**row, "id": numbers[at]} | ({} if undone is None else {"undoes": numbers[int(str(undone)) - 1]}))
-    return given
-
-
-async def _check_world(world: WorldTransaction, seqs: Sequence[object]) -> None:
+async def _check_world(world: WorldTransaction, n_events: int) -> None:
     """Check that the projections follow from the events."""
-    for at, seq in enumerate(seqs):
-        if seq != at + 1:
-            raise InvalidInput(f"tables.world_events[{at}].seq is {seq}: it must be {at + 1} (events count from 1)")
     try:
-        told = await world.log.state_at(len(seqs))
+        told = await world.log.state_at(n_events)
         held = await world.tables.read()
     except (Corrupt, KeyError, TypeError, ValueError, InvalidInput) as error:
         raise InvalidInput(f"tables.world_events contains an unreadable event: {error}") from None

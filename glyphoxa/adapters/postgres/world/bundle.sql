@@ -8,7 +8,7 @@ SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true)
 -- columns --
 -- The columns of a row, without the campaign and generated columns.
 SELECT a.attname AS name, t.typname AS type, a.attnotnull AS needed,
-       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required
+       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required, a.atttypmod AS size
   FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
  WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
    AND a.attname <> 'campaign_id'
@@ -26,13 +26,55 @@ SELECT 't.' || quote_ident(a.attname) || CASE WHEN a.atttypid = 'text'::regtype 
 -- new_campaign --
 INSERT INTO campaigns (id, name, language) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING RETURNING id;
 
--- next_numbers --
--- Reserve numbers of a table's sequence, in ascending order.
-SELECT array_agg(n ORDER BY n)
-  FROM (SELECT nextval($1::text::regclass) AS n FROM generate_series(1, $2::int)) AS given;
-
--- identity --
-SELECT pg_get_serial_sequence($1, 'id');
-
 -- rename_document --
 UPDATE campaign_documents SET document = document || jsonb_build_object('id', $1::text) WHERE campaign_id = $1;
+
+-- enter --
+-- The campaign whose rows are visible, until the end of the transaction or savepoint.
+SELECT set_config('glyphoxa.campaign', $1, true);
+
+-- now --
+SELECT now();
+
+-- document --
+SELECT document FROM campaign_documents WHERE campaign_id = $1;
+
+-- sessions --
+SELECT array_agg(id), array_agg(last_ordinal) FROM sessions WHERE campaign_id = $1 AND last_ordinal > 0;
+
+-- mark_read --
+INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal)
+    SELECT $1, s.id, s.last_ordinal FROM unnest($2::text[], $3::bigint[]) AS s (id, last_ordinal);
+
+-- utterance --
+-- The utterance with the ordinal $3 of the session $2; NULL: the newest.
+SELECT session_id, ordinal, utterance_id, timestamp
+  FROM session_entries
+ WHERE campaign_id = $1 AND NOT retracted AND ($2::text IS NULL OR (session_id = $2 AND ordinal = $3::bigint))
+ ORDER BY timestamp DESC, id DESC
+ LIMIT 1;
+
+-- stage --
+-- The rows of a bundle as they are read, in any order of tables.
+CREATE TEMPORARY TABLE bundle_rows (
+    table_name TEXT NOT NULL,
+    at         BIGINT NOT NULL,                 -- its place in its table, from 0
+    row        TEXT NOT NULL,                   -- JSON: a row that cannot be stored is refused with its place
+    PRIMARY KEY (table_name, at)
+) ON COMMIT DROP;
+
+-- undone --
+-- A value of an export: the number in the bundle of the row that `t` undoes.
+(SELECT u.n FROM (SELECT id, row_number() OVER (ORDER BY id) AS n
+                    FROM learned_name_events WHERE campaign_id = t.campaign_id) u WHERE u.id = t.undoes);
+
+-- put_undoes --
+-- Rows were numbered in their order: let each refer to the number of the row that it undoes.
+WITH numbered AS (
+    SELECT id, row_number() OVER (ORDER BY id) AS n FROM learned_name_events WHERE campaign_id = $1)
+UPDATE learned_name_events e
+   SET undoes = undone.id
+  FROM bundle_rows b
+  JOIN numbered own ON own.n = b.at + 1
+  JOIN numbered undone ON undone.n = (b.row::jsonb ->> 'undoes')::bigint
+ WHERE b.table_name = 'learned_name_events' AND e.campaign_id = $1 AND e.id = own.id;

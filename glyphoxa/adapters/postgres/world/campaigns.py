@@ -270,7 +270,7 @@ class PostgresCampaigns:
             found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed in the meantime; nothing was loaded, try again")
-            document = await offload(lambda: _document(new), amount=_size(new.whole))
+            document = await offload(lambda: document_of(new), amount=_size(new.whole))
             events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
             seq = events[-1].seq if events else None
             await world.connection.execute(self._sql["put_document"], campaign, document, seq)
@@ -311,7 +311,7 @@ async def _compare(
     )
 
 
-def check_document(document: Mapping[str, object], campaign: CampaignId) -> None:
+def check_document(document: Mapping[str, object], campaign: CampaignId) -> Described:
     """
     Raises:
         InvalidInput: It does not describe a campaign, or another one.
@@ -324,6 +324,7 @@ def check_document(document: Mapping[str, object], campaign: CampaignId) -> None
         raise InvalidInput(f"document{place[:200]}: {first['msg']}: it must be as in a campaign file") from None
     if described.file.id != campaign:
         raise InvalidInput(f"document.id is {described.file.id!r}: it must be the campaign's id, {campaign!r}")
+    return described
 
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
@@ -336,7 +337,8 @@ def _length(document: Mapping[str, object]) -> int:
     return sum(len(part) for part in document.values() if isinstance(part, list))
 
 
-def _document(described: Described) -> dict[str, object]:
+def document_of(described: Described) -> dict[str, object]:
+    """Return a campaign as it is stored."""
     document: dict[str, object] = _campaign.dump_python(described.file, mode="json")
     for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # they are a list
         # A set has no order, but equal files must give equal documents.

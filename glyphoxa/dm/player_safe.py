@@ -1,0 +1,114 @@
+"""What players may know of a campaign: for a bundle that the DM can give to them.
+
+Everything here is chosen, nothing is removed: a column or table that is not named stays out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from glyphoxa.chronicle.episodes import PlayersView
+from glyphoxa.chronicle.talk import KnownEntity
+from glyphoxa.dm.campaign_bundle import Row, statements
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import slug
+from glyphoxa.domain.knowledge import PUBLIC, Fact
+from glyphoxa.world.entity_events import SlotDeclared
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.state import WorldEntity, WorldState
+
+_GUARDED: Final = ("secret", "hidden")
+_OF_SESSION: Final = ("id", "started_at", "last_ordinal")
+_OF_UTTERANCE: Final = ("session_id", "ordinal", "utterance_id", "timestamp", "duration_ns", "fts_config")
+
+
+class PublicPart:
+    """The public entities and facts of a world, and the utterances that all players heard.
+
+    Args:
+        state: Its current facts are enough.
+
+    Attributes:
+        campaign: A campaign file with the players and the calendar only.
+    """
+
+    def __init__(self, state: WorldState, campaign: Campaign) -> None:
+        facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
+        secrets = [fact.claim.content for fact in facts if fact.visibility.scope in _GUARDED]
+        self._view = PlayersView(
+            [_known(each) for each in state.entities.values()],
+            campaign.language,
+            (*(each.text for each in campaign.secrets), *(text for text in secrets if isinstance(text, str))),
+        )
+        self._entities = {
+            entity.id: replace(entity, aliases=tuple(filter(self._view.names_nobody_guarded, entity.aliases)))
+            for entity in state.entities.values()
+            if entity.visibility.scope == "public"
+        }
+        self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._is_public(fact)]
+        self._rules = state.own_rules()
+        npcs = {npc.id for npc in campaign.npcs if npc.entity_id in self._entities}
+        self._speakers = {"", *npcs, *(player.id for player in campaign.players)}
+        self.campaign = replace(
+            Campaign(campaign.id, campaign.name, campaign.language, (), (), (), campaign.players, ()),
+            time_zone=campaign.time_zone,
+            calendar=campaign.calendar,
+            story_day=campaign.story_day,
+        )
+
+    def events(self, cause: Cause) -> list[Event]:
+        """The events that state the public world, without its history."""
+        predicates = {fact.claim.predicate for fact in self._facts}
+        rules = [SlotDeclared(name, rule) for name, rule in self._rules.items() if name in predicates]
+        entities = [replace(each, visibility=PUBLIC) for each in self._entities.values()]
+        return [*rules, *statements(entities, self._facts, cause)]
+
+    def rows(self, table: str, rows: Sequence[Row], n_before: int) -> list[Row]:
+        """What players may read of rows of `sessions` and `session_entries`; rows of other tables as they are.
+
+        Args:
+            n_before: The number of rows that were kept of this table before.
+        """
+        match table:
+            case "sessions":
+                return [{name: row[name] for name in _OF_SESSION} for row in rows]
+            case "session_entries":
+                kept = [said for row in rows if (said := self._said(row)) is not None]
+                return [{"id": number, **said} for number, said in enumerate(kept, start=n_before + 1)]
+            case _:
+                return list(rows)
+
+    def _said(self, row: Row) -> Row | None:
+        speaker = str(row["speaker_name"])
+        if row["retracted"] or row["withheld"] or row["aside"] or not self._view.names_nobody_guarded(speaker):
+            return None
+        text = self._view.readable(str(row["text"]), str(row["raw_text"]))
+        if text is None:
+            return None
+        ids = {name: self._public_id(row[name], speaker) for name in ("speaker_id", "npc_id")}
+        said = {"speaker_name": speaker, "text": text, "raw_text": text}
+        return {**{name: row[name] for name in _OF_UTTERANCE}, **said, **ids}
+
+    def _public_id(self, speaker: object, name: str) -> object:
+        """An id may say more than a name."""
+        return speaker if speaker in self._speakers else slug(name)
+
+    def _is_public(self, fact: Fact) -> bool:
+        claim = fact.claim
+        if fact.status != "accepted" or fact.visibility.scope != "public":
+            return False
+        if claim.subject not in self._entities or (claim.object is not None and claim.object not in self._entities):
+            return False
+        return self._view.names_nobody_guarded(f"{claim.predicate} {claim.value} {_text(fact.attributes)}")
+
+
+def _known(entity: WorldEntity) -> KnownEntity:
+    scope, is_of_talk = entity.visibility, entity.origin == "talk"
+    return KnownEntity(entity.id, entity.type, entity.name, entity.aliases, scope, is_of_talk)
+
+
+def _text(attributes: Mapping[str, object]) -> str:
+    return json.dumps(attributes, ensure_ascii=False)
