@@ -6,10 +6,9 @@ vault, whatever their case, because a wikilink names no folder.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, count
@@ -24,9 +23,9 @@ from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
-from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
+from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
 from glyphoxa.language.relations import in_words
-from glyphoxa.world.wording import visibility_in_words
+from glyphoxa.world.wording import fact_text, visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
 """By file systems, or in a wikilink."""
@@ -96,7 +95,7 @@ class VaultContent:
         facts = [
             fact
             for fact in self.facts
-            if fact.visibility.scope == "public" and _ends(fact) <= known and may_read(_text_of(fact))
+            if fact.visibility.scope == "public" and _ends(fact) <= known and may_read(fact_text(fact))
         ]
         return replace(self, entities=public, facts=facts)
 
@@ -126,28 +125,26 @@ def session_note(session: PlayedSession) -> str:
     began, ended = session.began, session.ended
     until = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d, %H:%M}"
     days = f" Days of the story: {escaped(session.days)}." if session.days else ""
-    lines = [f"# Session {session.number}", "", f"{began:%Y-%m-%d, %H:%M} to {until}.{days}", ""]
-    lines += [f"- {escaped(line)}" for line in session.recap] or ["No line is worth recalling."]
-    if session.dm_recap:
-        lines += ["", "> [!secret] For the game master", *(f"> - {escaped(line)}" for line in session.dm_recap)]
-    return "\n".join(lines) + "\n"
+    return _joined(
+        f"# Session {session.number}",
+        f"{began:%Y-%m-%d, %H:%M} to {until}.{days}",
+        _bullets(map(escaped, session.recap)) or "No line is worth recalling.",
+        _bullets(map(escaped, session.dm_recap), "> [!secret] For the game master\n", mark="> - "),
+    )
+
+
+def _joined(*paragraphs: str) -> str:
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
+
+
+def _bullets(lines: Iterable[str], title: str = "", *, mark: str = "- ") -> str:
+    """Return a list below its title; "" without lines."""
+    told = "\n".join(f"{mark}{line}" for line in lines)
+    return told and f"{title}{told}"
 
 
 def _ends(fact: Fact) -> set[EntityId]:
     return {end for end in (fact.claim.subject, fact.claim.object) if end is not None}
-
-
-def _text_of(fact: Fact) -> str:
-    return f"{in_words(fact.claim.predicate)}: {_text(fact.claim.content)} {_text(dict(fact.attributes))}"
-
-
-def _text(value: object) -> str:
-    """Return all of a JSON value as text; nothing for None."""
-    if isinstance(value, dict):
-        return "; ".join(f"{in_words(name)}: {_text(each)}" for name, each in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_text, value))
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
 class _Notes:
@@ -181,77 +178,66 @@ class _Notes:
         return stem
 
     def all(self) -> Iterator[tuple[str, str]]:
-        content = self._content
-        stems = self._session_stems
-        sessions = [f"- {_link(stems[each.id])} {escaped(each.days)}".rstrip() for each in content.sessions]
-        yield f"{self._home}.md", "\n".join([f"# {escaped(content.name)}", "", "## Sessions", "", *sessions]) + "\n"
-        for session in content.sessions:
-            yield f"Sessions/{self._session_stems[session.id]}.md", self._session(session)
+        stems, sessions = self._session_stems, self._content.sessions
+        listed = (f"{_link(stems[each.id])} {escaped(each.days)}".rstrip() for each in sessions)
+        yield f"{self._home}.md", _joined(f"# {escaped(self._content.name)}", _bullets(listed, "## Sessions\n\n"))
+        for session in sessions:
+            yield f"Sessions/{stems[session.id]}.md", self._session(session)
         for entity in self._entities.values():
             yield f"{file_name(entity.type)}/{self._stems[entity.id]}.md", self._entity(entity)
 
     def _session(self, session: PlayedSession) -> str:
-        front = {
-            "date": session.began.date(),
-            "session": session.number,
-            **({"story_days": session.days} if session.days else {}),
-            "tags": ["session"],
-        }
+        front: dict[str, object] = {"date": session.began.date(), "session": session.number, "tags": ["session"]}
+        if session.days:
+            front["story_days"] = session.days
         speakers = {said.speaker_name: said.npc_id for said in session.said if said.aside is None}
         played = {each.id: each.entity_id for each in self._content.names.npcs}
         spoke = [self._called(played[npc], name) if npc in played else escaped(name) for name, npc in speakers.items()]
-        lines = [session_note(session)]
-        for title, told in (("Spoke", spoke), ("Named", [self._called(each) for each in self._named[session.id]])):
-            if told:
-                lines += [f"{title}: {', '.join(told)}", ""]
-        if self._content.with_transcript:
-            lines += ["## Transcript", "", *map(_line, session.said)]
-        return _note(front, "\n".join(lines))
+        named = [*map(self._called, self._named[session.id])]
+        transcript = "\n".join(map(_line, session.said)) if self._content.with_transcript else ""
+        return _front_matter(front) + _joined(
+            session_note(session).rstrip(),
+            f"Spoke: {', '.join(spoke)}" if spoke else "",
+            f"Named: {', '.join(named)}" if named else "",
+            transcript and f"## Transcript\n\n{transcript}",
+        )
 
     def _entity(self, entity: Entity) -> str:
-        scope = self._scopes[entity.id]
-        is_public = scope.scope == "public"
+        scope, names = self._scopes[entity.id], self._content.names
+        front: dict[str, object] = {"type": entity.type, "aliases": [*entity.aliases], "tags": [slug(entity.type)]}
         links: dict[str, list[str]] = defaultdict(list)
-        description, told, secret = "", list[str](), list[str]()
+        descriptions, told, secret = list[str](), list[str](), list[str]()
+        if scope.scope != "public":
+            front["hidden"] = True
+            secret.append(f"known to: {escaped(visibility_in_words(scope, names))}")
         for fact in self._facts[entity.id]:
-            claim = fact.claim
-            is_open = all(each.scope == "public" for each in (fact.visibility, *map(self._scope, _ends(fact))))
-            if not is_open:
-                known_to = visibility_in_words(fact.visibility, self._content.names)
-                secret.append(f"{self._fact(fact, entity)} ({escaped(known_to)})")
+            claim, line = fact.claim, self._fact(fact, entity)
+            scopes = (fact.visibility, *(self._scopes.get(end, HIDDEN) for end in _ends(fact)))
+            if any(each.scope != "public" for each in scopes):
+                secret.append(f"{line} ({escaped(visibility_in_words(fact.visibility, names))})")
             elif claim.predicate == "description":
-                description = "\n\n".join(map(escaped, _text(claim.content).split("\n\n")))
+                descriptions += map(escaped, whole_value(claim.content).split("\n\n"))
             else:
-                told.append(self._fact(fact, entity))
-            if is_open and claim.subject == entity.id and claim.object in self._stems:
-                links[claim.predicate].append(f"[[{self._stems[claim.object]}]]")
-        fixed: dict[str, object] = {"type": entity.type, "aliases": list(entity.aliases), "tags": [slug(entity.type)]}
-        if not is_public:
-            fixed["hidden"] = True
-            secret.insert(0, f"known to: {escaped(visibility_in_words(scope, self._content.names))}")
-        lines = [f"# {escaped(entity.name)}", ""]
-        if description:
-            lines += [description, ""]
-        if told:
-            lines += [*(f"- {each}" for each in told), ""]
-        if secret:
-            lines += ["> [!secret] Not public", *(f"> - {each}" for each in secret), ""]
-        appears = [_link(stem) for id_, stem in self._session_stems.items() if entity.id in self._named[id_]]
-        if appears:
-            lines += ["## Sessions", "", *(f"- {each}" for each in appears), ""]
-        return _note({**fixed, **links, **fixed}, "\n".join(lines))
-
-    def _scope(self, entity: EntityId) -> Visibility:
-        return self._scopes.get(entity, PUBLIC)
+                told.append(line)
+                if claim.subject == entity.id and claim.object is not None:
+                    links[claim.predicate].append(f"[[{self._stems[claim.object]}]]")
+        appears = (_link(stem) for id_, stem in self._session_stems.items() if entity.id in self._named[id_])
+        return _front_matter({**front, **links, **front}) + _joined(
+            f"# {escaped(entity.name)}",
+            *descriptions,
+            _bullets(told),
+            _bullets(secret, "> [!secret] Not public\n", mark="> - "),
+            _bullets(appears, "## Sessions\n\n"),
+        )
 
     def _fact(self, fact: Fact, about: Entity) -> str:
         """Return a fact as one line: occupation: blacksmith; Grimjaw is at [[The Anvil]]."""
         claim = fact.claim
         if claim.object is None:
-            return f"{escaped(in_words(claim.predicate))}: {escaped(_text(claim.content))}"
+            return f"{escaped(in_words(claim.predicate))}: {escaped(whole_value(claim.content))}"
         ends = (escaped(about.name) if end == about.id else self._called(end) for end in (claim.subject, claim.object))
         sentence = " ".join(self._content.names.relations.sentence(claim.predicate, *ends).split())
-        also = _text(dict(fact.attributes))
+        also = whole_value(dict(fact.attributes))
         return f"{sentence} ({escaped(also)})" if also else sentence
 
     def _called(self, entity: EntityId, name: str = "") -> str:
@@ -280,6 +266,5 @@ def _line(said: Utterance) -> str:
     return f"**{escaped(said.speaker_name)}:** {escaped(said.text)}{aside}  "
 
 
-def _note(front: Mapping[str, object], text: str) -> str:
-    head = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=10_000)
-    return f"---\n{head}---\n{text.rstrip()}\n"
+def _front_matter(front: Mapping[str, object]) -> str:
+    return f"---\n{yaml.safe_dump({**front}, allow_unicode=True, sort_keys=False, width=10_000)}---\n"
