@@ -15,6 +15,7 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, Postg
 from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
@@ -23,6 +24,7 @@ from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
+from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
@@ -58,6 +60,7 @@ from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import PastTalk, TranscriptLog
 from glyphoxa.transcript.reviser import Asking, Reviser
+from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
@@ -314,6 +317,19 @@ async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
     )
 
 
+def imports_of(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> PostgresImports:
+    """Create the import desk of a campaign, whose texts these readers read."""
+
+    async def claims(pages: Sequence[Page]) -> Sequence[FactStated]:
+        stored, world = await store.campaigns.get(campaign), await store.world.now(campaign)
+        known = await chronicle_log(store).known(campaign)
+        extractor = readers.extractor(stored)
+        found = await claims_in(pages, known, extractor, language=stored.language, stated=world.facts)
+        return [each for each in found if not world.was_refused(each.claim.fact_id)]
+
+    return PostgresImports(store.database, store.world, store.campaigns, campaign, claims)
+
+
 def chronicle_worker(
     store: Store,
     campaign: CampaignId | None = None,
@@ -346,6 +362,7 @@ def chronicle_worker(
         said=lambda: store.listener.follow(SAID, campaign),
         now_ms=now_ms,
         gather_ms=readers.gather_ms,
+        pages=lambda of: imports_of(store, of, readers).propose_claims(),
     )
 
 

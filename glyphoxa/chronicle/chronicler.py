@@ -329,6 +329,7 @@ class ChronicleWorker:
         said: Yields whenever anything was said.
         now_ms: Unix epoch.
         gather_ms: Time without speech after which an incomplete stretch is read.
+        pages: Reads pages of imports of a campaign; returns how many.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -340,6 +341,7 @@ class ChronicleWorker:
         said: Callable[[], AsyncGenerator[object, None]],
         now_ms: Callable[[], int],
         gather_ms: int = 0,
+        pages: Callable[[CampaignId], Awaitable[int]] | None = None,
     ) -> None:
         self._log = log
         self._campaigns = campaigns
@@ -347,6 +349,7 @@ class ChronicleWorker:
         self._said = said
         self._now_ms = now_ms
         self._gather_ms = gather_ms
+        self._pages = pages
         self._seen: dict[tuple[CampaignId, SessionId], tuple[int, int]] = {}
         self._troubles: set[str] = set()
 
@@ -372,6 +375,8 @@ class ChronicleWorker:
                 await self.read_new(campaign)
                 while await self._log.consolidate(campaign):
                     pass
+                if self._pages is not None:
+                    await self._pages(campaign)
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts

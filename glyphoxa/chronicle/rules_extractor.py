@@ -25,7 +25,7 @@ from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.turns.address import AddresseeMention, marked_out_of_character, out_of_character
 
-_PEOPLE: Final = ("npc", "player")
+PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
 
 
@@ -207,7 +207,7 @@ class _Reading:
 
     def _person_of(self, sentence: MarkedSentence) -> str | None:
         """Return the person that "he" or "she" means in the next sentence: the only person named in this one."""
-        people = {key for key in sentence.keys if self._found[key].type in _PEOPLE}
+        people = {key for key in sentence.keys if self._found[key].type in PEOPLE}
         return people.pop() if len(people) == 1 else None
 
     def _named(self, said: NumberedUtterance) -> list[NameSpan]:

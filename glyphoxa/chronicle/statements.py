@@ -83,14 +83,20 @@ class MarkedSentence:
         return replace(self, marked=sign + self.marked[pronoun.end() :], keys=(*self.keys, person))
 
 
+def named_first(sentence: str, person: str) -> str:
+    """Return a sentence with the pronoun that it begins with replaced by the name of a person."""
+    pronoun = _PRONOUN.match(sentence)
+    return sentence if pronoun is None else person + sentence[pronoun.end() :]
+
+
 def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
     """Yield the sentences of a text with their names marked.
 
     Args:
         names: In order, without overlaps.
     """
-    # Text in brackets is a sound or an aside.
-    text = _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text)
+    # Text in brackets is a sound or an aside, and a private character, such as that of an icon, is no placeholder.
+    text = re.sub(_NAMED, " ", _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text))
     for match in _SENTENCE.finditer(text):
         said = match.group().strip()
         if not said:

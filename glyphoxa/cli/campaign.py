@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,7 +21,7 @@ from glyphoxa.adapters.postgres.world.bundle import (
 )
 from glyphoxa.adapters.postgres.world.campaigns import Described, KeptTimes
 from glyphoxa.app.engines import read_playable
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import a_table, show, show_changes
 from glyphoxa.cli.scope import (
     A_DAY,
     CAMPAIGN,
@@ -72,8 +72,6 @@ from glyphoxa.world.wording import moment
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
 
-_MOST_TOLD = 40
-"""Lines of a kind; a campaign that is new can have thousands."""
 _MOST_RELATED = 8
 
 
@@ -241,24 +239,14 @@ async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argp
     Raises:
         InvalidInput: Nobody is there to be asked.
     """
-    _tell("!", changes.remarks)
+    show_changes(changes)
     if changes.is_empty:
         print(f"{campaign.name} ({campaign.id}): nothing to change")
         return False
-    for mark, lines in (("+", changes.added), ("~", changes.changed), ("-", changes.removed)):
-        _tell(mark, lines)
     if await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
         return True
     print("nothing was changed")
     return False
-
-
-def _tell(mark: str, lines: Iterable[str]) -> None:
-    told = list(lines)
-    for line in told[:_MOST_TOLD]:
-        print(f"{mark} {line}")
-    if len(told) > _MOST_TOLD:
-        print(f"{mark} and {len(told) - _MOST_TOLD:,} more")
 
 
 def _warn(file: CampaignFile | TablesFile) -> None:

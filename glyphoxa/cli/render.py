@@ -36,6 +36,7 @@ from glyphoxa.world.wording import Words, fact_in_words, moment, visibility_in_w
 
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
+    from glyphoxa.dm.campaign_diff import CampaignChanges
     from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision, ExplainedFact
     from glyphoxa.dm.ports import CitedUtterance
@@ -55,6 +56,8 @@ _LEAST: Final = 24
 _IN_FRONT: Final = 2
 """Cells that stand above the others where a row is shown as lines."""
 _MOST_IN_PREVIEW: Final = 20
+_MOST_CHANGES: Final = 40
+"""Lines of a kind; a campaign that is new can have thousands."""
 
 
 @dataclass(slots=True)
@@ -298,3 +301,13 @@ def show_decision(desk: Desk, made: Decision) -> int:
     for ended in made.ended:
         print(f"no longer held: {plain(desk.facts.words(ended.fact))} ({ended.ended_as.replace('_', ' ')})")
     return 0
+
+
+def show_changes(changes: CampaignChanges) -> None:
+    """Print what a campaign gains, changes and loses, with remarks before it."""
+    kinds = (("!", changes.remarks), ("+", changes.added), ("~", changes.changed), ("-", changes.removed))
+    for mark, lines in kinds:
+        for line in lines[:_MOST_CHANGES]:
+            print(f"{mark} {line}")
+        if len(lines) > _MOST_CHANGES:
+            print(f"{mark} and {len(lines) - _MOST_CHANGES:,} more")

@@ -96,6 +96,8 @@ async def _entity(desk: Desk, options: argparse.Namespace) -> int:
     if entity.aliases:
         print(f"  also called: {', '.join(entity.aliases)}")
     print(f"  known to: {visibility_in_words(seen.visibility, desk.resolver)}")
+    for each in await desk.imports.documents_of(entity.id):
+        print(f"  imported: {plain(each.words)}")
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MAX_FACTS)
     show_facts(facts, desk.resolver, limit=MAX_FACTS, nothing="nothing is known about it")
     return 0
@@ -165,6 +167,10 @@ def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
 async def _fact(desk: Desk, options: argparse.Namespace) -> int:
     found = await desk.facts.explain(options.fact)
     show_fact(desk, found)
+    claim = found.fact.claim
+    if found.fact.provenance.origin == "import":
+        for each in await desk.imports.documents_of(claim.subject, stating=claim):
+            print(f"  imported: {plain(each.words)}")
     print("history")
     await show_events(desk, await desk.timeline.history_of(found.fact))
     return 0

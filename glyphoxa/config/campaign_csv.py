@@ -77,7 +77,7 @@ class LocatedCsv:
 
 ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
 RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidden"))
-_FILES = ("entities.csv", "relationships.csv")
+FILES: Final = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "true", "1", "x"), ("no", "false", "0")
 _NOTHING = Campaign(CampaignId(""), "", "", (), (), (), (), ())
 _name: TypeAdapter[str] = TypeAdapter(Name)
@@ -145,12 +145,12 @@ def read_tables(
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = [path / name for name in _FILES if (path / name).is_file()]
+    found = [path / name for name in FILES if (path / name).is_file()]
     if not found:
         other = next(iter(sorted(path.glob("*.y*ml"))), None)
         hint = "" if other is None else f" (to use a campaign file, name the file: {other})"
         raise NotFound(
-            f"{path}: a folder of tables contains {' or '.join(_FILES)}, or both; this one contains neither{hint}"
+            f"{path}: a folder of tables contains {' or '.join(FILES)}, or both; this one contains neither{hint}"
         )
     return found
 
@@ -341,7 +341,7 @@ def _header(text: str, separator: str) -> list[str]:
         return []
 
 
-def _encoding_of(content: bytes) -> str:
+def encoding_of(content: bytes) -> str:
     """Return the encoding of a table: UTF-8, UTF-16, or else Windows-1252, which old versions of Excel write."""
     begins = content[:8]
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -359,11 +359,11 @@ def _text(path: Path) -> tuple[str, list[Problem]]:
     """Return the text and remarks."""
     found: list[str] = []
 
-    def encoding_of(content: bytes) -> str:
-        found.append(_encoding_of(content))
+    def noted(content: bytes) -> str:
+        found.append(encoding_of(content))
         return found[0]
 
-    text = text_of(path, most_bytes=_MOST_BYTES, if_larger="; split it into several tables", encoding_of=encoding_of)
+    text = text_of(path, most_bytes=_MOST_BYTES, if_larger="; split it into several tables", encoding_of=noted)
     remarks: list[Problem] = []
     if found == ["cp1252"]:
         line = next((n for n, each in enumerate(text.splitlines(), start=1) if not each.isascii()), 1)

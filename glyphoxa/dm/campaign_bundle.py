@@ -39,7 +39,6 @@ _SECRET_SCOPES: Final = ("secret", "hidden")
 _IN_ALL: Final = ("format", "version", "campaign", "tables")
 _OF_CAMPAIGN: Final = ("id", "language", "name")
 _MAX_DEPTH: Final = 100
-_NONE: Final[Mapping[EntityId, EntityId]] = {}
 _NO_BUNDLE: Final = f'this is not a bundle: a bundle is a JSON object with "format": "{FORMAT}"'
 
 
@@ -238,53 +237,52 @@ def check_new_id(wanted: CampaignId) -> None:
 def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: str) -> list[Event]:
     """Return the events that state one world in another, as it is now, without summaries of its sessions.
 
-    Entities with the same id, or with the same type and name, are the same.
+    Entities with the same id, or with the same type and name, are the same. What the DM rejected here stays rejected.
+
+    Args:
+        reason: Shown to the DM with each fact.
     """
-    names = {(each.type, each.name.casefold()): each.id for each in here.entities.values()}
-    entities = [each for each in state.entities.values() if not each.id.startswith(f"{EPISODE}-")]
-    same = {
-        each.id: each.id if each.id in here.entities else names.get((each.type, each.name.casefold()))
-        for each in entities
+    known = {(each.type, each.name.casefold()): each.id for each in here.entities.values()}
+    named = {
+        each.id: each.id if each.id in here.entities else known.get((each.type, each.name.casefold()), each.id)
+        for each in state.entities.values()
+        if not each.id.startswith(f"{EPISODE}-")
     }
-    facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
-    kept = [fact for fact in facts if fact.claim.subject in same and (fact.claim.object or fact.claim.subject) in same]
-    known = {one: other for one, other in same.items() if other is not None}
-    return statements(entities, kept, cause, reason=reason, same=known)
+    entities = [state.entities[one] for one, other in named.items() if other not in here.entities]
+    facts = [
+        fact.with_(claim=claim)
+        for fact in sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
+        if (claim := _renamed(fact.claim, named)) is not None and not here.was_refused(claim.fact_id)
+    ]
+    return statements(entities, facts, cause, reason=reason)
+
+
+def _renamed(claim: Claim, named: Mapping[EntityId, EntityId]) -> Claim | None:
+    """Return a claim about entities under other ids; None if one of them is left out, or both are one."""
+    subject, entity = named.get(claim.subject), named.get(claim.object or claim.subject)
+    if subject is None or entity is None:
+        return None
+    if claim.object is None:
+        return replace(claim, subject=subject)
+    return None if subject == entity else Claim.relation(subject, claim.predicate, entity)
 
 
 def statements(
-    entities: Iterable[WorldEntity],
-    facts: Iterable[Fact],
-    cause: Cause,
-    *,
-    reason: str = "",
-    same: Mapping[EntityId, EntityId] = _NONE,
+    entities: Iterable[WorldEntity], facts: Iterable[Fact], cause: Cause, *, reason: str = ""
 ) -> list[Event]:
-    """Return the events that state these entities and facts in another world.
+    """Return the events that state these entities and facts in another world, without evidence from a transcript.
 
-    They have no utterances there as evidence. Facts that are not accepted need a review there, too.
+    Accepted facts are confirmed; others need a review there, too.
 
     Args:
-        facts: About these entities, in the order in which they were stated.
-        reason: Shown to the DM with each fact.
-        same: Entities that the other world has, with their ids there.
+        facts: In the order in which they were stated.
     """
     made: list[Event] = [
-        EntityAdded(each.id, each.type, each.name, each.aliases, _here(each.visibility), "import")
-        for each in entities
-        if each.id not in same
+        EntityAdded(each.id, each.type, each.name, each.aliases, _here(each.visibility), "import") for each in entities
     ]
     ids: dict[FactId, FactId] = {}
     for fact in facts:
-        subject, entity = (
-            same.get(end, end) if end is not None else None for end in (fact.claim.subject, fact.claim.object)
-        )
-        if subject is None or subject == entity:
-            continue  # two entities are one there
-        claim = replace(fact.claim, subject=subject)
-        if entity is not None:
-            claim = Claim.relation(subject, claim.predicate, entity)
-        ids[fact.id] = claim.fact_id
+        ids[fact.id] = fact.claim.fact_id
         provenance = replace(
             fact.provenance,
             dm_confirmed=fact.status == "accepted",
@@ -298,7 +296,7 @@ def statements(
         )
         supports = tuple(ids[support] for support in fact.supports if support in ids)
         attributes = {name: value for name, value in fact.attributes.items() if name != "evidence"}
-        made.append(FactStated(claim, provenance, _here(fact.visibility), fact.validity, attributes, supports))
+        made.append(FactStated(fact.claim, provenance, _here(fact.visibility), fact.validity, attributes, supports))
     return made
 
 
@@ -312,12 +310,14 @@ def _may_tell_secret(text: str) -> bool:
 
 
 def _tells_secret(value: object) -> bool:
-    """Return whether a value contains something with a secret scope, or the secrets of a campaign file."""
+    """Return whether a value contains something secret or hidden: of the world, a campaign file or an import."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
             if each.get("scope") in _SECRET_SCOPES or each.get("how") == "secret" or each.get("secrets"):
+                return True
+            if each.get("hidden") is True:
                 return True
             waiting.extend(each.values())
         elif isinstance(each, list):

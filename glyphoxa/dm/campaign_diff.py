@@ -650,7 +650,7 @@ def _tell(what: str, before: Mapping[Any, object], now: Mapping[Any, object], fo
     found.changed += [f"{what} {name}" for name in now if name in before and before[name] != now[name]]
 
 
-# Content of tables (CSV) beside a campaign file, and the campaign that both make together.
+# Content of tables (CSV) and imports beside a campaign file, and the campaign that all make together.
 #
 # The campaign file is read again whenever a table opens, and does not affect content from tables; where both state
 # the same thing, the campaign file wins.
@@ -665,12 +665,14 @@ class Tables:
 
     entities: tuple[Entity, ...] = ()
     relationships: tuple[Relationship, ...] = ()
+    secrets: tuple[Secret, ...] = ()
 
     def with_(self, more: Tables) -> Tables:
         """Return these tables and more; a later statement about the same thing wins, and nothing is removed."""
         return Tables(
             _merged((*more.entities, *self.entities), self.entities, by=attrgetter("id"), both=_one_entity),
             _merged((*more.relationships, *self.relationships), self.relationships, by=_ends, both=_one_scope),
+            _merged((*more.secrets, *self.secrets), self.secrets, by=_TEXT, both=_first),
         )
 
 
@@ -684,6 +686,7 @@ def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
         relationships=_merged(
             (*campaign.relationships, *tables.relationships), campaign.relationships, by=_ends, both=_one_scope
         ),
+        secrets=_merged((*campaign.secrets, *tables.secrets), campaign.secrets, by=_TEXT, both=_first),
     )
 
 
@@ -701,6 +704,13 @@ def _merged(
         first = found.get(by(item))
         found[by(item)] = item if first is None else both(first, item)
     return tuple(item for item in found.values() if item is not None)
+
+
+_TEXT: Final = attrgetter("about", "text")
+
+
+def _first(first: T, _: T) -> T:
+    return first
 
 
 def _one_entity(first: Entity, other: Entity) -> Entity:

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Final, Protocol
 
-from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.dm.imported import EVERYTHING, NO_EDIT, Edit, Selection, SourceDocument, SourceWorld
-from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.ids import EntityId
+from rapidfuzz import fuzz, process
+
+from glyphoxa.chronicle.page_reading import Page
+from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
+from glyphoxa.dm.imported import (
+    EVERYTHING,
+    NEW_ENTITY,
+    NO_EDIT,
+    Decision,
+    Edit,
+    Selection,
+    SourceDocument,
+    SourceText,
+    SourceWorld,
+)
+from glyphoxa.domain.campaign import ENTITY_TYPES, Entity, Relationship, Secret
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.ids import EntityId, plain_name, slug
+from glyphoxa.domain.knowledge import Claim
+from glyphoxa.language.sentences import shortened
+from glyphoxa.language.words import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +93,7 @@ class DocumentReference:
     Attributes:
         source: `kind:id`.
         name: As the document names it.
+        page: As in `SourceText`, where one is meant.
     """
 
     source: str
@@ -79,9 +101,16 @@ class DocumentReference:
     key: str
     kind: str
     name: str
+    page: str = ""
+
+    @property
+    def words(self) -> str:
+        """For the DM: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
+        page = f", {self.page}" if self.page else ""
+        return f"{self.source.partition(':')[0]} {self.kind} {self.name}{page} ({self.file}, {self.key})"
 
 
-class ImportDesk:
+class ImportDesk(Protocol):
     """The DM's decisions about imports of one campaign.
 
     Every call may raise `Unavailable` when the database is away; then nothing of it happened.
@@ -93,17 +122,21 @@ class ImportDesk:
         Raises:
             InvalidInput: The same source is being imported now.
         """
-        raise NotImplementedError
+        ...
 
     async def groups(self) -> Sequence[Group]:
         """Return all waiting documents in groups, the largest first."""
-        raise NotImplementedError
+        ...
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
     ) -> tuple[int, Sequence[Proposal]]:
-        """Return how many documents wait, and some of them: by source, type and name."""
-        raise NotImplementedError
+        """Return how many documents wait, and some of them: by source, type and name.
+
+        Args:
+            decision: "skipped": those that the DM skipped, instead.
+        """
+        ...
 
     async def edit(self, selection: Selection, edit: Edit) -> int:
         """Change waiting documents; what `edit` leaves at None stays. Returns their number.
@@ -112,31 +145,494 @@ class ImportDesk:
             NotFound: None waits.
             InvalidInput: Several would get the same name or entity, or the type or name is invalid.
         """
-        raise NotImplementedError
+        ...
 
     async def preview(self, selection: Selection) -> CampaignChanges:
         """Return what accepting these would change."""
-        raise NotImplementedError
+        ...
 
     async def accept(self, selection: Selection) -> CampaignChanges:
         """Let waiting documents into the campaign, all or none.
-
-        Claims found in their texts wait for review as facts do, with the page as their source.
 
         Raises:
             NotFound: None waits.
             InvalidInput: They do not fit the campaign; nothing was let in.
         """
-        raise NotImplementedError
+        ...
+
+    async def propose_claims(self) -> int:
+        """Read texts of accepted documents for claims, which then need review like other facts.
+
+        Every chronicle worker does this in the background. It takes a second for a hundred pages.
+
+        Returns:
+            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
+        """
+        ...
 
     async def skip(self, selection: Selection) -> int:
         """Leave waiting documents out, now and in later imports. Returns their number. Raises: NotFound."""
-        raise NotImplementedError
+        ...
 
     async def restore(self, selection: Selection) -> int:
         """Let skipped documents wait again. Returns their number. Raises: NotFound."""
-        raise NotImplementedError
+        ...
 
-    async def documents_of(self, entity: EntityId) -> Sequence[DocumentReference]:
-        """Return the accepted documents that an entity comes from."""
-        raise NotImplementedError
+    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
+        """Return the accepted documents that an entity comes from.
+
+        Args:
+            stating: Only those that state this claim about the entity, with the page.
+        """
+        ...
+
+
+# What a source brought, compared with what it brought before.
+
+
+_MAX_NAME: Final = 200
+_NO_ATTRIBUTE: Final = ("known_by", "known_in", "hidden")
+"""They have no effect as attributes."""
+
+
+def cleaned(world: SourceWorld) -> SourceWorld:
+    """Return a world whose documents can be stored: names in one line, no key twice, no attribute that is a secret."""
+    kept: dict[str, SourceDocument] = {}
+    remarks = list(world.remarks)
+    for document in world.documents:
+        clean = _cleaned(document)
+        if not clean.name or not clean.type:
+            remarks.append(f"{clean.file}: {clean.kind} {clean.key!r} has no name or type, so it was left out")
+        elif clean.key in kept:
+            remarks.append(f"{clean.file}: {clean.name}: {clean.key!r} occurs twice; only the first was read")
+        else:
+            kept[clean.key] = clean
+    return replace(world, documents=tuple(kept.values()), remarks=tuple(remarks))
+
+
+def _name(text: str) -> str:
+    return plain_name("".join(each if each.isprintable() else " " for each in text))[:_MAX_NAME].strip()
+
+
+def _cleaned(document: SourceDocument) -> SourceDocument:
+    attributes: dict[str, str] = {}
+    texts = list(document.texts)
+    for name, value in document.attributes.items():
+        key = _name(name)
+        if key.casefold() == "secret":
+            texts.append(SourceText(value, hidden=True, page=key))
+        elif key and value.strip() and key.casefold() not in _NO_ATTRIBUTE:
+            attributes[key] = value.strip()
+    name = _name(document.name)
+    aliases = dict.fromkeys(_name(alias) for alias in document.aliases)
+    return replace(
+        document,
+        name=name,
+        type=_name(document.type),
+        aliases=tuple(alias for alias in aliases if alias and alias.casefold() != name.casefold()),
+        attributes=attributes,
+        texts=tuple(text for text in texts if text.text.strip()),
+    )
+
+
+def digest_of(document: SourceDocument) -> str:
+    """Return a digest of what becomes part of the campaign; not of where it stands in its source."""
+    parts = (
+        document.name,
+        document.type,
+        document.hidden,
+        sorted(document.aliases),
+        sorted(document.attributes.items()),
+        [(text.page, text.hidden, text.text) for text in document.texts],
+        sorted((link.target, link.type, link.hidden) for link in document.links),
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A document of an earlier import.
+
+    Attributes:
+        digest: As it was in the last import.
+        accepted_digest: As it was when it was accepted; None: never.
+    """
+
+    name: str
+    digest: str
+    decision: Decision
+    accepted_digest: str | None = None
+
+    def decision_about(self, digest: str) -> Decision:
+        """Return the decision about the document as it is now.
+
+        A skipped document stays skipped. An accepted one waits when it changed, and again when it changes after the DM
+        skipped a change.
+        """
+        if digest == self.digest or self.decision == "waiting" or self.accepted_digest is None:
+            return "accepted" if digest == self.accepted_digest else self.decision
+        return "accepted" if digest == self.accepted_digest else "waiting"
+
+
+def arrival_of(source: str, world: SourceWorld, digests: Mapping[str, str], seen: Mapping[str, Seen]) -> Arrival:
+    """
+    Args:
+        digests: By key.
+        seen: Documents of earlier imports of this source, by key.
+    """
+    new = changed = skipped = 0
+    for key, digest in digests.items():
+        before = seen.get(key)
+        decision = before.decision_about(digest) if before is not None else "waiting"
+        is_same = before is not None and before.digest == digest
+        new += decision == "waiting" and not is_same and (before is None or before.accepted_digest is None)
+        changed += decision == "waiting" and not is_same and before is not None and before.accepted_digest is not None
+        skipped += decision == "skipped"
+    gone = sorted(each.name for key, each in seen.items() if each.accepted_digest and key not in digests)
+    return Arrival(
+        source, new, changed, len(digests) - new - changed - skipped, skipped, tuple(gone), tuple(world.remarks)
+    )
+
+
+# Documents and the entities that they are, or may be.
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """
+    Attributes:
+        document: As the source has it.
+        accepted: As it was accepted, with its texts as they are in the campaign; None: never.
+        entity: The entity that it is part of, since it was accepted.
+        is_own: The entity exists because of it.
+    """
+
+    source: str
+    document: SourceDocument
+    edit: Edit = NO_EDIT
+    accepted: SourceDocument | None = None
+    entity: EntityId | None = None
+    is_own: bool = False
+
+    @property
+    def edited(self) -> SourceDocument:
+        """The document with the DM's edits."""
+        edit, document = self.edit, self.document
+        return replace(
+            document,
+            name=document.name if edit.name is None else edit.name,
+            type=document.type if edit.type is None else edit.type,
+            hidden=document.hidden if edit.hidden is None else edit.hidden,
+        )
+
+
+_LIKE: Final = 85
+"""Similarity of two names, in percent, from which they may be one."""
+_MOST_LIKE: Final = 3
+
+
+class KnownEntities:
+    """The entities of a campaign by their names."""
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        self.by_id: dict[EntityId, Entity] = {}
+        self._by_name: dict[str, dict[EntityId, Entity]] = {}
+        self._by_alias: dict[str, dict[EntityId, Entity]] = {}
+        for entity in entities:
+            self.add(entity)
+
+    def add(self, entity: Entity) -> None:
+        self.by_id[entity.id] = entity
+        self._by_name.setdefault(fold(entity.name), {})[entity.id] = entity
+        for alias in entity.aliases:
+            self._by_alias.setdefault(fold(alias), {})[entity.id] = entity
+
+    def same_as(self, document: SourceDocument) -> Entity | None:
+        """Return the only entity of that type that has the document's name, or one of its aliases for its name."""
+        for found in self._called(document):
+            fits = [entity for entity in found.values() if _is_one_kind(entity.type, document.type)]
+            if fits:
+                return fits[0] if len(fits) == 1 else None
+        return None
+
+    def like(self, document: SourceDocument) -> tuple[Entity, ...]:
+        """Return entities with the same or a similar name, the most similar first."""
+        found = {each.id: each for same in self._called(document) for each in same.values()}
+        near = process.extract(
+            fold(document.name), self._by_name.keys(), scorer=fuzz.ratio, score_cutoff=_LIKE, limit=_MOST_LIKE
+        )
+        for name, _, _ in near:
+            found |= self._by_name[name]
+        return tuple(found.values())[:_MOST_LIKE]
+
+    def _called(self, document: SourceDocument) -> Iterable[Mapping[EntityId, Entity]]:
+        name = fold(document.name)
+        yield self._by_name.get(name, {}) if name else {}
+        yield self._by_alias.get(name, {}) if name else {}
+        called = [self._by_name.get(fold(alias), {}) for alias in document.aliases]
+        yield {each.id: each for same in called for each in same.values()}
+
+
+def _is_one_kind(one: str, other: str) -> bool:
+    """Whether two types may be of one thing. A page, which is a concept, may be about anything."""
+    return one == other or "concept" in (one, other) or {one, other} == {"npc", "player"}
+
+
+def proposal_of(stored: StoredDocument, known: KnownEntities) -> Proposal:
+    """Return what the DM decides about."""
+    document = stored.edited
+    chosen = stored.edit.same_as if stored.entity is None else stored.entity
+    same = known.same_as(document) if chosen is None else known.by_id.get(chosen)
+    like = known.like(document) if chosen is None and same is None else ()
+    changes = () if stored.accepted is None else differences(stored.accepted, document)
+    return Proposal(document, stored.source, same, like, changes, stored.edit)
+
+
+def differences(before: SourceDocument, after: SourceDocument) -> tuple[str, ...]:
+    """Return how a document changed, in words.
+
+    Args:
+        before: With its texts as they are in the campaign.
+    """
+    found = [
+        f"{part}: {old} is now {new}"
+        for part, old, new in (("name", before.name, after.name), ("type", before.type, after.type))
+        if old != new
+    ]
+    if before.hidden != after.hidden:
+        found.append("hidden from players" if after.hidden else "visible to players")
+    found += _compared("alias", dict.fromkeys(before.aliases, ""), dict.fromkeys(after.aliases, ""))
+    found += _compared("", before.attributes, after.attributes)
+    texts = [
+        {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in of}
+        for of in (before.texts, _in_short(after))
+    ]
+    found += _compared("", *texts, quotes=False)
+    links = [{f"{each.type} {each.target}": "" for each in document.links} for document in (before, after)]
+    found += _compared("relation", *links)
+    return tuple(found or ["changed: the end of a long text"])
+
+
+def _compared(what: str, before: Mapping[str, str], after: Mapping[str, str], *, quotes: bool = True) -> Iterable[str]:
+    def shown(name: str, value: str) -> str:
+        return f"{what} {name}".strip() + (f" {shortened(value, 80)!r}" if value and quotes else "")
+
+    for name in before.keys() - after.keys():
+        yield f"removed: {shown(name, before[name])}"
+    for name, value in after.items():
+        if name not in before:
+            yield f"new: {shown(name, value)}"
+        elif before[name] != value:
+            yield f"changed: {shown(name, value)}"
+
+
+# From accepted documents to content of the campaign.
+
+
+_MOST_CHARACTERS: Final = 500
+"""Of a text in the campaign; the whole text stays with its document."""
+
+
+def placed(
+    documents: Iterable[StoredDocument], known: KnownEntities, is_taken: Callable[[EntityId], bool]
+) -> list[StoredDocument]:
+    """Return documents as they are once accepted: each is a new entity or part of one. `known` is extended.
+
+    Args:
+        is_taken: Whether an id cannot be that of a new entity.
+
+    Raises:
+        InvalidInput: The entity that one shall be part of no longer exists.
+    """
+    made: list[StoredDocument] = []
+    for each in sorted(documents, key=lambda each: each.edited.type == "concept"):  # a page may be about another one
+        document, chosen, entity, is_own = each.edited, each.edit.same_as, each.entity, each.is_own
+        if entity is None:
+            if chosen and chosen not in known.by_id:
+                raise InvalidInput(f"{document.name}: the entity {chosen!r} no longer exists; edit the document")
+            same = None if chosen == NEW_ENTITY else known.by_id[chosen] if chosen else known.same_as(document)
+            is_own = same is None
+            entity = same.id if same else _new_id(document, lambda wanted: wanted in known.by_id or is_taken(wanted))
+            if is_own:
+                known.add(Entity(entity, document.type, document.name, document.aliases))
+        kept = replace(document, texts=_in_short(document))
+        made.append(replace(each, accepted=kept, entity=entity, is_own=is_own))
+    return made
+
+
+def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> EntityId:
+    name = slug(document.name) or slug(document.key) or "document"
+    entity, n = EntityId(name), 1
+    while is_taken(entity):
+        entity, n = EntityId(f"{name}-{slug(document.type) if n == 1 else n}"), n + 1
+    return entity
+
+
+def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:
+    """Return what the accepted documents of one source state together.
+
+    An entity that exists only because of documents hidden from players is hidden. The content of
+    a hidden document about an entity that exists anyway becomes hidden secrets.
+
+    Args:
+        known: Entities that documents are part of.
+    """
+    by_entity: dict[EntityId, list[tuple[bool, SourceDocument]]] = {}
+    entity_of: dict[str, EntityId] = {}
+    for each in accepted:
+        if each.entity is not None and each.accepted is not None:
+            by_entity.setdefault(each.entity, []).append((not each.is_own, each.accepted))
+            entity_of[each.document.key] = each.entity
+    found = [_statements(entity, documents, known, entity_of) for entity, documents in by_entity.items()]
+    edges = {(edge.source, edge.target, edge.type): edge for _, of, _ in found for edge in reversed(of)}
+    return Tables(
+        tuple(entity for entity, _, _ in found),
+        tuple(edges.values()),
+        tuple(secret for _, _, secrets in found for secret in secrets),
+    )
+
+
+def _statements(
+    id: EntityId,  # noqa: A002 - the entity's word
+    by_owning: Sequence[tuple[bool, SourceDocument]],
+    known: KnownEntities,
+    entity_of: Mapping[str, EntityId],
+) -> tuple[Entity, list[Relationship], list[Secret]]:
+    """Return what documents state about one entity.
+
+    Args:
+        by_owning: Each with whether the entity exists without it.
+    """
+    documents = [document for _, document in sorted(by_owning, key=itemgetter(0))]
+    is_own = not all(exists for exists, _ in by_owning)
+    is_hidden = is_own and all(document.hidden for document in documents)
+    held: Entity | SourceDocument | None = None if is_own else known.by_id.get(id)
+    if held is None:  # a hidden name must not become that of an entity that players know
+        held = next((document for document in documents if not document.hidden), documents[0])
+    aliases: dict[str, str] = {}
+    attributes: dict[str, object] = {}
+    notes: dict[str, None] = {}
+    secrets: dict[str, None] = {}
+    edges: list[Relationship] = []
+    for document in documents:
+        is_secret = document.hidden and not is_hidden
+        names = [one for one in (document.name, *document.aliases) if one.casefold() != held.name.casefold()]
+        if is_secret:
+            secrets |= dict.fromkeys([f"alias: {', '.join(names)}"] if names else [])
+            secrets |= dict.fromkeys(f"{name}: {value}" for name, value in document.attributes.items())
+        else:
+            aliases = {**{alias.casefold(): alias for alias in names}, **aliases}
+            attributes = {**document.attributes, **attributes}
+        for text in document.texts:
+            if text.hidden or is_secret:
+                secrets[text.text] = None
+            elif is_own and "description" not in attributes:
+                attributes["description"] = text.text
+            else:
+                notes[text.text] = None
+        edges += _edges(id, document, entity_of, is_own=is_own, is_hidden=is_secret)
+    if notes:
+        attributes["note"] = [*([attributes["note"]] if "note" in attributes else []), *notes]
+    return (
+        Entity(id, held.type, held.name, tuple(aliases.values()), attributes, hidden=is_hidden),
+        edges,
+        [Secret(text, frozenset(), about=id, hidden=True) for text in secrets],
+    )
+
+
+def _edges(
+    entity: EntityId, document: SourceDocument, entity_of: Mapping[str, EntityId], *, is_own: bool, is_hidden: bool
+) -> Iterable[Relationship]:
+    """Yield its relations to accepted documents. It can be in one place; where else it is, is a mere relation.
+
+    Where an entity that exists anyway is, the DM decides.
+    """
+    is_placed = False
+    for link in document.links:
+        target = entity_of.get(link.target)
+        if target is None or target == entity:
+            continue
+        kind = link.type if link.type != "LOCATED_AT" or not is_placed else "RELATED_TO"
+        is_placed |= kind == "LOCATED_AT"
+        edge = Relationship(entity, target, kind, hidden=link.hidden or is_hidden)
+        if kind == "LOCATED_AT" and not is_own:
+            edge = replace(edge, confidence=_UNSURE, origin="inferred", dm_confirmed=False)
+        yield edge
+
+
+_UNSURE: Final = 0.5
+
+
+def in_short(text: str) -> str:
+    """Return the beginning of a Markdown text without its headings and tables: at most 500 characters."""
+    lines = [line.strip() for line in text.splitlines()]
+    prose = "\n".join(line.lstrip(">*-+ ") for line in lines if line and not line.startswith(("#", "|", "---")))
+    plain = (prose or " ".join(lines)).replace("**", "").replace("__", "").replace("`", "")
+    return shortened(plain[: 2 * _MOST_CHARACTERS], _MOST_CHARACTERS)
+
+
+def _in_short(document: SourceDocument) -> tuple[SourceText, ...]:
+    return tuple(replace(each, text=in_short(each.text)) for each in document.texts)
+
+
+def pages_of(stored: StoredDocument) -> Iterable[Page]:
+    """Yield the whole texts of an accepted document."""
+    document = stored.edited
+    if stored.entity is not None:
+        for text in document.texts:
+            where = reference_to(stored.source, document, text.page).words
+            yield Page(stored.entity, text.text, text.hidden or document.hidden, where)
+
+
+def reference_to(source: str, document: SourceDocument, page: str = "") -> DocumentReference:
+    return DocumentReference(source, document.file, document.key, document.kind, document.name, page)
+
+
+def where_stated(source: str, document: SourceDocument, claim: Claim) -> DocumentReference | None:
+    """Return where an accepted document states a claim about its entity; None: it does not."""
+    if claim.object is not None:
+        found = [""] if any(link.type == claim.predicate for link in document.links) else []
+    else:
+        value = claim.content
+        found = [text.page for text in document.texts if text.text == value]
+        found += ["" for name, said in document.attributes.items() if value in (said, f"{name}: {said}")]
+    return reference_to(source, document, found[0]) if found else None
+
+
+def checked_edit(edit: Edit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]) -> Edit:
+    """Return an edit of these documents as it is stored.
+
+    Args:
+        types: Types of all entities of the campaign.
+
+    Raises:
+        InvalidInput: Several would get the same name or entity, an accepted one another entity, or the name, type or
+            entity is invalid.
+    """
+    if edit.name is not None:
+        if len(documents) > 1:
+            raise InvalidInput(f"{len(documents)} documents cannot all be called {edit.name!r}; name one of them")
+        name = plain_name(edit.name)
+        if not name or len(name) > _MAX_NAME or not name.isprintable():
+            raise InvalidInput(
+                f"the name {name[:40]!r} is invalid: it must have 1 to {_MAX_NAME} characters in one line"
+            )
+        edit = replace(edit, name=name)
+    if edit.type is not None:
+        valid = {*ENTITY_TYPES, *types.values(), *(each.document.type for each in documents)}
+        wanted = edit.type.strip().casefold()
+        chosen = next((each for each in sorted(valid) if each.casefold() == wanted), None)
+        if chosen is None:
+            raise InvalidInput(f"unknown entity type {edit.type!r}, {did_you_mean(edit.type, valid)}")
+        edit = replace(edit, type=chosen)
+    if edit.same_as is not None:
+        if edit.same_as and edit.same_as not in types:
+            raise InvalidInput(f"no entity {edit.same_as!r} in this campaign: {did_you_mean(edit.same_as, types)}")
+        if edit.same_as and len(documents) > 1:
+            raise InvalidInput(f"{len(documents)} documents cannot all be {edit.same_as!r}; name one of them")
+        for each in documents:
+            if each.entity is not None:
+                raise InvalidInput(
+                    f"{each.edited.name}: it is already part of the entity {each.entity!r}; merge the entities instead"
+                )
+    return edit

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.import_review import Arrival, Proposal
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Fact, Knower, Recalled, Signal, Validity
@@ -142,3 +143,33 @@ def reading_in_words(session: SessionProgress) -> str:
         return f"given up after {session.attempts} tries: {session.error}"
     again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"
     return f"failed{again}: {session.error}"
+
+
+# Imports.
+
+_MOST_GONE = 12
+
+
+def arrival_in_words(name: str, arrival: Arrival) -> Sequence[str]:
+    """Return what a source brought, and what the DM should know of it, in lines."""
+    numbers = (
+        (arrival.n_new, "new"),
+        (arrival.n_changed, "changed"),
+        (arrival.n_unchanged, "unchanged"),
+        (arrival.n_skipped, "skipped"),
+    )
+    lines = [f"{name} ({arrival.source}): {', '.join(f'{n:,} {what}' for n, what in numbers if n) or 'no documents'}"]
+    if arrival.gone:
+        more = f" and {len(arrival.gone) - _MOST_GONE} more" if len(arrival.gone) > _MOST_GONE else ""
+        lines.append(f"no longer in it: {', '.join(arrival.gone[:_MOST_GONE])}{more}; the campaign keeps them")
+    return [*lines, *(f"! {remark}" for remark in arrival.remarks)]
+
+
+def proposal_in_words(proposal: Proposal) -> str:
+    """Say what accepting a document makes of it."""
+    if proposal.changes:
+        return f"changed: {'; '.join(proposal.changes)}"
+    if proposal.same_as is not None:
+        return f"part of {proposal.same_as.name}"
+    like = ", ".join(each.name for each in proposal.like)
+    return f"new; may be {like}" if like else "new"

@@ -1,17 +1,77 @@
-"""Open what a user names as a source, a file, a folder or a zip, without trusting it."""
+"""Open what a user names as a source, a file, a folder or a zip, without trusting it.
+
+Nothing is unpacked: files are read from where they lie, in pieces, and counted. What a file expands to is limited by
+the bytes that really come out, whatever the zip declares. Zips inside a source are files like any other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+import mimetypes
+import os
+import shutil
+import stat
+import struct
+import tempfile
+import time
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from io import FileIO
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from glyphoxa.domain.errors import InvalidInput, NotFound, shown
 
 MOST_BYTES: Final = 1 << 30
 """Of a file inside a source, and of all files that are read of it together."""
+MOST_FILES: Final = 200_000
+_MOST_LINE: Final = 64 << 20
+_PIECE: Final = 1 << 20
+_MOST_CONTENTS: Final = 64 << 20
+"""Of a zip's table of contents."""
+_MOST_RATIO: Final = 200
+"""Times that a file may be larger than in its zip, once it is larger than `_SMALL`; JSON reaches 30."""
+_SMALL: Final = 16 << 20
+TEMPORARY: Final = "glyphoxa-import-"
+_ABANDONED_S: Final = 24 * 3600
+_ENCRYPTED: Final = 0x1
+_UTF8: Final = 0x800
+"""Flags of a file in a zip."""
+_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGED: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 
 Progress = Callable[[int, int], None]
 """Is told how many bytes were read, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """
+    Attributes:
+        name: Its path inside the source, in Unicode's composed form: macOS decomposes letters, and links to the file
+            may not.
+        n_stored: Its bytes as it lies there, compressed or not.
+        n_expected: The bytes that reading it is said to give.
+    """
+
+    name: str
+    opened: Callable[[], IO[bytes]]
+    n_stored: int
+    n_expected: int
 
 
 class SourceFiles:
@@ -21,30 +81,97 @@ class SourceFiles:
         path: What the user named.
         names: Paths of all regular files, sorted. Links, devices, and paths that lead out of the source are not among
             them.
+        left_out: Links, devices, folders that may not be read, and names of several files, of which the last is read.
     """
 
-    path: Path
-    names: tuple[str, ...]
+    def __init__(self, path: Path, files: Iterable[_File], left_out: Iterable[str], progress: Progress) -> None:
+        self._files: dict[str, _File] = {}
+        twice: set[str] = set()
+        for each in files:
+            if each.name in self._files:
+                twice.add(each.name)
+            self._files[each.name] = each
+        self.path = path
+        self.names = tuple(sorted(self._files))
+        self.left_out = tuple(sorted({*left_out, *twice}))
+        self._read: dict[str, int] = {}
+        self._n_read = 0
+        self._n_expected = sum(each.n_expected for each in self._files.values() if not _is_media(each.name))
+        self._progress = progress
 
     def read(self, name: str) -> bytes:
         """
         Raises:
             InvalidInput: It is larger than `MOST_BYTES`, damaged, encrypted, or too much was read in all.
         """
-        raise NotImplementedError
+        return b"".join(self._pieces(name, lambda file: file.read(_PIECE)))
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Read a large file line by line, as `read`."""
-        raise NotImplementedError
+        for line in self._pieces(name, lambda file: file.readline(_MOST_LINE + 1)):
+            if len(line) > _MOST_LINE:
+                raise InvalidInput(f"{self._place(name)} has a line of more than {_MOST_LINE >> 20} MB")
+            yield line
 
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
         """A private copy of a folder with the files directly in it, which is deleted at the end of the block.
 
+        Args:
+            name: "" for the source itself.
+
         Raises:
-            InvalidInput: As `read`.
+            InvalidInput: As `read`, or two of its files have the same name here.
         """
-        raise NotImplementedError
+        _remove_abandoned()
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as copy:
+            for each in self.names:
+                path = PurePosixPath(each)
+                if str(path.parent) != (name or "."):
+                    continue
+                try:
+                    with Path(copy, path.name).open("xb") as file:
+                        for piece in self._pieces(each, lambda source: source.read(_PIECE)):
+                            file.write(piece)
+                except (OSError, ValueError) as error:
+                    raise InvalidInput(f"{self._place(each)} cannot be copied: {error}") from None
+            yield Path(copy)
+
+    def done(self) -> None:
+        """Report that everything that is needed was read."""
+        self._progress(self._n_expected, self._n_expected)
+
+    def _pieces(self, name: str, piece_of: Callable[[IO[bytes]], bytes]) -> Iterator[bytes]:
+        if (found := self._files.get(name)) is None:
+            raise InvalidInput(f"{self.path} has no file {name!r}")
+        n = 0
+        try:
+            with found.opened() as file:
+                while piece := piece_of(file):
+                    n += len(piece)
+                    self._count(found, n)
+                    yield piece
+        except OSError as error:
+            raise InvalidInput(f"{self._place(name)} cannot be read: {error.strerror or error}") from None
+        except _DAMAGED as error:
+            raise InvalidInput(f"{self._place(name)} is damaged: {shown(str(error))}") from None
+
+    def _count(self, file: _File, n: int) -> None:
+        # What is read twice counts once.
+        if (n_new := n - self._read.get(file.name, 0)) <= 0:
+            return
+        self._read[file.name] = n
+        self._n_read += n_new
+        if self._n_read > MOST_BYTES:
+            raise InvalidInput(f"{self.path} is too large: more than {MOST_BYTES >> 20:,} MB, at {file.name!r}")
+        if n > _SMALL and n > _MOST_RATIO * file.n_stored:
+            raise InvalidInput(
+                f"{self._place(file.name)} expands to over {_MOST_RATIO} times its size: it is no export"
+            )
+        self._progress(self._n_read, max(self._n_read, self._n_expected))
+
+    def _place(self, name: str) -> str:
+        return str(self.path) if name == self.path.name else f"{name!r} in {self.path}"
 
 
 @contextmanager
@@ -52,6 +179,106 @@ def open_source(path: Path, progress: Progress = lambda _read, _of: None) -> Ite
     """
     Raises:
         NotFound: There is no such file or folder.
-        InvalidInput: It is neither a file nor a folder, a damaged or encrypted zip, or one that expands too much.
+        InvalidInput: It is neither a file nor a folder, has too many files, or is a zip that is damaged, encrypted, or
+            has paths that lead out of it.
     """
-    raise NotImplementedError
+    left_out: list[str] = []
+    with ExitStack() as stack:
+        try:
+            if path.is_dir():
+                listed = _in_folder(path, left_out)
+            elif not path.is_file():
+                raise (InvalidInput if path.exists() else NotFound)(f"{path} is no file or folder")
+            elif _starts_as_zip(path):
+                file = stack.enter_context(_Bounded(path))
+                listed = _in_zip(path, stack.enter_context(zipfile.ZipFile(file)), left_out)
+            else:
+                size = path.stat().st_size
+                listed = iter([_File(path.name, lambda: path.open("rb"), size, size)])
+            of_source = list(islice(listed, MOST_FILES + 1))
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+        except _DAMAGED as error:
+            raise InvalidInput(f"{path} is a damaged zip: {shown(str(error))}") from None
+        if len(of_source) > MOST_FILES:
+            raise InvalidInput(f"{path} has more than {MOST_FILES:,} files: name a smaller folder of it")
+        files = SourceFiles(path, of_source, left_out, progress)
+        yield files
+        files.done()
+
+
+class _Bounded(FileIO):
+    """A zip. Its table of contents is read in one piece, before anything of it can be counted."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _MOST_CONTENTS:
+            raise InvalidInput(f"{self.name} has a table of contents of {size >> 20:,} MB: it is damaged or no export")
+        return super().read(-1 if size is None else size) or b""
+
+
+def _starts_as_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) in _ZIP
+
+
+def _in_zip(path: Path, archive: zipfile.ZipFile, left_out: list[str]) -> Iterator[_File]:
+    for info in archive.infolist():
+        name = _name_in_zip(info)
+        place, parts = f"{name!r} in {path}", PurePosixPath(name).parts
+        if name.startswith("/") or ".." in parts or (parts and ":" in parts[0]):
+            raise InvalidInput(f"{place} leads out of the zip: it is damaged or hostile")
+        if info.flag_bits & _ENCRYPTED:
+            raise InvalidInput(f"{place} is encrypted: unpack it, and name the folder")
+        if name.endswith("/") or not parts:
+            continue
+        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+            left_out.append(name)
+        elif info.compress_type not in _METHODS:
+            raise InvalidInput(f"{place} is compressed in an unusual way: unpack it, and name the folder")
+        else:
+            yield _File(str(PurePosixPath(name)), partial(archive.open, info), info.compress_size, info.file_size)
+
+
+def _name_in_zip(info: zipfile.ZipInfo) -> str:
+    """Return its path. Names that are not marked as UTF-8 often are, and those of old programs have backslashes."""
+    name = info.filename
+    if not info.flag_bits & _UTF8:
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode()
+    return unicodedata.normalize("NFC", name.replace("\\", "/"))
+
+
+def _in_folder(root: Path, left_out: list[str]) -> Iterator[_File]:
+    def unreadable(error: OSError) -> None:
+        left_out.append(_name_of(Path(error.filename), root))
+
+    for folder, folders, found in os.walk(root, onerror=unreadable):
+        for path in (Path(folder, each) for each in (*found, *folders)):
+            status, name = path.lstat(), _name_of(path, root)
+            if stat.S_ISREG(status.st_mode):
+                yield _File(name, partial(_opened, path), status.st_size, status.st_size)
+            elif not stat.S_ISDIR(status.st_mode):
+                left_out.append(name)
+
+
+def _name_of(path: Path, root: Path) -> str:
+    """Return its path in the source. What is no UTF-8 in it can neither be stored nor printed."""
+    return unicodedata.normalize("NFC", os.fsencode(path.relative_to(root).as_posix()).decode(errors="replace"))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Open a regular file, not a link or a pipe that has taken its place since. Raises: OSError."""
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
+
+
+def _is_media(name: str) -> bool:
+    return (mimetypes.guess_type(name)[0] or "").partition("/")[0] in ("image", "audio", "video", "font")
+
+
+def _remove_abandoned() -> None:
+    """Delete private copies of processes that were killed."""
+    for copy in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+        with suppress(OSError):
+            if time.time() - copy.lstat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(copy, ignore_errors=True)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.domain.errors import shown
+from glyphoxa.imports.csv_tables import read_csv_tables
 from glyphoxa.imports.files import Progress, SourceFiles, open_source
+from glyphoxa.imports.markdown_folder import read_markdown
+from glyphoxa.imports.roll20 import read_roll20
 
 Reader = Callable[[SourceFiles], SourceWorld]
-READERS: Final[Mapping[ImportKind, Reader]] = {}
+READERS: Final[Mapping[ImportKind, Reader]] = {
+    "csv": read_csv_tables,
+    "markdown": read_markdown,
+    "roll20": read_roll20,
+}
 """Each raises `InvalidInput` for files of another kind, which names what it looked for; and `NotInstalled`."""
 
 
@@ -23,4 +32,9 @@ def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read,
         NotInstalled: A library is missing.
     """
     with open_source(path, progress) as files:
-        return READERS[kind](files)
+        world = READERS[kind](files)
+        if not files.left_out:
+            return world
+        left_out = shown(", ".join(files.left_out))
+        remark = f"links, devices, unreadable folders and files of the same name are not read: {left_out}"
+        return replace(world, remarks=(*world.remarks, remark))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from fastapi import Request
@@ -17,7 +18,7 @@ from fastapi.responses import JSONResponse
 from loguru import logger
 from pydantic import ValidationError
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
@@ -151,6 +152,33 @@ async def content_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> b
     except TimeoutError:
         raise TooSlow from None
     return bytes(content)
+
+
+async def receive_file(request: Request, path: Path, *, most_bytes: int) -> None:
+    """Write the body of a request into a new file, piece by piece.
+
+    Raises:
+        InvalidInput: It is too long, a piece is too slow to come, or the sender has gone.
+        Unavailable: The file cannot be written.
+    """
+    pieces, n_bytes = request.stream(), 0
+    try:
+        with path.open("xb") as file:
+            while True:
+                async with asyncio.timeout(BODY_WITHIN_MS / 1_000):
+                    piece = await anext(pieces, b"")
+                if not piece:
+                    return
+                n_bytes += len(piece)
+                if n_bytes > most_bytes:
+                    raise TooLarge(most_bytes)
+                await asyncio.to_thread(file.write, piece)
+    except TimeoutError:
+        raise TooSlow from None
+    except ClientDisconnect:
+        raise InvalidInput("the upload was cancelled") from None
+    except OSError as error:
+        raise Unavailable(f"the file cannot be stored for reading: {error.strerror or error}") from None
 
 
 async def on_invalid_input(_: HTTPConnection, error: Exception) -> JSONResponse:

@@ -33,6 +33,8 @@ PAGES = (
     "sessions/s1/line?line=2",
     "sessions/s1/back?line=1",
     "names",
+    "import",
+    "import?decision=skipped&type=npc",
     "turns",
     "links",
 )

@@ -18,6 +18,8 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import import_desk_of
+from glyphoxa.dm.imported import EVERYTHING, SourceDocument, SourceWorld
 from glyphoxa.domain.events import TurnFinished, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
@@ -121,6 +123,29 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
         assert named.name.entity_id == "vashkari"
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("vashkari"))))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
+
+
+async def accept_import(dsn: str, *documents: SourceDocument) -> None:
+    """On a connection of its own."""
+    async with open_store(dsn, data_dir=Path("unused")) as store:
+        desk = import_desk_of(store, TOWN)
+        await desk.take_in(SourceWorld("foundry", "coast", "Coast", documents))
+        await desk.accept(EVERYTHING)
+
+
+async def test_accepted_import_is_heard_right_at_the_open_table(
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        ear = await evening.ear()
+        assert ear.partial("and then vash karri came") == "and then vash karri came"
+        seen = SourceDocument("a1", "Vashkari", "npc", "Actor (npc)", "a.db", hidden=False)
+        await taken_by(
+            evening, accept_import(dsn, seen, SourceDocument("a2", "Ozymbrax", "npc", "Actor (npc)", "a.db"))
+        )
+        assert ear.partial("and then vash karri came") == "and then Vashkari came"
+        assert evening.table.may_show("Vashkari came")
+        assert not evening.table.may_show("Ozymbrax came")
 
 
 async def test_removed_name_is_no_longer_hinted_or_corrected(

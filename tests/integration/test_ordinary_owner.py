@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import Walk
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
-from tests.support.bundles import exported, imported
+from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
 from tests.support.world_tables import DM, MIRA, TOWN, a_town, stands_as_replayed
@@ -103,6 +103,8 @@ async def test_a_campaign_comes_in_for_an_owner_without_special_rights(owners_ds
         assert await exported(store, OTHER) == bundle.replace('"id": "town"', f'"id": "{OTHER}"')
         assert len(json.loads(bundle)["tables"]["session_entries"]) == await store.log.count(OTHER) == 1
         assert len((await stands_as_replayed(store, OTHER)).entities) == 4
+        await imported(store, await exported_for_players(store, TOWN), CampaignId("for-players"))
+        assert len((await stands_as_replayed(store, CampaignId("for-players"))).entities) == 4
 
 
 async def test_an_owner_above_the_rules_about_rows_is_told_of_it(

@@ -214,6 +214,9 @@ INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VAL
 INSERT INTO turn_judgements (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, judged_by)
     VALUES ('town', 'first', 'first-1', 1, 'in_world_answer', 'medium', '{veil:torture}', 'rules');
 INSERT INTO session_states (campaign_id, session_id, view, state) VALUES ('town', 'first', 'dm', '{"summary": []}');
+INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
+INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
+    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note', '{"key": "Inn.md"}', 'd', 'accepted', '{}');
 INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, summary, confidence)
     SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
 INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)

@@ -22,7 +22,7 @@ def commands(page: str) -> list[str]:
     return [command for block in blocks for command in COMMAND.findall(block)]
 
 
-GUIDES = ("running-a-table.md", "writing-a-campaign.md", "privacy.md")
+GUIDES = ("running-a-table.md", "writing-a-campaign.md", "importing.md", "privacy.md")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,7 @@ def test_a_command_of_a_block_is_valid(command: str) -> None:
 def test_every_guide_shows_commands() -> None:
     assert len(commands("running-a-table.md")) > 40
     assert len(commands("writing-a-campaign.md")) > 20
+    assert len(commands("importing.md")) > 10
     assert len(commands("privacy.md")) == 4
 
 

@@ -1,14 +1,13 @@
 """Write the JSON schema of a bundle, `docs/reference/bundle.schema.json`, from the tables of a database.
 
-`python -m tests.support.bundle_schema DSN` writes it; `tests/integration/test_campaign_bundle.py` fails where the file
-differs from what this writes.
+`python -m tests.support.bundle_schema` writes it, from a database of its own.
+`tests/integration/test_campaign_bundle.py` fails where the file differs from what this writes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +15,9 @@ from typing import Any, Final
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.bundle import BUNDLED, EMBEDDED, LATER, Column, columns_of
 from glyphoxa.dm.campaign_bundle import FORMAT, VERSION
+from tests.support.postgres import TestServer, a_test_server
 
 SCHEMA: Final = Path(__file__).parents[2] / "docs" / "reference" / "bundle.schema.json"
-_HERE: Final = {"change_seq", "taken_by", "taken_until"}
-"""Columns that have a meaning in one database only."""
 _TYPES: Final[dict[str, dict[str, Any]]] = {
     "text": {"type": "string"},
     "regconfig": {"type": "string"},
@@ -65,7 +63,6 @@ async def schema(store: Store) -> str:
 
 
 def _table(columns: dict[str, Column]) -> dict[str, Any]:
-    columns = {name: column for name, column in columns.items() if name not in _HERE}
     row = {
         "type": "object",
         "additionalProperties": False,
@@ -80,12 +77,12 @@ def _column(column: Column) -> dict[str, Any]:
     return found if column.needed or not found else {"anyOf": [found, {"type": "null"}]}
 
 
-async def _write(dsn: str) -> None:
+async def _write(server: TestServer) -> None:
     with tempfile.TemporaryDirectory() as data:
-        async with open_store(dsn, data_dir=Path(data)) as store:
-            await store.database.open()
+        async with open_store(server.server.dsn(await server.create()), data_dir=Path(data)) as store:
             SCHEMA.write_text(await schema(store))
 
 
 if __name__ == "__main__":
-    asyncio.run(_write(sys.argv[1]))
+    with a_test_server() as server:
+        asyncio.run(_write(server))

@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
 from glyphoxa.desk import CampaignDraft, CampaignEditor
+from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of
@@ -63,6 +64,19 @@ MOST_TOLD: Final = 100
 """Lines of a kind; a campaign that is new can have thousands."""
 
 
+def changes_shown(changes: CampaignChanges) -> list[Shown]:
+    return [
+        {"title": title, "lines": told[:MOST_TOLD], "n_more": max(0, len(told) - MOST_TOLD)}
+        for title, told in (
+            ("New", changes.added),
+            ("Changed", changes.changed),
+            ("Removed", changes.removed),
+            ("Notes", changes.remarks),
+        )
+        if told
+    ]
+
+
 def campaign_page(
     editor: CampaignEditor, draft: CampaignDraft, *, refused: str = "", filled: tuple[str, Mapping[str, str]] = ("", {})
 ) -> Shown:
@@ -85,18 +99,7 @@ def campaign_page(
             for each in draft.problems[:MOST_TOLD]
         ],
         "warnings": draft.warnings[:MOST_TOLD],
-        "changes": []
-        if changes is None
-        else [
-            {"title": title, "lines": told[:MOST_TOLD], "n_more": max(0, len(told) - MOST_TOLD)}
-            for title, told in (
-                ("New", changes.added),
-                ("Changed", changes.changed),
-                ("Removed", changes.removed),
-                ("Notes", changes.remarks),
-            )
-            if told
-        ],
+        "changes": [] if changes is None else changes_shown(changes),
         "refused": refused,
         "filled": {filled[0]: filled[1]} if filled[0] else {},
         "voices": voices(),

@@ -84,34 +84,46 @@ class Done:
 
 Shows = Callable[["DeskFrame", Request], Awaitable[Shown | Response]]
 Decides = Callable[["DeskFrame", Request, Form], Awaitable[Done | Response]]
+Receives = Callable[["DeskFrame", Request], Awaitable[Response]]
 
 
 class Pages:
     """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
 
     def __init__(self) -> None:
-        self.shown: list[tuple[str, str, Shows]] = []
-        self.posted: list[tuple[str, Decides]] = []
+        self.shown: list[tuple[str, str, Shows, bool]] = []
+        self.posted: list[tuple[str, Decides, bool]] = []
+        self.uploaded: list[tuple[str, Receives]] = []
 
-    def get(self, path: str, template: str = "") -> Callable[[Shows], Shows]:
+    def get(self, path: str, template: str = "", *, may_last: bool = False) -> Callable[[Shows], Shows]:
         """Declare a page.
 
         Args:
             template: Is given what the function returns; empty for a function that returns a response.
+            may_last: It has no deadline.
         """
 
         def declare(shows: Shows) -> Shows:
-            self.shown.append((path, template, shows))
+            self.shown.append((path, template, shows, may_last))
             return shows
 
         return declare
 
-    def post(self, path: str) -> Callable[[Decides], Decides]:
+    def post(self, path: str, *, may_last: bool = False) -> Callable[[Decides], Decides]:
         """Declare what a posted form does. The result goes into the audit log and onto the page that follows."""
 
         def declare(decides: Decides) -> Decides:
-            self.posted.append((path, decides))
+            self.posted.append((path, decides, may_last))
             return decides
+
+        return declare
+
+    def upload(self, path: str) -> Callable[[Receives], Receives]:
+        """Declare what receives a posted file, without a deadline."""
+
+        def declare(receives: Receives) -> Receives:
+            self.uploaded.append((path, receives))
+            return receives
 
         return declare
 
@@ -141,11 +153,14 @@ class DeskFrame:
 
     def add(self, app: FastAPI, pages: Pages) -> None:
         """Put pages on a server."""
-        for path, template, shows in pages.shown:
-            answer = self._guarded(partial(self._show, template, shows))
+        for path, template, shows, may_last in pages.shown:
+            answer = self._guarded(partial(self._show, template, shows), may_last=may_last)
             app.add_api_route(path, answer, methods=["GET"], response_model=None)
-        for path, decides in pages.posted:
-            answer = self._guarded(partial(self._decide, decides))
+        for path, decides, may_last in pages.posted:
+            answer = self._guarded(partial(self._decide, decides), may_last=may_last)
+            app.add_api_route(path, answer, methods=["POST"], response_model=None)
+        for path, receives in pages.uploaded:
+            answer = self._guarded(partial(receives, self), may_last=True)
             app.add_api_route(path, answer, methods=["POST"], response_model=None)
 
     async def _show(self, template: str, shows: Shows, request: Request) -> Response:
@@ -161,13 +176,15 @@ class DeskFrame:
         kept = [(name, value) for name, value in parse_qsl(query) if name != "done"]
         return RedirectResponse(f"{path}?{urlencode([*kept, ('done', done.text)])}", status_code=303)
 
-    def _guarded(self, page: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Return the page for the game master only, with a deadline and errors in words."""
+    def _guarded(
+        self, page: Callable[[Request], Awaitable[Response]], *, may_last: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return the page for the game master only, with a deadline unless it may last, and errors in words."""
 
         async def answer(request: Request) -> Response:
             try:
                 self._authenticator.grants(request.cookies).need(Action.DIRECT)
-                async with asyncio.timeout(WITHIN_S):
+                async with asyncio.timeout(None if may_last else WITHIN_S):
                     return await page(request)
             except (NotInvited, Forbidden) as error:
                 self._record(AuditKind.REFUSED, what="the desk", address=address_of(request))

@@ -172,11 +172,14 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     one, ended, named = found.fact, found.ended, session_names(desk)
     ends = [end for end in (one.claim.subject, one.claim.object) if end is not None]
     known = {each.entity.id: each.entity.name for each in desk.seen}
+    is_import = one.provenance.origin == "import"
+    documents = await desk.imports.documents_of(one.claim.subject, stating=one.claim) if is_import else ()
     return {
         "fact": fact_shown(desk, one, named),
         "ended": "" if ended is None else f"{ended.ended_as.replace('_', ' ')}, event {ended.ended_seq}",
         "evidence": _evidence(found.said, named),
         "reason": one.provenance.reason,
+        "documents": [each.words for each in documents],
         "holds": wording.validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
         "groups": [

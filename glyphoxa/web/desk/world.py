@@ -99,6 +99,7 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         **_entity(one.entity),
         "known_to": known_by(one.visibility, desk.resolver),
+        "documents": [each.words for each in await desk.imports.documents_of(one.entity.id)],
         "facts": [{**fact_shown(desk, fact, named), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
         "around": await _around(desk, viewer, one.entity.id, depth),

@@ -145,3 +145,8 @@ def test_every_claim_rests_on_the_line_that_says_it() -> None:
     assert [one.evidence for one in extraction.relations] == [("u3",)]
     [odo] = [one for one in extraction.entities if one.known == "odo"]
     assert odo.evidence == ("u2", "u3")
+
+
+def test_icons_in_a_line_are_no_names() -> None:
+    assert facts("\ue100 is a miller. \uf8ff lives in Dunharrow.") == []
+    assert facts("\ue101 Wenna is a miller.") == [("wenna", "occupation")]

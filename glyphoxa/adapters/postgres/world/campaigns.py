@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
@@ -14,7 +16,7 @@ from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
-from glyphoxa.adapters.postgres.world.world import PostgresWorld
+from glyphoxa.adapters.postgres.world.world import PostgresWorld, WorldWriting
 from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
@@ -150,7 +152,10 @@ async def put_times(connection: Connection, campaign: Campaign) -> None:
 
 _campaign: Final = TypeAdapter(Campaign)
 _tables: Final = TypeAdapter(Tables)
+_imports: Final = TypeAdapter(dict[str, Tables])
 NO_TABLES: Final = Tables()
+_CHARACTERS: Final = 200
+"""So much of a document takes as long to read as a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +165,21 @@ class Described:
     Attributes:
         file: The content of its campaign file; only a name if it was made from tables.
         tables: Additional content from tables.
+        imports: Additional content from other tools, by their source.
         is_told: Whether it was committed to the world; False for data from before there were events.
     """
 
     file: Campaign
     tables: Tables = NO_TABLES
     is_told: bool = False
+    imports: Mapping[str, Tables] = field(default_factory=dict)
 
     @property
     def whole(self) -> Campaign:
-        return with_tables(self.file, self.tables)
+        campaign = with_tables(self.file, self.tables)
+        for source in sorted(self.imports):
+            campaign = with_tables(campaign, self.imports[source])
+        return campaign
 
 
 class PostgresCampaigns:
@@ -238,6 +248,43 @@ class PostgresCampaigns:
         """Add to a campaign, or create it. Otherwise like `load`."""
         return await self._load(campaign, lambda was: _of_tables(campaign, tables, was), "import", only_if)
 
+    async def changes_by_imports(
+        self, campaign: CampaignId, let_in: Callable[[Described, WorldState], Mapping[str, Tables]]
+    ) -> CampaignChanges:
+        """Preview what `accept_imports` would change."""
+        was = await self.described(campaign) or _of_tables(campaign, NO_TABLES, None)
+        world = await self._world.now(campaign)
+        new = replace(was, imports={**was.imports, **await asyncio.to_thread(let_in, was, world)})
+        return await _compare(was, new, world, "import", self._world.accept_at)
+
+    async def accept_imports(
+        self,
+        campaign: CampaignId,
+        let_in: Callable[[Connection, Described, WorldState], Awaitable[Mapping[str, Tables]]],
+        *,
+        amount: int,
+    ) -> CampaignChanges:
+        """Replace the content from these sources, in one transaction with what `let_in` writes.
+
+        Args:
+            let_in: Returns the content by source.
+            amount: Approximate number of events, for the deadline.
+
+        Raises:
+            NotFound: There is no such campaign.
+            InvalidInput: The database cannot hold the changes.
+        """
+
+        async def nothing(_: Connection) -> None: ...
+
+        async with self._world.writing(campaign, amount=amount, first=nothing) as world:
+            was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
+            held = await world.read()
+            new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})
+            found = await _compare(was, new, held, "import", self._world.accept_at)
+            await self._put(world, campaign, new, found, "import")
+        return found
+
     async def _preview(
         self, campaign: CampaignId, renewed: Callable[[Described | None], Described], origin: Origin
     ) -> CampaignChanges:
@@ -264,51 +311,61 @@ class PostgresCampaigns:
         async def put_campaign(connection: Connection) -> None:
             await connection.execute(self._sql["put_campaign"], campaign, new.file.name, new.file.language)
 
-        async with self._world.writing(campaign, amount=_size(new.whole), first=put_campaign) as world:
+        async with self._world.writing(campaign, amount=_size(new), first=put_campaign) as world:
             was = await self._read(world.connection, campaign)  # locked against other writers from here on
             new = renewed(was)
             found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed in the meantime; nothing was loaded, try again")
-            document = await offload(lambda: document_of(new), amount=_size(new.whole))
-            events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
-            seq = events[-1].seq if events else None
-            await world.connection.execute(self._sql["put_document"], campaign, document, seq)
-            await put_times(world.connection, new.file)
+            await self._put(world, campaign, new, found, origin)
         return found
+
+    async def _put(
+        self, world: WorldWriting, campaign: CampaignId, new: Described, found: CampaignChanges, origin: Origin
+    ) -> None:
+        document = await offload(lambda: json.dumps(document_of(new)), amount=_size(new))
+        events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
+        seq = events[-1].seq if events else None
+        await world.connection.execute(self._sql["put_document"], campaign, document, seq)
+        await put_times(world.connection, new.file)
 
     async def _read(self, connection: Connection, campaign: CampaignId) -> Described | None:
         row = await connection.fetchrow(self._sql["get_document"], campaign)
         if row is None:
             return None
-        document, is_told = row["document"], row["seq"] is not None
-        return await offload(lambda: _described(document, is_told=is_told), amount=_length(document))
+        text, is_told = row["document"], row["seq"] is not None
+        return await offload(lambda: _described(json.loads(text), is_told=is_told), amount=len(text) // _CHARACTERS)
 
 
 def _of_file(campaign: Campaign, was: Described | None) -> Described:
     if was is None:
         return Described(campaign, is_told=True)
-    left = {e.id for e in was.whole.entities} - {e.id for e in with_tables(campaign, was.tables).entities}
-    # Drop relations of tables to entities that were removed from the file.
-    kept = tuple(r for r in was.tables.relationships if not left & {r.source, r.target})
-    return Described(campaign, replace(was.tables, relationships=kept), is_told=True)
+    new = replace(was, file=campaign, is_told=True)
+    left = {e.id for e in was.whole.entities} - {e.id for e in new.whole.entities}
+
+    def kept(tables: Tables) -> Tables:
+        """Drop relations to entities that were removed from the file."""
+        return replace(tables, relationships=tuple(r for r in tables.relationships if not left & {r.source, r.target}))
+
+    return replace(new, tables=kept(was.tables), imports={name: kept(one) for name, one in was.imports.items()})
 
 
 def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> Described:
     if was is None:
         return Described(Campaign(campaign, campaign, "en", (), (), (), (), ()), NO_TABLES.with_(tables), is_told=True)
-    return Described(was.file, was.tables.with_(tables), is_told=True)
+    return replace(was, tables=was.tables.with_(tables), is_told=True)
 
 
 async def _compare(
     was: Described | None, new: Described, world: WorldState, origin: Origin, accept_at: float
 ) -> CampaignChanges:
-    previous = was.whole if was is not None and was.is_told else None
     loading = Loading(origin, _now_ms(), accept_at)
-    return await offload(
-        lambda: changes(previous, new.whole, world, loading),
-        amount=_size(new.whole),
-    )
+
+    def compared() -> CampaignChanges:
+        previous = was.whole if was is not None and was.is_told else None
+        return changes(previous, new.whole, world, loading)
+
+    return await offload(compared, amount=_size(new))
 
 
 def check_document(document: Mapping[str, object], campaign: CampaignId) -> Described:
@@ -328,13 +385,13 @@ def check_document(document: Mapping[str, object], campaign: CampaignId) -> Desc
 
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
-    file = {part: value for part, value in document.items() if part != "tables"}
-    return Described(_campaign.validate_python(file), _tables.validate_python(document.get("tables", {})), is_told)
-
-
-def _length(document: Mapping[str, object]) -> int:
-    """Approximate number of entities and relationships."""
-    return sum(len(part) for part in document.values() if isinstance(part, list))
+    file = {part: value for part, value in document.items() if part not in ("tables", "imports")}
+    return Described(
+        _campaign.validate_python(file),
+        _tables.validate_python(document.get("tables", {})),
+        is_told,
+        _imports.validate_python(document.get("imports", {})),
+    )
 
 
 def document_of(described: Described) -> dict[str, object]:
@@ -345,6 +402,8 @@ def document_of(described: Described) -> dict[str, object]:
         dumped["known_by"] = sorted(secret.known_by)
     if described.tables != NO_TABLES:
         document["tables"] = _tables.dump_python(described.tables, mode="json")
+    if described.imports:
+        document["imports"] = _imports.dump_python(dict(described.imports), mode="json")
     return document
 
 
@@ -352,9 +411,13 @@ def _shown(found: CampaignChanges) -> tuple[object, ...]:
     return found.added, found.changed, found.removed, len(found.events)
 
 
-def _size(campaign: Campaign) -> int:
+def _size(described: Described) -> int:
     """Approximate number of events of a first load."""
-    return len(campaign.relationships) + sum(1 + len(entity.attributes) for entity in campaign.entities)
+    parts: tuple[Campaign | Tables, ...] = (described.file, described.tables, *described.imports.values())
+    return sum(
+        len(part.relationships) + len(part.secrets) + sum(1 + len(entity.attributes) for entity in part.entities)
+        for part in parts
+    )
 
 
 def _now_ms() -> int:

@@ -8,10 +8,10 @@ INSERT INTO campaigns (id, name, language) VALUES ($1, $2, $3)
 SELECT id, name FROM campaigns ORDER BY id;
 
 -- get_document --
-SELECT document, seq FROM campaign_documents WHERE campaign_id = $1;
+SELECT document::text, seq FROM campaign_documents WHERE campaign_id = $1;
 
 -- put_document --
 -- $3: the last event of this load, or the last event before if it had none.
 INSERT INTO campaign_documents (campaign_id, document, seq)
-    VALUES ($1, $2, coalesce($3, (SELECT max(seq) FROM world_events WHERE campaign_id = $1), 0))
+    VALUES ($1, $2::text::jsonb, coalesce($3, (SELECT max(seq) FROM world_events WHERE campaign_id = $1), 0))
     ON CONFLICT (campaign_id) DO UPDATE SET document = excluded.document, seq = excluded.seq, loaded_at = now();

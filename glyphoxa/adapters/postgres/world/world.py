@@ -71,6 +71,8 @@ COPIED: Final = (
     "state_atoms",
     "atom_edges",
     "entity_vectors",
+    "import_sources",
+    "import_documents",
 )
 """Tables of a campaign, referenced tables first. Snapshots are recreated when needed.
 

@@ -1,0 +1,305 @@
+"""Store what other tools' worlds bring, and the DM's decisions about it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from pydantic import TypeAdapter
+
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.sql import load_queries, lookup_key, storable, storable_json
+from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
+from glyphoxa.adapters.postgres.world.transaction import world_transaction
+from glyphoxa.adapters.postgres.world.world import PostgresWorld, commit_deadline_ms
+from glyphoxa.chronicle.page_reading import MOST_OF_IMPORT, Page
+from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
+from glyphoxa.dm.import_review import (
+    Arrival,
+    DocumentReference,
+    Group,
+    ImportDesk,
+    KnownEntities,
+    Proposal,
+    Seen,
+    StoredDocument,
+    arrival_of,
+    checked_edit,
+    cleaned,
+    digest_of,
+    pages_of,
+    placed,
+    proposal_of,
+    reference_to,
+    tables_of,
+    where_stated,
+)
+from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Claim
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.state import WorldState
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from glyphoxa.adapters.postgres.server.database import Connection
+
+_DEADLINE_MS: Final = 10_000
+_EVENTS_A_DOCUMENT: Final = 10
+_AT_A_TIME: Final = 1_000
+_document: Final = TypeAdapter(SourceDocument)
+_edit: Final = TypeAdapter(Edit)
+
+
+class PostgresImports(ImportDesk):
+    """Implements `ImportDesk`. Deadlines: that of a commit for `take_in` and `accept`, otherwise 10 s."""
+
+    def __init__(
+        self,
+        database: Database,
+        world: PostgresWorld,
+        campaigns: PostgresCampaigns,
+        campaign: CampaignId,
+        claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
+    ) -> None:
+        """
+        Args:
+            claims_in: Finds claims in pages.
+        """
+        self._database = database
+        self._world = world
+        self._campaigns = campaigns
+        self._campaign = campaign
+        self._claims_in = claims_in
+        self._sql = load_queries("world/imports")
+
+    async def take_in(self, world: SourceWorld) -> Arrival:
+        source = storable(f"{world.kind}:{world.id}")
+        world = await asyncio.to_thread(cleaned, world)
+        async with world_transaction(
+            self._database, self._campaign, deadline_ms=commit_deadline_ms(len(world.documents))
+        ) as transaction:
+            await transaction.require_campaign()
+            connection = transaction.connection
+            if not await connection.fetchval(self._sql["one_at_a_time"], self._campaign, source):
+                raise InvalidInput(f"{world.name!r} ({source}) is being imported now; wait until that import has ended")
+            await connection.execute(self._sql["lock"], self._campaign)
+            remarks = [storable(remark) for remark in world.remarks]
+            await connection.execute(self._sql["put_source"], self._campaign, source, storable(world.name), remarks)
+            rows = await connection.fetch(self._sql["known"], self._campaign, source)
+            seen = {
+                row["key"]: Seen(row["name"], row["digest"], row["decision"], row["accepted_digest"]) for row in rows
+            }
+            digests: dict[str, str] = {}
+            for first in range(0, len(world.documents), _AT_A_TIME):
+                block = world.documents[first : first + _AT_A_TIME]
+                texts, keys, found = await asyncio.to_thread(_encoded, block)
+                digests |= zip(keys, found, strict=True)
+                decisions = [
+                    seen[key].decision_about(digest) if key in seen else "waiting"
+                    for key, digest in zip(keys, found, strict=True)
+                ]
+                await connection.execute(self._sql["put_documents"], self._campaign, source, texts, found, decisions)
+        return arrival_of(source, world, digests, seen)
+
+    async def groups(self) -> Sequence[Group]:
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["groups"], self._campaign)
+        return [Group(**row) for row in rows]
+
+    async def waiting(
+        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
+    ) -> tuple[int, Sequence[Proposal]]:
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            n = await self._count(connection, selection, decision)
+            rows = await self._rows(connection, selection, decision, offset=offset, limit=limit)
+            entities = await connection.fetch(self._sql["entities"], self._campaign)
+
+        def proposals() -> list[Proposal]:
+            known = KnownEntities(
+                Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"])) for row in entities
+            )
+            return [proposal_of(each, known) for each in _stored(rows)]
+
+        return n, await asyncio.to_thread(proposals)
+
+    async def edit(self, selection: Selection, edit: Edit) -> int:
+        async with self._deciding() as connection:
+            rows = await self._need(connection, selection, "waiting")
+            entities = await connection.fetch(self._sql["entities"], self._campaign)
+            known = {EntityId(row["id"]): row["type"] for row in entities}
+            edit = checked_edit(edit, await asyncio.to_thread(_stored, rows), known)
+            changed = {part: value for part, value in asdict(edit).items() if value is not None}
+            await connection.execute(self._sql["edit"], self._campaign, *_keys(rows), storable_json(changed))
+        return len(rows)
+
+    async def preview(self, selection: Selection) -> CampaignChanges:
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await self._need(connection, selection, "waiting")
+            before = await self._accepted(connection, rows)
+
+        def let_in(was: Described, world: WorldState) -> Mapping[str, Tables]:
+            return _let_in(_stored(rows), _stored(before), was, world)[1]
+
+        return await self._campaigns.changes_by_imports(self._campaign, let_in)
+
+    async def accept(self, selection: Selection) -> CampaignChanges:
+        async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
+            await connection.execute(self._sql["lock"], self._campaign)
+            rows = await self._need(connection, selection, "waiting")
+            before = await self._accepted(connection, rows)
+            columns, tables = await asyncio.to_thread(lambda: _let_in(_stored(rows), _stored(before), was, world))
+            await connection.execute(self._sql["accept"], self._campaign, *columns)
+            return tables
+
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            n = await connection.fetchval(self._sql["total"], self._campaign)
+        return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
+
+    async def propose_claims(self) -> int:
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["unread"], self._campaign, MOST_OF_IMPORT, _AT_A_TIME)
+        if not rows:
+            return 0
+        pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
+        claims = await self._claims_in(pages) if pages else ()
+        n_read = 0
+
+        async def mark_read(connection: Connection) -> None:
+            nonlocal n_read
+            n_read = len(await connection.fetch(self._sql["mark_read"], self._campaign, *_keys(rows)))
+
+        async with self._world.writing(self._campaign, amount=len(claims), first=mark_read) as world:
+            if claims and n_read:  # otherwise another worker was faster
+                await world.commit(claims, Cause("import", now_ms()))
+        return n_read
+
+    async def skip(self, selection: Selection) -> int:
+        return await self._decide(selection, "waiting", "skipped")
+
+    async def restore(self, selection: Selection) -> int:
+        return await self._decide(selection, "skipped", "waiting")
+
+    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
+        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+            rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
+        found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
+        if stating is None:
+            return [reference_to(*each) for each in found]
+        return [one for each in found if (one := where_stated(*each, stating)) is not None]
+
+    @asynccontextmanager
+    async def _deciding(self) -> AsyncIterator[Connection]:
+        async with world_transaction(self._database, self._campaign, deadline_ms=_DEADLINE_MS) as world:
+            await world.connection.execute(self._sql["lock"], self._campaign)
+            yield world.connection
+
+    async def _decide(self, selection: Selection, before: Decision, after: Decision) -> int:
+        async with self._deciding() as connection:
+            rows = await self._need(connection, selection, before)
+            await connection.execute(self._sql["decide"], self._campaign, *_keys(rows), after)
+        return len(rows)
+
+    async def _count(self, connection: Connection, selection: Selection, decision: Decision) -> int:
+        return int(await connection.fetchval(self._sql["count"], self._campaign, *_parameters(selection, decision)))
+
+    async def _rows(
+        self,
+        connection: Connection,
+        selection: Selection,
+        decision: Decision,
+        *,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> list[asyncpg.Record]:
+        chosen = _parameters(selection, decision)
+        return await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
+
+    async def _need(self, connection: Connection, selection: Selection, decision: Decision) -> list[asyncpg.Record]:
+        """
+        Raises:
+            NotFound: No document matches.
+        """
+        rows = await self._rows(connection, selection, decision)
+        if not rows:
+            what = "needs review" if decision == "waiting" else "was skipped"
+            which = ", ".join(
+                f"{part} {value if isinstance(value, str) else ', '.join(value[:3])!r}"
+                for part, value in asdict(selection).items()
+                if value
+            )
+            raise NotFound(f"no imported document {what}" + (f" with {which}" if which else ""))
+        return rows
+
+    async def _accepted(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> list[asyncpg.Record]:
+        sources = sorted({row["source"] for row in rows})
+        return await connection.fetch(self._sql["accepted"], self._campaign, sources)
+
+
+def _parameters(selection: Selection, decision: Decision) -> tuple[object, ...]:
+    keys = [lookup_key(key) for key in selection.keys]
+    parts = (selection.type, selection.kind, selection.folder)
+    return (decision, lookup_key(selection.source), keys, *(lookup_key(part) for part in parts))
+
+
+def _keys(rows: Sequence[asyncpg.Record]) -> tuple[list[str], list[str]]:
+    return [row["source"] for row in rows], [row["key"] for row in rows]
+
+
+def _encoded(documents: Sequence[SourceDocument]) -> tuple[list[str], list[str], list[str]]:
+    """Return documents as JSON, their keys, and their digests."""
+    dumped = [storable_json(_document.dump_python(each, mode="json")) for each in documents]
+    clean = [_document.validate_python(each) for each in dumped]
+    return [json.dumps(each) for each in dumped], [each.key for each in clean], [digest_of(each) for each in clean]
+
+
+def _stored(rows: Collection[asyncpg.Record]) -> list[StoredDocument]:
+    return [
+        StoredDocument(
+            row["source"],
+            _document.validate_json(row["document"]),
+            _edit.validate_python(row["edit"]),
+            None if row["accepted"] is None else _document.validate_json(row["accepted"]),
+            row["entity"],
+            row["is_own"],
+        )
+        for row in rows
+    ]
+
+
+def _let_in(
+    documents: Sequence[StoredDocument], before: Sequence[StoredDocument], was: Described, world: WorldState
+) -> tuple[tuple[list[str], list[str], list[str], list[str], list[bool]], dict[str, Tables]]:
+    """Return the columns of accepted documents, and the content of their sources.
+
+    Args:
+        before: What was accepted of these sources so far.
+    """
+    whole = was.whole
+    held = [Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values()]
+    gone = {entity.id: entity for entity in whole.entities if entity.id not in world.entities}
+    known = KnownEntities(held)
+    made = placed(documents, known, lambda entity: entity in gone or entity in world.merged)
+    known.by_id = {**gone, **known.by_id}
+    now = {(each.source, each.document.key): each for each in (*before, *made)}
+    tables = {
+        source: tables_of((each for each in now.values() if each.source == source), known)
+        for source in {each.source for each in made}
+    }
+    columns = (
+        [each.source for each in made],
+        [each.document.key for each in made],
+        [_document.dump_json(each.accepted or each.edited).decode() for each in made],
+        [str(each.entity) for each in made],
+        [each.is_own for each in made],
+    )
+    return columns, tables

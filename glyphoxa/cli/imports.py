@@ -1,0 +1,388 @@
+"""`glyphoxa import`: read what another tool wrote, and decide what of it enters the campaign."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from glyphoxa.cli.render import a_table, cut, show, show_changes
+from glyphoxa.cli.scope import (
+    CAMPAIGN,
+    YES,
+    desk_at,
+    file_named,
+    goes_on,
+    need_stored,
+    opened_store,
+    run_at_desk,
+    settings_with_memory,
+    write_new_file,
+)
+from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
+from glyphoxa.config.campaign_file import MOST_BYTES as MOST_PORTRAIT_BYTES
+from glyphoxa.config.campaign_file import redrawn
+from glyphoxa.config.settings import Settings
+from glyphoxa.desk import Desk
+from glyphoxa.dm.entities import find_called
+from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
+from glyphoxa.dm.imported import (
+    EVERYTHING,
+    NEW_ENTITY,
+    NO_EDIT,
+    Decision,
+    Edit,
+    ImportKind,
+    Selection,
+    SourceDocument,
+    SourceWorld,
+)
+from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
+from glyphoxa.domain.campaign import Entity, Portrait
+from glyphoxa.domain.errors import InvalidInput, counted
+from glyphoxa.domain.ids import slug
+from glyphoxa.imports.files import Progress, open_source
+from glyphoxa.imports.readers import read_source
+
+_MOST_SHOWN: Final = 50
+_TEXT_LENGTH: Final = 400
+_AT_ONCE: Final = 10_000
+
+VERB: Final = Verb(in_a_loop)
+
+# Reading
+
+_TOOLS: Final[dict[ImportKind, tuple[str, str]]] = {
+    "foundry": (
+        "read a Foundry VTT world: its folder, a zip of it, an adventure, a compendium, or exported JSON files",
+        "a folder, a zip, a JSON or .db file",
+    ),
+    "roll20": ("read a Roll20 campaign: a zip of R20Exporter, or JSON of VTT Enhancement Suite", "a zip or JSON file"),
+    "markdown": ("read an Obsidian vault, or any folder of Markdown files", "a folder, a zip of it, or a .md file"),
+    "csv": ("read tables: entities.csv and relationships.csv", "a CSV file, a folder or zip of two"),
+}
+
+
+async def _bring_in(options: argparse.Namespace, *, kind: ImportKind) -> int:
+    if options.preview or options.json:
+        with _shown_progress() as progress:
+            world = read_source(kind, options.path, progress)
+        _print_documents(world, as_json=options.json)
+        return 0
+    settings = settings_with_memory(options.config, to_hold="imports")
+    need_stored(settings)
+    async with opened_store(settings) as store:
+        desk = await desk_at(store, settings, options.campaign)
+        with _shown_progress() as progress:
+            world = await asyncio.to_thread(read_source, kind, options.path, progress)
+        arrival = await desk.imports.take_in(world)
+        for line in arrival_in_words(world.name, arrival):
+            print(plain(line))
+        if arrival.n_new or arrival.n_changed:
+            print("to review them: glyphoxa import review, or the desk's page Import")
+        if options.portraits is not None:
+            await _write_portraits(desk, world, options)
+    return 0
+
+
+for _kind, (_text, _what) in _TOOLS.items():
+    VERB.action(
+        _text,
+        argument("path", type=Path, metavar="PATH", help=_what),
+        *CAMPAIGN,
+        one_of(
+            argument("--preview", help="list what it contains; nothing is stored, and no database is needed"),
+            argument("--json", help="as --preview, one JSON object a line"),
+            argument(
+                "--portraits",
+                type=Path,
+                metavar="FOLDER",
+                help="write the pictures of accepted people into this folder, for the campaign file",
+            ),
+        ),
+        name=_kind,
+    )(partial(_bring_in, kind=_kind))
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Progress]:
+    """Show a bar on a terminal; nothing elsewhere."""
+    console = Console(stderr=True)
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda n_read, n_bytes: bar.update(task, completed=n_read, total=n_bytes)
+
+
+def _print_documents(world: SourceWorld, *, as_json: bool) -> None:
+    if as_json:
+        for each in world.documents:
+            shown = {name: getattr(each, name) for name in ("name", "type", "kind", "hidden", "file", "key", "folders")}
+            print(json.dumps(shown, ensure_ascii=False))
+        return
+    table = a_table("name", "type", "kind", "seen by", "folder", "file")
+    for each in world.documents:
+        table.add_row(each.name, each.type, each.kind, _seen_by(each), "/".join(each.folders), each.file)
+    show(table)
+    print(f"{plain(world.name)}: {counted(len(world.documents), 'document')}")
+    for remark in world.remarks:
+        print(f"! {plain(remark)}")
+
+
+def _seen_by(document: SourceDocument) -> str:
+    return "DM" if document.hidden else "players"
+
+
+# Portraits
+
+
+async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Namespace) -> None:
+    beside = _campaign_folder(desk.settings, options.campaign)
+    source = f"{world.kind}:{world.id}"
+    pictures = {each.key: each.portrait for each in world.documents if each.portrait}
+    wanted = []
+    for entity in (each.entity for each in desk.seen if each.entity.type in ("npc", "player")):
+        accepted = await desk.imports.documents_of(entity.id)
+        path = next((pictures[each.key] for each in accepted if each.source == source and each.key in pictures), None)
+        if path is not None:
+            wanted.append((entity, path))
+    for line in await asyncio.to_thread(_draw_portraits, wanted, options.path, options.portraits, beside):
+        print(line)
+
+
+def _draw_portraits(
+    wanted: Sequence[tuple[Entity, str]], source: Path, folder: Path, beside: Path | None
+) -> Sequence[str]:
+    """Write pictures of a source into a folder. Returns their lines for the campaign file, and what went wrong.
+
+    Args:
+        beside: The campaign file's folder.
+
+    Raises:
+        InvalidInput: The folder is outside of it.
+    """
+    if beside is not None and not folder.resolve().is_relative_to(beside):
+        raise InvalidInput(f"{folder} is outside of the campaign file's folder {beside}; name a folder in it")
+    told, n_written = [], 0
+    with open_source(source) as files:
+        for entity, path in wanted:
+            try:
+                if path not in files.names:
+                    raise InvalidInput(f"its picture {path!r} is not in {source}")
+                content = files.read(path)
+                if len(content) > MOST_PORTRAIT_BYTES:
+                    raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
+                file = _write_portrait(folder, slug(entity.id) or "portrait", redrawn(path, content))
+            except InvalidInput as error:
+                told.append(f"! {plain(entity.name)}: {plain(str(error))}")
+                continue
+            n_written += 1
+            name = Path(os.path.relpath(file.resolve(), beside or folder.resolve().parent)).as_posix()
+            told.append(f"portrait: {name}  # {plain(entity.name)}")
+    what = f"{counted(n_written, 'picture')} of accepted people"
+    return [*told, f"{what}; add these lines under `npcs:` in the campaign file" if n_written else what]
+
+
+def _campaign_folder(settings: Settings, wanted: str | None) -> Path | None:
+    """Return the folder of the campaign file, which its portraits must be in; None if no file is known."""
+    file = file_named(wanted) or (settings.campaign if wanted is None else None)
+    return None if file is None else file.resolve().parent
+
+
+def _write_portrait(folder: Path, name: str, portrait: Portrait) -> Path:
+    """
+    Raises:
+        InvalidInput: Another file of that name is there, or it cannot be written.
+    """
+    file = folder / f"{name}.{portrait.content_type.partition('/')[2]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if file.is_file() and file.read_bytes() == portrait.content:
+            return file
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written: {error.strerror or error}") from None
+    write_new_file(file, portrait.content)
+    return file
+
+
+# Deciding
+
+_REVIEW: Final = Verb(run_at_desk, common=CAMPAIGN, of=VERB)
+_WHICH: Final = (
+    argument("name", nargs="*", metavar="NAME", help="a document's name or key"),
+    argument("--all", help="all documents that need review"),
+    argument("--type", default="", metavar="TYPE", help="only of this type, such as npc or location"),
+    argument("--kind", default="", metavar="KIND", help='only of this kind, such as "Actor (npc)" or handout'),
+    argument("--folder", default="", metavar="FOLDER", help="only in a folder of this name, at any depth"),
+    argument("--source", default="", metavar="SOURCE", help="only of this source, such as foundry:my-world"),
+)
+
+
+@_REVIEW.action(
+    "list documents that need review: in groups, or those that are named or selected", *_WHICH, limit(_MOST_SHOWN)
+)
+async def _review(desk: Desk, options: argparse.Namespace) -> int:
+    if not (options.name or options.all) and _filters(options) == EVERYTHING:
+        return _show_groups(await desk.imports.groups())
+    n, found = await desk.imports.waiting(await _meant(desk, options), limit=options.limit)
+    if len(options.name) == 1:
+        for each in found:
+            _show_document(each)
+        return 0
+    table = a_table("name", "type", "kind", "seen by", "becomes", "key")
+    for each in found:
+        one = each.document
+        table.add_row(one.name, one.type, one.kind, _seen_by(one), proposal_in_words(each), one.key)
+    show(table)
+    if n > len(found):
+        print(f"{len(found)} of {n:,} documents; to list more: --limit {n}")
+    return 0
+
+
+def _show_groups(groups: Sequence[Group]) -> int:
+    if not groups:
+        print("no imported documents need review")
+        return 0
+    table = a_table("source", "kind", "type", "folder", "documents", right=("documents",))
+    for each in groups:
+        table.add_row(each.source, each.kind, each.type, each.folder, f"{each.n:,}")
+    show(table)
+    print("to list documents: glyphoxa import review --all, or with --type, --kind, --folder or --source")
+    return 0
+
+
+def _show_document(proposal: Proposal) -> None:
+    one = proposal.document
+    print(f"{plain(one.name)} ({plain(one.type)}), key {plain(one.key)}")
+    rows = {
+        "kind": one.kind,
+        "from": f"{proposal.source}, {one.file}",
+        "seen by": _seen_by(one),
+        "becomes": proposal_in_words(proposal),
+        "aliases": ", ".join(one.aliases),
+        **one.attributes,
+    }
+    for name, value in rows.items():
+        if value:
+            print(f"  {plain(name)}: {plain(value)}")
+    for text in one.texts:
+        page = f"{text.page}, " if text.page else ""
+        print(f"  text ({plain(page)}{'DM' if text.hidden else 'players'}): {cut(plain(text.text), _TEXT_LENGTH)}")
+
+
+@_REVIEW.action("accept documents: they become part of the campaign, all or none", *_WHICH, YES)
+async def _accept(desk: Desk, options: argparse.Namespace) -> int:
+    selection = await _meant(desk, options)
+    n, _ = await desk.imports.waiting(selection, limit=1)
+    show_changes(await desk.imports.preview(selection))
+    if not await goes_on(f"This accepts {counted(n, 'document')}.", is_sure=options.yes):
+        print("nothing was changed")
+        return 1
+    done = await desk.imports.accept(selection)
+    n_changes = len(done.added) + len(done.changed) + len(done.removed)
+    print(f"accepted: {counted(n, 'document')}, {counted(n_changes, 'change')} to the campaign")
+    while await desk.imports.propose_claims():
+        pass
+    return 0
+
+
+@_REVIEW.action("skip documents, now and in later imports", *_WHICH)
+async def _skip(desk: Desk, options: argparse.Namespace) -> int:
+    n = await desk.imports.skip(await _meant(desk, options))
+    print(f"skipped: {counted(n, 'document')}; to undo it: glyphoxa import restore, with the same names or options")
+    return 0
+
+
+@_REVIEW.action("review skipped documents again", *_WHICH)
+async def _restore(desk: Desk, options: argparse.Namespace) -> int:
+    n = await desk.imports.restore(await _meant(desk, options, are_skipped=True))
+    print(f"restored: {counted(n, 'document')}; to review: glyphoxa import review")
+    return 0
+
+
+@_REVIEW.action(
+    "change documents before you accept them",
+    *_WHICH,
+    argument("--new-name", metavar="NAME", help="what it is called in the campaign"),
+    argument("--new-type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ..."),
+    one_of(
+        argument("--same-as", metavar="ENTITY", help="it is this entity of the campaign"),
+        argument("--new-entity", help="it is an entity of its own, whatever its name"),
+    ),
+    one_of(
+        argument("--hidden", help="only you know it until you reveal it"),
+        argument("--visible", help="players may know it"),
+    ),
+)
+async def _edit(desk: Desk, options: argparse.Namespace) -> int:
+    same_as = NEW_ENTITY if options.new_entity else None
+    if options.same_as is not None:
+        same_as = desk.resolver.entity(options.same_as).id
+    hidden = True if options.hidden else False if options.visible else None
+    edit = Edit(options.new_name, options.new_type, hidden, same_as)
+    if edit == NO_EDIT:
+        raise InvalidInput(
+            "nothing to change; use --new-name, --new-type, --same-as, --new-entity, --hidden or --visible"
+        )
+    n = await desk.imports.edit(await _meant(desk, options), edit)
+    print(f"changed: {counted(n, 'document')}")
+    return 0
+
+
+def _filters(options: argparse.Namespace) -> Selection:
+    return Selection(source=options.source, type=options.type, kind=options.kind, folder=options.folder)
+
+
+async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> Selection:
+    """Return the selection that names and options describe.
+
+    Raises:
+        InvalidInput: There are neither, or a name is ambiguous.
+        NotFound: No such document needs review.
+    """
+    chosen = _filters(options)
+    if not options.name:
+        if chosen == EVERYTHING and not options.all:
+            raise InvalidInput(
+                "name documents, or select them with --type, --kind, --folder or --source; all of them: --all"
+            )
+        return chosen
+    found = await _all(desk.imports, chosen, "skipped" if are_skipped else "waiting")
+    keys = {each.document.key for each in found}
+    names = [
+        [(each.document.name, each) for each in found],
+        [(a, each) for each in found for a in each.document.aliases],
+    ]
+
+    def key_of(name: str) -> str:
+        if name in keys:
+            return name
+        return find_called(
+            name,
+            names,
+            what=("imported document", "imported documents"),
+            campaign=desk.campaign,
+            describe=lambda each: f"{each.document.name} ({each.document.kind}, key {each.document.key})",
+        ).document.key
+
+    return replace(chosen, keys=tuple(key_of(each) for each in options.name))
+
+
+async def _all(imports: ImportDesk, selection: Selection, decision: Decision) -> Sequence[Proposal]:
+    found: list[Proposal] = []
+    while True:
+        n, some = await imports.waiting(selection, offset=len(found), limit=_AT_ONCE, decision=decision)
+        found += some
+        if not some or len(found) >= n:
+            return found

@@ -1,0 +1,87 @@
+"""Read a CSV table, or a folder or zip with `entities.csv` and `relationships.csv`, as documents to review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from glyphoxa.config.campaign_csv import ENTITIES, FILES, RELATIONSHIPS, LocatedCsv, TablesFile, read_csv, read_tables
+from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceWorld
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.errors import InvalidInput, nearest, shown
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.imports.files import SourceFiles
+
+_OPTION: Final = " (your own: --entity-type)"
+"""An option of `campaign load`. An import needs none."""
+
+
+def read_csv_tables(files: SourceFiles) -> SourceWorld:
+    """
+    Raises:
+        InvalidInput: There are no such tables; or with every mistake in them, each at its line.
+    """
+    is_table = files.names == (files.path.name,)
+    folders = [str(PurePosixPath(name).parent) for name in files.names if PurePosixPath(name).name in FILES]
+    if not is_table and not folders:
+        raise InvalidInput(f"{files.path}: no table in it; name a .csv file, or what contains {' or '.join(FILES)}")
+    folder = "" if is_table else min(folders, key=len).removeprefix(".")
+    with files.folder(folder) as copy:
+        path = copy / files.path.name if is_table else copy
+        # Messages name the file that the user has, not its copy.
+        own_path = str(files.path / folder)
+        try:
+            tables = list(_tables(path))
+            found = read_tables(path, into=None, entity_types=_own_types(tables))
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(str(path), own_path).replace(_OPTION, "")) from None
+        warnings = [warning.replace(str(path), own_path) for warning in found.warnings]
+    if found.unknown:
+        names = shown(", ".join(found.unknown))
+        warnings.append(f"{names}: no row says what they are; relations to them are left out, `known_by` means hidden")
+    name = files.path.resolve().stem
+    return SourceWorld("csv", name, name, tuple(_documents(found, tables)), tuple(warnings))
+
+
+def _tables(path: Path) -> Iterator[LocatedCsv]:
+    """Yield the tables; the mistakes of the others are reported when all are read together."""
+    for file in [path / name for name in FILES if (path / name).is_file()] if path.is_dir() else [path]:
+        with suppress(InvalidFile):
+            yield read_csv(file, (RELATIONSHIPS, ENTITIES))
+
+
+def _own_types(tables: Sequence[LocatedCsv]) -> set[str]:
+    """Return types that are the author's own, which the DM reviews; one that is nearly one of ours is a mistake."""
+    rows = (row.cells for table in tables if table.columns is ENTITIES for row in table.rows)
+    return {row["type"] for row in rows if not nearest(row["type"].casefold(), ENTITY_TYPES)}
+
+
+def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[SourceDocument]:
+    file = next((table.path.name for table in tables if table.columns is ENTITIES), "")
+    # What only some NPCs know is hidden: nobody can tell whether these NPCs exist in the campaign.
+    scoped = [row.cells for table in tables for row in table.rows if "known_by" in row.cells]
+    names = {row["name"].casefold() for row in scoped if "name" in row}
+    ends = {(row["source"].casefold(), row["target"].casefold()) for row in scoped if "source" in row}
+    folded = {each.id: each.name.casefold() for each in found.tables.entities}
+    hidden = {each.id: each.hidden or folded[each.id] in names for each in found.tables.entities}
+    links: dict[EntityId, list[SourceLink]] = {}
+    for edge in found.tables.relationships:
+        is_scoped = (folded[edge.source], folded[edge.target]) in ends
+        is_hidden = edge.hidden or is_scoped or hidden[edge.source] or hidden[edge.target]
+        links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
+    for each in found.tables.entities:
+        attributes = {name: str(value) for name, value in each.attributes.items()}
+        yield SourceDocument(
+            each.id,
+            each.name,
+            each.type,
+            "row",
+            file,
+            aliases=each.aliases,
+            attributes=attributes,
+            hidden=hidden[each.id],
+            links=tuple(links.get(each.id, ())),
+        )

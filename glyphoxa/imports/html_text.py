@@ -1,0 +1,115 @@
+"""Turn the HTML of another tool's pages into Markdown, with what only the DM could read kept apart."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from glyphoxa.providers.extras import not_installed
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+_COMMAND: Final = re.compile(
+    r"(?:(@|&amp;)(\w+)\[((?:[^\[\]<]|\[[^\[\]<]*\])*)\]|\[\[(?:[^\[\]<]|\[[^\[\]<]*\])*\]\])(?:\{([^{}]*)\})?"
+)
+"""Foundry's commands inside a text: `@UUID[Actor.x]{label}`, `&Reference[prone]`, `[[/roll 2d6[fire]]]{label}`."""
+_NO_TEXT: Final = ("script", "style", "template", "iframe", "object", "svg", "img", "video", "audio", "noscript")
+_HIDDEN: Final = (
+    ".secret:not(.revealed), [hidden], [data-visibility=gm], [data-visibility=owner], [data-visibility=none],"
+    " [style*='display:none' i], [style*='display: none' i]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlText:
+    """What a page says.
+
+    Attributes:
+        visible: As Markdown, without images, addresses of links and commands of the rules.
+        hidden: The sections that only the DM could read, likewise.
+        links: What the visible part refers to: Foundry's ids (`Actor.x`), and the addresses of other links.
+        hidden_links: What the hidden part refers to.
+    """
+
+    visible: str = ""
+    hidden: str = ""
+    links: tuple[str, ...] = ()
+    hidden_links: tuple[str, ...] = ()
+
+
+def _no_name(_target: str, _hidden: bool) -> str:
+    return ""
+
+
+def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> HtmlText:
+    """Convert a page.
+
+    Args:
+        name_of: Returns what to write for a reference without a label; is called with its target and whether only the
+            DM could read it.
+
+    Raises:
+        NotInstalled: The libraries that read HTML are missing.
+    """
+    html = html.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "")
+    if not any(mark in html for mark in "<&["):
+        return HtmlText(html.strip())
+    try:
+        from selectolax.lexbor import LexborHTMLParser
+    except ImportError as error:
+        raise not_installed(error, by="an import with pages in HTML") or error from error
+    body = LexborHTMLParser(html).body
+    if body is None:
+        return HtmlText()
+    body.strip_tags(list(_NO_TEXT), recursive=True)
+    sections, hidden_links = [], []
+    # Removing a section also frees the sections inside it: no list of them may be held.
+    while section := body.css_first(_HIDDEN):
+        hidden_links += _addresses(section)
+        sections.append(section.html or "")
+        section.remove()
+    links = _addresses(body)
+    visible = _markdown(body.html or "", links, lambda target: name_of(target, False))
+    hidden = _markdown("\n".join(sections), hidden_links, lambda target: name_of(target, True)) if sections else ""
+    return HtmlText(visible, hidden, tuple(dict.fromkeys(links)), tuple(dict.fromkeys(hidden_links)))
+
+
+def _addresses(node: LexborNode) -> list[str]:
+    """Return where its links lead, and leave only their labels."""
+    addresses = [link.attributes.get("data-uuid") or link.attributes.get("href") or "" for link in node.css("a")]
+    node.unwrap_tags(["a"])
+    return [address for address in addresses if address]
+
+
+def _markdown(html: str, links: list[str], name_of: Callable[[str], str]) -> str:
+    """Convert HTML; adds what its commands refer to."""
+    from html_to_markdown import ConversionOptions, PreprocessingOptions, WarningKind, convert
+    from selectolax.lexbor import LexborHTMLParser
+
+    def words(command: re.Match[str]) -> str:
+        sign, name, written, label = command.groups()
+        target = entities.unescape(written or "").partition(" ")[0].partition("#")[0]
+        if sign == "@":
+            target = target if name in ("UUID", "Embed") else f"{name}.{entities.unescape(written)}"
+            links.append(target)
+            return label if label is not None else entities.escape(name_of(target))
+        return label or target.rpartition("=")[2]
+
+    html = _COMMAND.sub(words, html)
+    options = ConversionOptions(
+        extract_metadata=False,
+        bullets="-",
+        autolinks=False,
+        compact_tables=True,
+        hidden_content="all",
+        preprocessing=PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
+    )
+    result = convert(html, options)
+    if any(warning.kind == WarningKind.DEPTH_LIMIT_EXCEEDED for warning in result.warnings):
+        body = LexborHTMLParser(html).body
+        return "" if body is None else body.text(separator="\n").strip()
+    return (result.content or "").replace("  \n", "\n").strip()

@@ -1,0 +1,255 @@
+"""Read a Markdown note: what it says, what only the DM reads, and where its links lead.
+
+Obsidian hides nothing from its author, so these marks say that a part is for the DM: comments (`%%`, `<!-- -->`),
+callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), and sections under a heading like "GM notes".
+A hidden part is taken out before anything is rendered: nothing written in it can end it early.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
+
+from glyphoxa.imports.html_text import html_text
+from glyphoxa.imports.source_words import is_for_dm
+from glyphoxa.providers.extras import not_installed
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+_COMMENTS: Final = (("%%", "%%"), ("<!--", "-->"))
+_NOTE: Final = "note:"
+_LONGEST_KEY: Final = 40
+_LONGEST_LINK: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLink:
+    """
+    Attributes:
+        target: Name or path of a note, as it is written, without a heading.
+        key: The word before `::` on its line, which names the relation; "" for none.
+    """
+
+    target: str
+    key: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteText:
+    """
+    Attributes:
+        visible: As Markdown without links, images and code.
+        hidden: What only the DM reads, likewise.
+        tags: Of the visible part, without `#`.
+        pictures: Files that the visible part shows, as they are written.
+    """
+
+    visible: str = ""
+    hidden: str = ""
+    links: tuple[NoteLink, ...] = ()
+    tags: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+
+
+def note_text(text: str) -> NoteText:
+    """
+    Args:
+        text: Of a note, without its front matter.
+
+    Raises:
+        NotInstalled: The libraries that read Markdown are missing.
+    """
+    apart: list[str] = []
+    for opening, closing in _COMMENTS:
+        text = _without(text, opening, closing, apart)
+    text = _without_blocks(text, apart)
+    markdown = _markdown()
+    hidden = [token for part in apart for token in markdown.parse(part)]
+    visible = _without_hidden(markdown.parse(text), hidden)
+    shown = html_text(_html(visible))
+    secret = html_text(_html(hidden))
+    links = [_link(address, hidden=False) for address in shown.links]
+    links += [_link(address, hidden=True) for address in (*shown.hidden_links, *secret.links, *secret.hidden_links)]
+    inline = [child for token in visible for child in token.children or ()]
+    return NoteText(
+        shown.visible,
+        "\n\n".join(part for part in (shown.hidden, secret.visible, secret.hidden) if part),
+        tuple(link for link in links if link is not None),
+        tuple(word[1:] for child in inline if child.type == "text" for word in child.content.split() if word[0] == "#"),
+        tuple(unquote(str(child.attrs["src"])) for child in inline if child.type == "image"),
+    )
+
+
+def wikilinks(text: str) -> Iterator[str]:
+    """Yield the targets of wikilinks in a value of the front matter."""
+    for part in text.split("[[")[1:]:
+        yield _target(part.partition("]]")[0].partition("|")[0])
+
+
+def without_links(text: str) -> str:
+    """Return a value of the front matter with the labels of its wikilinks.
+
+    >>> without_links("Son of [[NPCs/Bob|Bob]]")
+    'Son of Bob'
+    """
+    first, *parts = text.split("[[")
+    split = (part.partition("]]") for part in parts)
+    return first + "".join((link.partition("|")[2] or link) + rest for link, _, rest in split)
+
+
+def _target(written: str) -> str:
+    return written.partition("#")[0].partition("^")[0].rstrip("\\").strip()
+
+
+def _without(text: str, opening: str, closing: str, apart: list[str]) -> str:
+    """Take comments out of a text. One that is never closed reaches to its end."""
+    kept: list[str] = []
+    start = 0
+    while (at := text.find(opening, start)) >= 0:
+        kept.append(text[start:at])
+        end = text.find(closing, at + len(opening))
+        end = len(text) if end < 0 else end
+        apart.append(text[at + len(opening) : end])
+        start = end + len(closing)
+    return "".join((*kept, text[start:]))
+
+
+def _without_blocks(text: str, apart: list[str]) -> str:
+    """Take blocks between `:::secret` and `:::` out of a text."""
+    kept: list[str] = []
+    block: list[str] = []
+    depth = 0
+    for line in text.splitlines(keepends=True):
+        mark = line.strip().removeprefix("> ")
+        name = mark.lstrip(":").strip() if mark.startswith(":::") else None
+        if depth and name is not None:
+            depth += 1 if name else -1
+        elif name and is_for_dm(name):
+            depth = 1
+        elif name is None:
+            (block if depth else kept).append(line)
+    apart.append("".join(block))
+    return "".join(kept)
+
+
+def _without_hidden(tokens: Sequence[Token], hidden: list[Token]) -> list[Token]:
+    """Return the tokens that players may read; adds the others."""
+    kept: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        end = _end_of_hidden(tokens, at)
+        (hidden if end > at else kept).extend(tokens[at : max(end, at + 1)])
+        at = max(end, at + 1)
+    return kept
+
+
+def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
+    """Return where the hidden part that begins here ends; where it begins if none does."""
+    token = tokens[at]
+    if token.type == "fence":
+        return at + 1 if is_for_dm(token.info) else at
+    if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
+        ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
+        return next(ends) + 1
+    if token.type == "heading_open" and token.level == 0 and is_for_dm(tokens[at + 1].content):
+        headings = (n for n in range(at + 1, len(tokens)) if tokens[n].type == "heading_open" and not tokens[n].level)
+        return next((n for n in headings if tokens[n].tag <= token.tag), len(tokens))
+    return at
+
+
+def _html(tokens: Iterable[Token]) -> str:
+    """Render tokens. A fence for the DM holds Markdown; other named fences hold code, which is left out."""
+    markdown = _markdown()
+    made: list[str] = []
+    rest: list[Token] = []
+    for token in tokens:
+        if token.type == "fence" and is_for_dm(token.info):
+            made.append(_html(markdown.parse(token.content)))
+        elif token.type != "fence" or not token.info.strip():
+            rest.append(token)
+    return "\n".join((markdown.renderer.render(rest, markdown.options, {}), *made))
+
+
+def _link(address: str, *, hidden: bool) -> NoteLink | None:
+    if not address.startswith(_NOTE):
+        return None
+    target, _, key = address.removeprefix(_NOTE).partition(":")
+    return NoteLink(unquote(target), unquote(key), hidden)
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    try:
+        from markdown_it import MarkdownIt
+    except ImportError as error:
+        raise not_installed(error, by="an import of Markdown") or error from error
+    markdown = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    markdown.inline.ruler.before("link", "wikilink", _wikilink)
+    markdown.core.ruler.before("inline", "callout", _callouts)
+    markdown.core.ruler.push("address", _addresses)
+    return markdown
+
+
+def _callouts(state: StateCore) -> None:
+    """Note the kind of each callout, and leave its title."""
+    for quote_open, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if quote_open.type == "blockquote_open" and inline.content.startswith("[!"):
+            kind, _, rest = inline.content[2:].partition("]")
+            quote_open.meta["callout"] = kind
+            inline.content = rest.lstrip("+-").strip()
+
+
+def _wikilink(state: StateInline, silent: bool) -> bool:
+    """Read `[[target|label]]`, and `![[target]]`, which shows a picture or another note."""
+    start = state.pos
+    is_shown = state.src.startswith("![[", start)
+    if not is_shown and not state.src.startswith("[[", start):
+        return False
+    start += 2 + is_shown
+    end = state.src.find("]]", start, min(start + _LONGEST_LINK, state.posMax))
+    if end < 0 or "\n" in state.src[start:end]:
+        return False
+    written, _, label = state.src[start:end].partition("|")
+    target = _target(written)
+    if not silent:
+        if is_shown and mimetypes.guess_type(target)[0] not in (None, "text/markdown"):
+            state.push("image", "img", 0).attrs = {"src": quote(target), "alt": ""}
+        else:
+            state.push("link_open", "a", 1).attrs = {"href": target}
+            state.push("text", "", 0).content = label.strip() or target or written.strip("#^ ")
+            state.push("link_close", "a", -1)
+    state.pos = end + 2
+    return True
+
+
+def _addresses(state: StateCore) -> None:
+    """Write the target and the key of each link to a note into its address, where rendering keeps them."""
+    for inline in state.tokens:
+        if inline.type == "html_block":
+            inline.content = inline.content.replace("[[", "").replace("]]", "")
+        line = ""
+        for child in inline.children or ():
+            if child.type in ("softbreak", "hardbreak"):
+                line = ""
+            elif child.type == "link_open" and "://" not in (address := str(child.attrs["href"])):
+                target = _target(unquote(address))
+                child.attrs["href"] = f"{_NOTE}{quote(target, safe='')}:{quote(_key(line), safe='')}"
+            line += child.content
+
+
+def _key(line: str) -> str:
+    """Return the key of an inline field: `location:: `, `- **location**:: `, `in [location:: `."""
+    written, found, _ = line.rpartition("::")
+    for bracket in "[(":
+        written = written.rpartition(bracket)[2]
+    key = written.strip(" -*_\t")
+    return key if found and len(key) <= _LONGEST_KEY else ""

@@ -1,0 +1,116 @@
+"""What the names and the bytes in a source mean: types of entities, marks of secrets, encodings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from rapidfuzz import fuzz, process
+
+from glyphoxa.config.campaign_csv import encoding_of
+from glyphoxa.dm.imported import SourceDocument
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import plain_name
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.words import words
+from glyphoxa.providers.extras import not_installed
+
+LOCATED_AT: Final = "LOCATED_AT"
+RELATED_TO: Final = "RELATED_TO"
+_OF_TOOLS: Final = {
+    "character": "npc", "person": "npc", "people": "npc", "creature": "npc", "monster": "npc", "pc": "player",
+    "place": "location", "scene": "location", "settlement": "location", "organization": "faction",
+    "organisation": "faction", "object": "item", "session": "event", "plot": "quest",
+}  # fmt: skip
+"""What tools and their templates call our types."""
+_OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
+"""Topics of the extractor's words that name things of a type."""
+_FOR_THE_DM: Final = frozenset(("gm", "dm", "secret", "secrets", "hidden"))
+_LONGEST_NAME: Final = 200
+_CLOSE: Final = 88
+_FEW_BYTES: Final = 16
+_ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
+
+
+def type_named(name: str, *, of_tools: bool = False) -> str | None:
+    """Return the type of entity that a folder, a tag or a key names, in singular or plural; None for none.
+
+    Args:
+        of_tools: Only by our words and those of other tools, not by a word like "city".
+
+    >>> type_named("NPCs"), type_named("Important Places"), type_named("Campaign notes")
+    ('npc', 'location', None)
+    """
+    named = [word.full for word in words(name.replace("-", "").replace("_", " "))]  # "Non-Player" is one word
+    for types in _types()[: 2 if of_tools else 3]:
+        # Of other words than ours, the last one says what it is: "Sword Coast".
+        for word in named if types is _types()[0] else named[::-1]:
+            if found := process.extractOne(word, list(types), scorer=fuzz.ratio, score_cutoff=_CLOSE):
+                return types[found[0]]
+    return None
+
+
+@cache
+def _types() -> tuple[Mapping[str, str], ...]:
+    """Return the words for our types, those of tools, and others, in singular and plural."""
+    spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
+    every = ({type_: type_ for type_ in ENTITY_TYPES}, _OF_TOOLS, spoken)
+    return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)
+
+
+def is_for_dm(name: str) -> bool:
+    """Return whether the name of a folder, callout, heading, tag or key says that only the DM reads what is there.
+
+    >>> is_for_dm("GM-only"), is_for_dm("Notes for the DM"), is_for_dm("Dmitri")
+    (True, True, False)
+    """
+    return any(word.full in _FOR_THE_DM for word in words(name.replace("_", " ")))
+
+
+def name_of(text: str) -> str:
+    """Return a text as a name that can be stored; "" if nothing of it can."""
+    return "".join(filter(str.isprintable, plain_name(text)))[:_LONGEST_NAME].strip()
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of a file, whatever its encoding is.
+
+    Raises:
+        InvalidInput: It is no text.
+        NotInstalled: A library is missing.
+    """
+    encoding = encoding_of(content)
+    n_foreign = sum(byte > 127 for byte in content[:4096])
+    if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
+        try:
+            from charset_normalizer import from_bytes
+        except ImportError as error:
+            raise not_installed(error, by="reading files of other tools") or error from error
+        found = from_bytes(content[: 1 << 16], cp_isolation=list(_ENCODINGS))
+        best, usual = found.best(), next((each for each in found if encoding in each.could_be_from_charset), None)
+        if best is not None and (usual is None or usual.chaos > best.chaos):
+            encoding = best.encoding
+    text = content.decode(encoding, errors="replace")
+    if "\0" in text:
+        raise InvalidInput(f"{name!r} is no text file")
+    return text
+
+
+def told_apart(documents: Sequence[SourceDocument]) -> list[SourceDocument]:
+    """Add the name of its folder to each document that shares its name and type with another one."""
+    by_folder = _renamed(documents, lambda each: each.folders[-1] if each.folders else "")
+    return _renamed(by_folder, lambda each: each.file)
+
+
+def _renamed(documents: Iterable[SourceDocument], by: Callable[[SourceDocument], str]) -> list[SourceDocument]:
+    listed = list(documents)
+    count = Counter((each.name.casefold(), each.type) for each in listed)
+    shared = [count[each.name.casefold(), each.type] > 1 for each in listed]
+    return [
+        replace(each, name=f"{each.name} ({by(each)})") if is_shared and by(each) else each
+        for each, is_shared in zip(listed, shared, strict=True)
+    ]

@@ -1,0 +1,232 @@
+"""The desk's pages of imports: upload a file of another tool, and accept, edit or skip its documents."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, get_args
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.responses import JSONResponse, Response
+
+from glyphoxa.adapters.postgres.server.offload import gc_paused
+from glyphoxa.desk import Desk
+from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
+from glyphoxa.dm.imported import NEW_ENTITY, Decision, Edit, ImportKind, Selection, SourceWorld
+from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
+from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
+from glyphoxa.imports.files import MOST_BYTES, TEMPORARY
+from glyphoxa.imports.readers import READERS, read_source
+from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.desk.campaign import changes_shown
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, page_of_desk
+from glyphoxa.web.requests import receive_file
+
+PAGES: Final = Pages()
+
+PER_PAGE: Final = 50
+MOST_GROUPS: Final = 100
+_LONGEST_TEXT: Final = 4_000
+_LONGEST_NAME: Final = 60
+_TOOLS: Final[Mapping[ImportKind, str]] = {
+    "foundry": "Foundry VTT",
+    "roll20": "Roll20",
+    "markdown": "Obsidian or Markdown",
+    "csv": "CSV tables",
+}
+
+# -- what the pages show
+
+
+@PAGES.get("/desk/import", "import")
+async def import_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show what needs review, in groups, and one page of the documents that the query selects."""
+    imports, asked = frame.memory().imports(), request.query_params
+    selection = _selection(asked)
+    decision: Decision = "skipped" if asked.get("decision") == "skipped" else "waiting"
+    at = number_in(asked.get("page") or "1", "page")
+    n, found = await imports.waiting(selection, offset=(at - 1) * PER_PAGE, limit=PER_PAGE, decision=decision)
+    groups = await imports.groups()
+    query = {**_fields(selection), **({"decision": decision} if decision == "skipped" else {})}
+    return {
+        "tools": _TOOLS,
+        "most_bytes": MOST_BYTES,
+        "groups": [
+            {
+                "words": " · ".join(part for part in (each.kind, each.type, each.folder) if part),
+                "source": each.source,
+                "n": each.n,
+                "fields": (fields := _fields(each)),
+                "query": urlencode(fields),
+            }
+            for each in groups[:MOST_GROUPS]
+        ],
+        "n_more_groups": max(0, len(groups) - MOST_GROUPS),
+        "documents": [_document(each) for each in found],
+        "n": n,
+        "n_all": sum(each.n for each in groups),
+        "decision": decision,
+        "fields": _fields(selection),
+        "query": urlencode(query),
+        "at": at,
+        "n_pages": max(1, -(-n // PER_PAGE)),
+        "types": sorted({*ENTITY_TYPES, *(each.type for each in groups)}),
+        "names": sorted({entity.name for each in found for entity in each.like}),
+    }
+
+
+def _document(proposal: Proposal) -> Shown:
+    one, same_as = proposal.document, proposal.same_as
+    return {
+        "key": one.key,
+        "source": proposal.source,
+        "name": one.name,
+        "type": one.type,
+        "hidden": one.hidden,
+        "about": " · ".join((one.type, one.kind, "/".join(one.folders) or one.file)),
+        "becomes": proposal_in_words(proposal),
+        "same_as": "" if same_as is None else same_as.name,
+        "entity": "" if same_as is None else same_as.id,
+        "aliases": one.aliases,
+        "attributes": dict(one.attributes),
+        "n_links": len(one.links),
+        "texts": [
+            {
+                "page": each.page,
+                "hidden": each.hidden,
+                "text": each.text if len(each.text) <= _LONGEST_TEXT else f"{each.text[:_LONGEST_TEXT]}…",
+            }
+            for each in one.texts
+        ],
+    }
+
+
+@PAGES.get("/desk/import/accept", "import_accept", may_last=True)
+async def accept_page(frame: DeskFrame, request: Request) -> Shown:
+    """Show what accepting the documents that the query selects changes."""
+    imports, selection = frame.memory().imports(), _selection(request.query_params)
+    n, _ = await imports.waiting(selection, limit=1)
+    return {
+        "n": n,
+        "changes": changes_shown(await imports.preview(selection)),
+        "fields": _fields(selection),
+        "query": urlencode(_fields(selection)),
+    }
+
+
+_FIELDS: Final = ("source", "type", "kind", "folder")
+
+
+def _selection(asked: Mapping[str, str]) -> Selection:
+    key = asked.get("key", "")
+    return Selection(keys=(key,) if key else (), **{name: asked.get(name, "") for name in _FIELDS})
+
+
+def _fields(selection: Selection | Group) -> dict[str, str]:
+    return {name: value for name in _FIELDS if (value := getattr(selection, name))}
+
+
+# -- changes
+
+
+@PAGES.post("/desk/import", may_last=True)
+async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
+    """
+    Args:
+        form: `do`, the fields of a selection, and the page to go `back` to.
+
+    Raises:
+        NotFound: No such document needs review any more.
+        InvalidInput: It cannot be decided so.
+    """
+    imports, selection, what = frame.memory().imports(), _selection(form), form.get("do", "")
+    match what:
+        case "accept":
+            done = await _accept(imports, selection, seen=form.get("n", "1"))
+        case "skip":
+            done = f"skipped: {counted(await imports.skip(selection), 'document')}"
+        case "restore":
+            done = f"review again: {counted(await imports.restore(selection), 'document')}"
+        case "edit":
+            done = await _edit(await frame.desk(), selection, form)
+        case _:
+            raise InvalidInput(
+                f"unknown decision {what!r} on a document: {did_you_mean(what, ['accept', 'skip', 'restore', 'edit'])}"
+            )
+    return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
+
+
+async def _accept(imports: ImportDesk, selection: Selection, *, seen: str) -> str:
+    """
+    Args:
+        seen: The number of documents that the game master was shown.
+    """
+    n, _ = await imports.waiting(selection, limit=1)
+    if str(n) != seen:
+        raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was accepted")
+    made = await imports.accept(selection)
+    n_changes = len(made.added) + len(made.changed) + len(made.removed)
+    return f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
+
+
+async def _edit(desk: Desk, selection: Selection, form: Form) -> str:
+    n, found = await desk.imports.waiting(selection, limit=1)
+    if n != 1:
+        raise NotFound(f"the document {form.get('key', '')!r} no longer needs review")
+    old = _document(found[0])
+    name, of_type, same_as = (form.get(field, "").strip() for field in ("new_name", "new_type", "same_as"))
+    hidden = form.get("hidden") == "yes"
+    edit = Edit(
+        name=None if name in ("", old["name"]) else name,
+        type=None if of_type in ("", old["type"]) else of_type,
+        hidden=None if hidden is old["hidden"] else hidden,
+        same_as=None if same_as == old["same_as"] else desk.resolver.entity(same_as).id if same_as else NEW_ENTITY,
+    )
+    await desk.imports.edit(selection, edit)
+    return f"changed: {edit.name or old['name']}"
+
+
+# -- uploads
+
+
+@PAGES.upload("/desk/import/file")
+async def take_in(frame: DeskFrame, request: Request) -> Response:
+    """Read a file of the `kind` and `name` in the query, which is the body, and answer what it brought, in lines."""
+    asked = request.query_params
+    kind = next((each for each in get_args(ImportKind) if each == asked.get("kind")), None)
+    try:
+        if kind is None:
+            raise InvalidInput(f"unknown tool {asked.get('kind', '')!r}: {did_you_mean('', READERS)}")
+        imports = frame.memory().imports()
+        world = await _uploaded(request, kind)
+        arrival = await imports.take_in(world)
+    except GlyphoxaError as error:
+        return JSONResponse({"error": str(error)}, status_code=503 if isinstance(error, Unavailable) else 400)
+    lines = arrival_in_words(world.name, arrival)
+    frame.record(AuditKind.DECIDED, f"imported {lines[0]}")
+    return JSONResponse({"lines": lines})
+
+
+async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as folder:
+        path = Path(folder, _file_name(request.query_params.get("name", "")))
+        await receive_file(request, path, most_bytes=MOST_BYTES)
+        try:
+            return await asyncio.to_thread(_read, kind, path)
+        except InvalidInput as error:  # names where the file lay here, which means nothing to its sender
+            raise InvalidInput(str(error).replace(f"{path}", path.name)) from None
+
+
+def _file_name(name: str) -> str:
+    """Return the name of an uploaded file; readers tell from it what the file holds, and what it is called."""
+    return plain(name.replace("\\", "/").rpartition("/")[2])[-_LONGEST_NAME:].lstrip(".") or "upload"
+
+
+def _read(kind: ImportKind, path: Path) -> SourceWorld:
+    # A collection among so many new objects would stop a table that is open.
+    with gc_paused(amount=path.stat().st_size):
+        return read_source(kind, path)

@@ -1,0 +1,197 @@
+"""The desk's page Import: a file is uploaded and read, and the game master decides on its documents."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import expect
+
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.desk import DeskSource, desk_of
+from glyphoxa.imports.files import TEMPORARY
+from glyphoxa.web.access.roles import Grant, Role
+from tests.support.axe import violations
+from tests.support.browser import a_browser, a_page
+from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
+from tests.support.vault import CACHE_TEXT, a_vault, a_zip
+from tests.support.web_door import NOW, Door, Visitor, a_door
+from tests.support.web_table import TAMSIN, TwinTable
+
+SOURCE = "markdown:brinewatch"
+
+
+@pytest.fixture
+async def store(campaign_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(campaign_dsn, data_dir=tmp_path) as store:
+        yield store
+
+
+@pytest.fixture
+async def door(store: Store, tmp_path: Path) -> AsyncIterator[Door]:
+    campaign = read_campaign(CAMPAIGN_FILE).campaign
+    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    async with a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door:
+        yield door
+
+
+@pytest.fixture
+async def dm(door: Door) -> Visitor:
+    return await door.invited(Grant(Role.DM))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return a_zip(a_vault(tmp_path))
+
+
+async def upload(visitor: Visitor, file: Path) -> httpx.Response:
+    params = {"kind": "markdown", "name": file.name}
+    content = await asyncio.to_thread(file.read_bytes)
+    return await visitor.http.post("/desk/import/file", params=params, content=content)
+
+
+def copies(file: Path) -> list[Path]:
+    """What is left of uploads of this file."""
+    return list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
+
+
+async def post(dm: Visitor, form: Mapping[str, str]) -> str:
+    """The line about what was done, or why it was not."""
+    page = await dm.http.post("/desk/import", data=dict(form), follow_redirects=True)
+    found = re.search(r'<p class="(?:done|problem)".*?>(.*?)</p>', page.text)
+    assert found, page.text
+    return found[1]
+
+
+async def key_of(dm: Visitor, name: str) -> str:
+    page = (await dm.http.get("/desk/import")).text
+    found = re.search(r'name="key" value="([^"]*)">(?:(?!name="key").)*?: ' + name, page, re.DOTALL)
+    assert found, page
+    return found[1]
+
+
+async def entities(store: Store) -> dict[str, str]:
+    return {each.name: each.type for each in (await store.world.now(SALTMERE)).entities.values()}
+
+
+async def test_uploaded_file_is_read_and_needs_review(dm: Visitor, store: Store, file: Path) -> None:
+    before = await entities(store)
+    answer = (await upload(dm, file)).json()
+    assert answer["lines"][0] == f"brinewatch ({SOURCE}): 4 new"
+    page = (await dm.http.get("/desk/import")).text
+    assert 'Needs review <span class="count-of">4</span>' in page
+    assert "Korvald Stane" in page and CACHE_TEXT in page
+    assert await entities(store) == before
+    assert (await upload(dm, file)).json()["lines"][0] == f"brinewatch ({SOURCE}): 4 unchanged"
+    assert copies(file) == []
+
+
+async def test_documents_are_accepted_edited_and_skipped(dm: Visitor, store: Store, file: Path) -> None:
+    await upload(dm, file)
+    korvald = {"source": SOURCE, "key": await key_of(dm, "Korvald Stane")}
+    edited = {"new_name": "Korvald", "new_type": "npc", "same_as": "", "hidden": ""}
+    assert await post(dm, {"do": "edit", **korvald, **edited}) == "Changed: Korvald."
+    assert (await post(dm, {"do": "accept", **korvald})).startswith("Accepted: 1 document, with ")
+    assert (await entities(store))["Korvald"] == "npc"
+    tower = {"source": SOURCE, "key": await key_of(dm, "Gull Tower")}
+    assert await post(dm, {"do": "skip", **tower}) == "Skipped: 1 document."
+    assert "Gull Tower" not in (await dm.http.get("/desk/import")).text
+    assert "Gull Tower" in (await dm.http.get("/desk/import?decision=skipped")).text
+    assert await post(dm, {"do": "restore", **tower}) == "Review again: 1 document."
+    assert "Gull Tower" in (await dm.http.get("/desk/import")).text
+    assert "no longer needs review" in await post(dm, {"do": "edit", **korvald, **edited})
+
+
+async def test_group_is_shown_before_it_is_accepted(dm: Visitor, store: Store, file: Path) -> None:
+    await upload(dm, file)
+    page = (await dm.http.get("/desk/import/accept?type=location")).text
+    assert "Accept 2 documents" in page and "Gull Tower" in page and "Korvald" not in page
+    refused = await post(dm, {"do": "accept", "type": "location", "n": "3"})
+    assert refused == "You saw 3 of these documents, and there are 2 now; nothing was accepted."
+    assert "Gull Tower" not in await entities(store)
+    assert (await post(dm, {"do": "accept", "type": "location", "n": "2"})).startswith("Accepted: 2 documents")
+    assert {"Gull Tower", "The Old Mill"} <= (await entities(store)).keys()
+
+
+async def test_document_may_be_an_entity_of_the_campaign(dm: Visitor, store: Store, file: Path) -> None:
+    await upload(dm, file)
+    korvald = {"source": SOURCE, "key": await key_of(dm, "Korvald Stane")}
+    edited = {"new_name": "Korvald Stane", "new_type": "npc", "same_as": "Grimjaw", "hidden": ""}
+    await post(dm, {"do": "edit", **korvald, **edited})
+    assert "part of Grimjaw" in (await dm.http.get("/desk/import")).text
+    await post(dm, {"do": "accept", **korvald})
+    [grimjaw] = [
+        each.entity for each in (await desk_of(store, Settings(), SALTMERE)).seen if each.entity.id == "grimjaw"
+    ]
+    assert "Korvald Stane" in (grimjaw.name, *grimjaw.aliases)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "content", "words"),
+    [
+        ("x.zip", "markdown", b"PK\x03\x04 and no more", "x.zip is a damaged zip"),
+        ("../../etc/x.zip", "markdown", b"PK\x03\x04 and no more", "x.zip is a damaged zip"),
+        ("x.zip", "notes", b"", "unknown tool"),
+    ],
+)
+async def test_upload_that_cannot_be_read_is_refused(
+    dm: Visitor, name: str, kind: str, content: bytes, words: str
+) -> None:
+    params = {"kind": kind, "name": name}
+    answer = await dm.http.post("/desk/import/file", params=params, content=content)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(words)
+    assert tempfile.gettempdir() not in answer.text
+
+
+async def test_upload_beyond_the_limit_is_refused_and_deleted(
+    dm: Visitor, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glyphoxa.web.desk.imports.MOST_BYTES", 100)
+    answer = await upload(dm, file)
+    assert answer.json() == {"error": "a request may have at most 100 bytes"}
+    assert copies(file) == []
+
+
+async def test_player_can_neither_see_nor_upload_imports(door: Door, file: Path) -> None:
+    player = await door.invited(Grant(Role.PLAYER, TAMSIN.id))
+    assert (await player.http.get("/desk/import")).status_code == 403
+    assert (await upload(player, file)).status_code == 403
+    assert (await player.http.post("/desk/import", data={"do": "accept", "n": "4"})).status_code == 403
+
+
+@pytest.mark.browser
+async def test_import_page_uploads_and_decides_in_a_browser(door: Door, file: Path) -> None:
+    async with a_browser() as browser, a_page(browser, width=390, height=900) as page:
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+        await page.goto(door.links.dm_link(now_s=NOW))
+        await page.wait_for_url(f"{door.origin}/desk")
+        await page.goto(f"{door.origin}/desk/import")
+        assert await violations(page) == []
+        await page.get_by_role("combobox", name="Tool").select_option("markdown")
+        await page.locator("input[type=file]").set_input_files(file)
+        await page.get_by_role("button", name="Upload and read").click()
+        await expect(page.locator("#upload-result")).to_contain_text("4 new")
+        await page.get_by_role("link", name="Show what needs review").click()
+        await page.locator(".card", has_text="Ysolde Marr").get_by_text("Edit").click()
+        for width in (390, 1_440):
+            await page.set_viewport_size({"width": width, "height": 900})
+            assert await violations(page) == []
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        await page.get_by_role("button", name=re.compile("^Skip.*Ysolde Marr")).click()
+        await expect(page.locator(".done")).to_have_text("Skipped: 1 document.")
+        await page.get_by_role("link", name="Accept all 3").click()
+        assert await violations(page) == []
+        await page.get_by_role("button", name="Accept").click()
+        await expect(page.locator(".done")).to_contain_text("Accepted: 3 documents")
+        assert errors == []

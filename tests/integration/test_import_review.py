@@ -1,0 +1,198 @@
+"""Documents of other tools in the store: what the DM is asked, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.desk import import_desk_of
+from glyphoxa.dm.import_review import ImportDesk
+from glyphoxa.dm.imported import NEW_ENTITY, Edit, Selection, SourceLink, SourceText
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
+from glyphoxa.world.entity_events import EntityChanged, EntityRemoved, EntityScoped
+from glyphoxa.world.events import Cause
+from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.source_worlds import MILL, MILLER, SPY, a_world
+
+
+@pytest.fixture
+async def desk(store: Store) -> ImportDesk:
+    await store.campaigns.load(a_campaign())
+    return import_desk_of(store, CAMPAIGN)
+
+
+async def names(store: Store, viewer: object = DM) -> set[str]:
+    return {each.name for each in await store.graph.entities(CAMPAIGN, viewer)}  # type: ignore[arg-type]
+
+
+async def test_imported_documents_wait_and_change_nothing(store: Store, desk: ImportDesk) -> None:
+    before = await names(store)
+    arrival = await desk.take_in(a_world(MILL, MILLER, SPY))
+    assert (arrival.n_new, arrival.n_changed, arrival.n_unchanged) == (3, 0, 0)
+    n, proposals = await desk.waiting()
+    assert (n, [each.document.name for each in proposals]) == (3, ["Salt Mill", "Berta Moor", "Vask"])
+    assert [(group.type, group.folder, group.n) for group in await desk.groups()] == [
+        ("npc", "People", 2),
+        ("location", "Coast", 1),
+    ]
+    assert await names(store) == before
+
+
+async def test_accepted_documents_become_entities_with_their_facts(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER, SPY))
+    await desk.accept(Selection())
+    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    assert miller.aliases == ("the miller",)
+    assert miller.attributes["race"] == "dwarf"
+    assert miller.attributes["description"] == "She grinds salt."
+    known = await store.graph.known(CAMPAIGN, SMITH, miller.id)
+    assert known is not None
+    assert [other.id for _, other in known.relations] == ["salt-mill"]
+    assert "drowned" not in str(known)
+    told = await store.graph.known(CAMPAIGN, DM, miller.id)
+    assert "drowned" in str(told)
+    assert "Vask" not in await names(store, SMITH)
+    assert "Vask" in await names(store)
+    assert (await desk.waiting())[0] == 0
+    assert [each.key for each in await desk.documents_of(miller.id)] == ["Actor.1"]
+
+
+async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER, SPY))
+    await desk.accept(Selection(type="location"))
+    await desk.skip(Selection(keys=("Actor.2",)))
+    await desk.accept(Selection())
+    again = await desk.take_in(a_world(MILL, MILLER, replace(SPY, name="Vask the Spy")))
+    assert (again.n_new, again.n_changed, again.n_unchanged, again.n_skipped) == (0, 0, 2, 1)
+    assert (await desk.waiting())[0] == 0
+
+
+async def test_changed_document_proposes_its_changes_alone(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER))
+    await desk.edit(Selection(keys=("Actor.1",)), Edit(name="Berta of the Moor"))
+    await desk.accept(Selection())
+    arrival = await desk.take_in(a_world(replace(MILLER, aliases=(), attributes={"race": "gnome"})))
+    assert (arrival.n_changed, arrival.gone) == (1, ("Salt Mill",))
+    _, [proposal] = await desk.waiting()
+    assert proposal.document.name == "Berta of the Moor"
+    assert proposal.changes == ("removed: alias the miller", "changed: race 'gnome'")
+    await desk.accept(Selection())
+    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta of the Moor"]
+    assert (miller.aliases, miller.attributes["race"]) == ((), "gnome")
+    assert "Salt Mill" in await names(store)
+
+
+async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: ImportDesk) -> None:
+    smith = replace(SPY, name="GRIMJAW", attributes={"race": "orc"}, texts=(SourceText("He lies.", hidden=True),))
+    await desk.take_in(a_world(smith))
+    _, [proposal] = await desk.waiting()
+    assert proposal.same_as is not None
+    assert proposal.same_as.id == "e-grimjaw"
+    before = await names(store, SMITH)
+    await desk.accept(Selection())
+    assert await names(store, SMITH) == before
+    assert "orc" not in str(await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw")))
+    assert "race: orc" in str(await store.graph.known(CAMPAIGN, DM, EntityId("e-grimjaw")))
+
+
+async def test_document_edited_as_new_becomes_a_second_entity(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(replace(SPY, name="Grimjaw")))
+    await desk.edit(Selection(), Edit(same_as=NEW_ENTITY, hidden=False))
+    await desk.accept(Selection())
+    assert [each.name for each in await store.graph.entities(CAMPAIGN, SMITH)].count("Grimjaw") == 2
+
+
+async def test_edit_that_does_not_fit_is_refused(desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER))
+    for edit in (Edit(name="One"), Edit(type="npcc"), Edit(same_as=EntityId("nobody"))):
+        with pytest.raises(InvalidInput):
+            await desk.edit(Selection(), edit)
+    with pytest.raises(NotFound, match="key"):
+        await desk.edit(Selection(keys=("Actor.9",)), Edit(hidden=True))
+
+
+async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER))
+    await desk.accept(Selection())
+    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    where = "foundry Actor (npc) Berta Moor{} (data/actors.db, Actor.1)"
+    assert [each.words for each in await desk.documents_of(miller.id)] == [where.format("")]
+    told = await store.graph.known(CAMPAIGN, DM, miller.id)
+    assert told is not None
+    [secret] = [fact.claim for fact in told.attributes if fact.claim.predicate == "secret"]
+    [page] = await desk.documents_of(miller.id, stating=secret)
+    assert page.words == where.format(", GM notes")
+    assert await desk.documents_of(miller.id, stating=Claim.attribute(miller.id, "race", "orc")) == []
+
+
+async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk: ImportDesk) -> None:
+    text = SourceText("Berta Moor fears Grimjaw. Berta Moor is a smuggler.", hidden=True, page="GM notes")
+    await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,))))
+    assert await desk.propose_claims() == 0
+    await desk.accept(Selection())
+    assert await desk.propose_claims() == 2
+    waiting = await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10)
+    assert waiting
+    assert {each.provenance.reason for each in waiting} == {
+        "foundry Actor (npc) Berta Moor, GM notes (data/actors.db, Actor.1)"
+    }
+    assert {each.visibility.scope for each in waiting} == {"hidden"}
+    assert await desk.propose_claims() == 0
+
+
+async def test_names_without_letters_or_twice_are_stored_once(desk: ImportDesk) -> None:
+    arrival = await desk.take_in(a_world(MILL, MILL, replace(SPY, name=" \x00 "), replace(MILLER, name="Ber\x07ta")))
+    assert (arrival.n_new, len(arrival.remarks)) == (2, 2)
+    assert {each.document.name for each in (await desk.waiting())[1]} == {"Salt Mill", "Ber ta"}
+
+
+async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILLER))
+    await desk.accept(Selection())
+    gnome, orc = (replace(MILLER, attributes={"race": race}) for race in ("gnome", "orc"))
+    await desk.take_in(a_world(gnome))
+    await desk.skip(Selection())
+    assert (await desk.take_in(a_world(gnome))).n_skipped == 1
+    assert (await desk.take_in(a_world(orc))).n_changed == 1
+    assert (await desk.take_in(a_world(MILLER))).n_unchanged == 1
+    assert (await desk.waiting())[0] == 0
+
+
+async def test_dms_decisions_about_imported_entities_survive_the_next_import(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL, MILLER, SPY))
+    await desk.accept(Selection())
+    spy, miller = EntityId("vask"), EntityId("berta-moor")
+    decided = [
+        EntityScoped(spy, PUBLIC),
+        EntityChanged(miller, name="Berta the Grim"),
+        EntityRemoved(EntityId("salt-mill")),
+    ]
+    await store.world.commit(CAMPAIGN, decided, Cause("dm", 1))
+    changed = replace(SPY, attributes={"race": "gnome"}), replace(MILLER, aliases=("old Berta",))
+    await desk.take_in(a_world(replace(MILL, type="item"), *changed))
+    done = await desk.accept(Selection())
+    assert any("you removed it" in each for each in done.remarks)
+    entities = {each.id: each for each in await store.graph.entities(CAMPAIGN, SMITH)}
+    assert "salt-mill" not in entities
+    assert entities[spy].attributes["race"] == "gnome"
+    assert (entities[miller].name, entities[miller].aliases) == ("Berta the Grim", ("old Berta",))
+
+
+async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store, desk: ImportDesk) -> None:
+    found = replace(MILLER, name="Grimjaw", attributes={"description": "An elf."}, texts=(), links=())
+    away = SourceLink("Scene.1", "LOCATED_AT")
+    await desk.take_in(a_world(MILL, replace(found, links=(away,))))
+    await desk.accept(Selection())
+    known = await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw"))
+    assert known is not None
+    assert "Grimjaw is a smith." in str(known) and "An elf." not in str(known)
+    assert "salt-mill" not in str(known)
+    [waits] = await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10)
+    assert waits.claim.predicate == "LOCATED_AT"
+    await store.campaigns.load(replace(a_campaign(), name="Another"))
+    assert "Salt Mill" in await names(store)

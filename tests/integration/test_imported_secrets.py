@@ -1,0 +1,72 @@
+"""What players could not see in another tool, no NPC and no player gets from an import."""
+
+from __future__ import annotations
+
+from random import Random
+
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.config.settings import Settings
+from glyphoxa.desk import import_desk_of, recap_of, rehearsal_of
+from glyphoxa.dm.imported import EVERYTHING, SourceWorld
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import DM
+from tests.support.builders import CAMPAIGN, SESSION, a_campaign, an_utterance
+from tests.support.proof import n_examples
+from tests.support.secret_campaigns import words_in
+from tests.support.source_worlds import a_random_world
+
+KNOWN = ("Grimjaw", "Mirelle", "the forge", "Tamsin")
+
+
+def hidden_in(text: str) -> set[str]:
+    return {word for word in words_in(text) if word.startswith("mor")}
+
+
+async def told(store: Store, npc: NpcId) -> str:
+    """All that the NPC may know. An id, which nobody is told, may be made of an earlier name."""
+    entities = await store.graph.entities(CAMPAIGN, npc)
+    known = [await store.graph.known(CAMPAIGN, npc, each.id) for each in await store.graph.entities(CAMPAIGN, DM)]
+    facts = await PostgresInspection(store.database).current(CAMPAIGN, npc, limit=10_000)
+    facts += [fact for each in known if each is not None for fact in each.attributes]
+    ends = [end for each in known if each is not None for _, end in each.relations]
+    return str(
+        [(each.name, each.aliases, each.attributes) for each in (*entities, *ends)]
+        + [(fact.claim.value, fact.attributes, fact.provenance.reason) for fact in facts]
+    )
+
+
+async def prompts(store: Store, npc: NpcId, world: SourceWorld, random: Random) -> str:
+    """Its prompts for questions about documents, without the questions."""
+    campaign = a_campaign()
+    who = campaign.npc(npc), campaign.players[0]
+    found = ""
+    for one in random.sample(world.documents, 3):
+        asked = f"What do you know of {one.name}?"
+        prompt = await rehearsal_of(Settings(), store, campaign, who, (SESSION, None, ())).ask(asked)
+        found += str(prompt).replace(one.name, "")
+    return found
+
+
+async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: Store) -> None:
+    campaign = a_campaign()
+    await store.campaigns.load(campaign)
+    await store.log.append([an_utterance("We met Grimjaw at the forge.")])
+    desk = import_desk_of(store, CAMPAIGN)
+    seen, kept = 0, 0
+    for seed in range(n_examples(6)):
+        random = Random(seed)
+        # Every second time another version of the same source: what was accepted changes.
+        world = a_random_world(random, KNOWN, id=f"world {seed // 2}")
+        await desk.take_in(world)
+        await desk.accept(EVERYTHING)
+        await desk.propose_claims()
+        for npc in campaign.npcs:
+            text = await told(store, npc.id) + await prompts(store, npc.id, world, random)
+            assert not hidden_in(text), seed
+            seen += len(words_in(text))
+        kept += len(hidden_in(str(await store.world.now(CAMPAIGN)) + str(await store.campaigns.get(CAMPAIGN))))
+        recap = await recap_of(store, CAMPAIGN, SESSION, "players")
+        assert not hidden_in(str(recap))
+    assert seen > 0
+    assert kept > 0
