@@ -11,6 +11,7 @@ import pytest
 from glyphoxa import exports
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.exports import MANIFEST, VaultChanges, write_vault
+from glyphoxa.imports.readers import read_source
 from tests.support.command_line import CommandLine, a_settings_file
 
 TOWN = CampaignId("town")
@@ -98,6 +99,21 @@ async def test_recap_is_written_as_markdown(cli: CommandLine, tmp_path: Path) ->
     assert file.read_text() == shown
     assert "exists already" in await cli.problem("show", "recap", "1", "-o", file)
     assert file.read_text() == shown
+
+
+async def test_vault_is_read_again_with_types_aliases_relations_and_secrets(cli: CommandLine, tmp_path: Path) -> None:
+    await cli.told("entity", "hide", "Tidewhisper")
+    await cli.told("campaign", "vault", tmp_path / "dm", "--for", "dm")
+    read = {each.name: each for each in read_source("markdown", tmp_path / "dm").documents}
+    smith = read["Grimjaw"]
+    assert (smith.type, set(smith.aliases), smith.hidden) == ("npc", {"the smith", "master smith"}, False)
+    assert {("npc/Elowen.md", "KNOWS"), ("location/The Anvil.md", "LOCATED_AT")} <= {
+        (link.target, link.type) for link in smith.links if not link.hidden
+    }
+    assert ["forged the chain" in each.text for each in smith.texts if each.hidden] == [True]
+    assert not any("forged the chain" in each.text for each in smith.texts if not each.hidden)
+    assert read["The Anvil"].type == "location"
+    assert read["Tidewhisper"].hidden
 
 
 # The folder
