@@ -32,6 +32,10 @@ _FOLDERS: Final = {
 }  # fmt: skip
 """Folders of journals, and the type of the pages in them."""
 _CLASSES: Final = {"actors": "Actor", "items": "Item", "scenes": "Scene", "journal": "JournalEntry"}
+_USERS: Final = (
+    {"_id": "gm0000000000user", "name": "Gamemaster", "role": 4},
+    {"_id": "player0000000usr", "name": "Player", "role": 1},
+)
 _COMMON: Final = ("Potion of Healing", "Rope", "Torch", "Longsword", "Dagger")
 _STATISTICS: Final = 40
 
@@ -51,6 +55,12 @@ class FoundryWorld:
     before: dict[str, list[Document]] = field(default_factory=lambda: {name: [] for name in _CLASSES})
     pack: list[Document] = field(default_factory=list)
     truth: list[dict[str, Any]] = field(default_factory=list)
+
+    def truth_in(self, store: str) -> list[dict[str, Any]]:
+        """Return the truth; exported documents have neither folders nor, except for pages, ownership."""
+        if store != "json":
+            return self.truth
+        return [{**each, "type": each["exported_as"], "hidden": not each["exported_visible"]} for each in self.truth]
 
 
 class _Inventor:
@@ -102,8 +112,13 @@ class _Inventor:
     def level(self) -> int:
         return self.dice.choice((0, 0, 0, 1, 2, 3))
 
-    def expect(self, name: str, type_: str, level: int) -> None:
-        self.world.truth.append({"name": name, "type": type_, "hidden": level == 0})
+    def expect(self, name: str, type_: str, level: int, *, of_page: int | None = None) -> None:
+        """
+        Args:
+            of_page: The level of its own that a page has, -1 for that of its entry.
+        """
+        exported = {"exported_as": type_ if of_page is None else "concept", "exported_visible": (of_page or 0) > 0}
+        self.world.truth.append({"name": name, "type": type_, "hidden": level == 0, **exported})
 
     def actor(self) -> Document:
         kind = self.dice.choice(("npc",) * 12 + ("character", "vehicle", "group"))
@@ -160,7 +175,7 @@ class _Inventor:
             pages.append(self.document(title, level=own, type="text", text={"format": 1, "content": content}))
             pages[-1]["ownership"] = {"default": own} if own != -1 else {"default": -1}
             shown = f"{title} ({name})" if title == "Introduction" else title
-            self.expect(shown, type_, max(level, of_page) if n_pages == 1 else of_page)
+            self.expect(shown, type_, of_page, of_page=own)
         return self.document(name, level=level, folder=self._folders.get(folder), pages=pages)
 
     def statistics(self) -> Document:
@@ -220,7 +235,7 @@ def write_world(world: FoundryWorld, folder: Path, store: str) -> None:
     about = {"id": "invented", "title": "Invented World", "system": "dnd5e", "coreVersion": "12.331"}
     packs = [{"name": "treasure", "label": "Treasure", "type": "Item", "path": "packs/treasure"}]
     (folder / "world.json").write_text(json.dumps({**about, "packs": packs}), "utf-8")
-    stored = {**world.collections, "folders": world.folders}
+    stored = {**world.collections, "folders": world.folders, "users": _USERS}
     for name, documents in stored.items():
         before = world.before.get(name, [])
         if store == "leveldb":
@@ -270,8 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     world = invented_world(options.documents, seed=options.seed)
     write_world(world, options.folder, options.store)
-    truth = [{**each, "hidden": True} for each in world.truth] if options.store == "json" else world.truth
-    options.truth.write_text(json.dumps(truth, indent=1), "utf-8")
+    options.truth.write_text(json.dumps(world.truth_in(options.store), indent=1), "utf-8")
     return 0
 
 

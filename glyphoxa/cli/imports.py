@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn
@@ -33,10 +33,9 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.campaign_file import MOST_BYTES as MOST_PORTRAIT_BYTES
 from glyphoxa.config.campaign_file import redrawn
-from glyphoxa.config.settings import Settings
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import find_called
-from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
+from glyphoxa.dm.import_review import Group, Proposal
 from glyphoxa.dm.imported import (
     EVERYTHING,
     NEW_ENTITY,
@@ -49,7 +48,7 @@ from glyphoxa.dm.imported import (
     SourceWorld,
 )
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
-from glyphoxa.domain.campaign import Entity, Portrait
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import slug
 from glyphoxa.imports.files import Progress, open_source
@@ -57,7 +56,7 @@ from glyphoxa.imports.readers import read_source
 
 _MOST_SHOWN: Final = 50
 _TEXT_LENGTH: Final = 400
-_AT_ONCE: Final = 10_000
+_MOST_NAMED: Final = 1_000_000
 
 VERB: Final = Verb(in_a_loop)
 
@@ -148,7 +147,6 @@ def _seen_by(document: SourceDocument) -> str:
 
 
 async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Namespace) -> None:
-    beside = _campaign_folder(desk.settings, options.campaign)
     source = f"{world.kind}:{world.id}"
     pictures = {each.key: each.portrait for each in world.documents if each.portrait}
     wanted = []
@@ -157,74 +155,64 @@ async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Nam
         path = next((pictures[each.key] for each in accepted if each.source == source and each.key in pictures), None)
         if path is not None:
             wanted.append((entity, path))
-    for line in await asyncio.to_thread(_draw_portraits, wanted, options.path, options.portraits, beside):
+    campaign = file_named(options.campaign) or (desk.settings.campaign if options.campaign is None else None)
+    for line in await asyncio.to_thread(lambda: [*_draw_portraits(wanted, options, campaign)]):
         print(line)
 
 
 def _draw_portraits(
-    wanted: Sequence[tuple[Entity, str]], source: Path, folder: Path, beside: Path | None
-) -> Sequence[str]:
-    """Write pictures of a source into a folder. Returns their lines for the campaign file, and what went wrong.
+    wanted: Sequence[tuple[Entity, str]], options: argparse.Namespace, campaign: Path | None
+) -> Iterator[str]:
+    """Write pictures of a source into a folder; existing files stay. Yields lines for the campaign file, and problems.
 
     Args:
-        beside: The campaign file's folder.
+        campaign: The campaign file; its portraits must be beside it.
 
     Raises:
-        InvalidInput: The folder is outside of it.
+        InvalidInput: The folder is not beside it.
     """
-    if beside is not None and not folder.resolve().is_relative_to(beside):
+    folder: Path = options.portraits.resolve()
+    beside = folder.parent if campaign is None else campaign.resolve().parent
+    if not folder.is_relative_to(beside):
         raise InvalidInput(f"{folder} is outside of the campaign file's folder {beside}; name a folder in it")
-    told, n_written = [], 0
-    with open_source(source) as files:
+    folder.mkdir(parents=True, exist_ok=True)
+    n_written = 0
+    with open_source(options.path) as files:
         for entity, path in wanted:
             try:
-                if path not in files.names:
-                    raise InvalidInput(f"its picture {path!r} is not in {source}")
-                content = files.read(path)
+                # Foundry counts a path from its data folder on, and writes it as in a URL.
+                ends = [name for name in files.names if f"/{unquote(path)}".endswith(f"/{name}")]
+                if not ends:
+                    raise InvalidInput(f"its picture {path!r} is not in {options.path}")
+                content = files.read(max(ends, key=len))
                 if len(content) > MOST_PORTRAIT_BYTES:
                     raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
-                file = _write_portrait(folder, slug(entity.id) or "portrait", redrawn(path, content))
+                portrait = redrawn(path, content)
+                file = folder / f"{slug(entity.id) or 'portrait'}.{portrait.content_type.partition('/')[2]}"
+                if not file.exists():
+                    write_new_file(file, portrait.content)
             except InvalidInput as error:
-                told.append(f"! {plain(entity.name)}: {plain(str(error))}")
+                yield f"! {plain(entity.name)}: {plain(str(error))}"
                 continue
             n_written += 1
-            name = Path(os.path.relpath(file.resolve(), beside or folder.resolve().parent)).as_posix()
-            told.append(f"portrait: {name}  # {plain(entity.name)}")
-    what = f"{counted(n_written, 'picture')} of accepted people"
-    return [*told, f"{what}; add these lines under `npcs:` in the campaign file" if n_written else what]
-
-
-def _campaign_folder(settings: Settings, wanted: str | None) -> Path | None:
-    """Return the folder of the campaign file, which its portraits must be in; None if no file is known."""
-    file = file_named(wanted) or (settings.campaign if wanted is None else None)
-    return None if file is None else file.resolve().parent
-
-
-def _write_portrait(folder: Path, name: str, portrait: Portrait) -> Path:
-    """
-    Raises:
-        InvalidInput: Another file of that name is there, or it cannot be written.
-    """
-    file = folder / f"{name}.{portrait.content_type.partition('/')[2]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if file.is_file() and file.read_bytes() == portrait.content:
-            return file
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be written: {error.strerror or error}") from None
-    write_new_file(file, portrait.content)
-    return file
+            yield f"portrait: {file.relative_to(beside).as_posix()}  # {plain(entity.name)}"
+    yield f"{counted(n_written, 'picture')} of accepted people, for `npcs:` in the campaign file"
 
 
 # Deciding
 
 _REVIEW: Final = Verb(run_at_desk, common=CAMPAIGN, of=VERB)
 _WHICH: Final = (
-    argument("name", nargs="*", metavar="NAME", help="a document's name or key"),
+    argument("name", nargs="*", metavar="NAME", help="a document's name or id"),
     argument("--all", help="all documents that need review"),
     argument("--type", default="", metavar="TYPE", help="only of this type, such as npc or location"),
     argument("--kind", default="", metavar="KIND", help='only of this kind, such as "Actor (npc)" or handout'),
-    argument("--folder", default="", metavar="FOLDER", help="only in a folder of this name, at any depth"),
+    argument(
+        "--folder",
+        default="",
+        metavar="FOLDER",
+        help="only in a folder of this name; /FOLDER: in this outermost one; /: in none",
+    ),
     argument("--source", default="", metavar="SOURCE", help="only of this source, such as foundry:my-world"),
 )
 
@@ -240,7 +228,7 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
         for each in found:
             _show_document(each)
         return 0
-    table = a_table("name", "type", "kind", "seen by", "becomes", "key")
+    table = a_table("name", "type", "kind", "seen by", "becomes", "id")
     for each in found:
         one = each.document
         table.add_row(one.name, one.type, one.kind, _seen_by(one), proposal_in_words(each), one.key)
@@ -264,7 +252,7 @@ def _show_groups(groups: Sequence[Group]) -> int:
 
 def _show_document(proposal: Proposal) -> None:
     one = proposal.document
-    print(f"{plain(one.name)} ({plain(one.type)}), key {plain(one.key)}")
+    print(f"{plain(one.name)} ({plain(one.type)}), id {plain(one.key)}")
     rows = {
         "kind": one.kind,
         "from": f"{proposal.source}, {one.file}",
@@ -292,8 +280,11 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
     done = await desk.imports.accept(selection)
     n_changes = len(done.added) + len(done.changed) + len(done.removed)
     print(f"accepted: {counted(n, 'document')}, {counted(n_changes, 'change')} to the campaign")
-    while await desk.imports.propose_claims():
-        pass
+    n_read = 0
+    while n := await desk.imports.propose_claims():
+        n_read += n
+    if n_read:
+        print(f"read for claims: {counted(n_read, 'document')}; to review the claims: glyphoxa facts review")
     return 0
 
 
@@ -358,31 +349,28 @@ async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool =
                 "name documents, or select them with --type, --kind, --folder or --source; all of them: --all"
             )
         return chosen
-    found = await _all(desk.imports, chosen, "skipped" if are_skipped else "waiting")
-    keys = {each.document.key for each in found}
-    names = [
-        [(each.document.name, each) for each in found],
-        [(a, each) for each in found for a in each.document.aliases],
-    ]
-
-    def key_of(name: str) -> str:
-        if name in keys:
-            return name
-        return find_called(
-            name,
-            names,
-            what=("imported document", "imported documents"),
-            campaign=desk.campaign,
-            describe=lambda each: f"{each.document.name} ({each.document.kind}, key {each.document.key})",
-        ).document.key
-
-    return replace(chosen, keys=tuple(key_of(each) for each in options.name))
+    decision: Decision = "skipped" if are_skipped else "waiting"
+    _, found = await desk.imports.waiting(chosen, limit=_MOST_NAMED, decision=decision)
+    meant = [_called(name, found, desk) for name in options.name]
+    sources = {each.source for each in meant}
+    if len(sources) > 1:
+        raise InvalidInput(
+            f"these documents have several sources; choose one with --source: {', '.join(sorted(sources))}"
+        )
+    return replace(chosen, source=meant[0].source, keys=tuple(each.document.key for each in meant))
 
 
-async def _all(imports: ImportDesk, selection: Selection, decision: Decision) -> Sequence[Proposal]:
-    found: list[Proposal] = []
-    while True:
-        n, some = await imports.waiting(selection, offset=len(found), limit=_AT_ONCE, decision=decision)
-        found += some
-        if not some or len(found) >= n:
-            return found
+def _called(name: str, found: Sequence[Proposal], desk: Desk) -> Proposal:
+    exact = [each for each in found if each.document.key == name]
+    if len(exact) == 1:
+        return exact[0]
+    return find_called(
+        name,
+        [
+            [(each.document.name, each) for each in found],
+            [(alias, each) for each in found for alias in each.document.aliases],
+        ],
+        what=("imported document", "imported documents"),
+        campaign=desk.campaign,
+        describe=lambda each: f"{each.document.name} ({each.document.kind}, id {each.document.key}, {each.source})",
+    )

@@ -114,7 +114,7 @@ class Selection:
     Attributes:
         keys: Of single documents.
         source: Of a `SourceWorld`, as `kind:id`.
-        folder: Name of a folder that it is in, at any depth.
+        folder: Name of a folder that it is in, at any depth; "/Name": of the outermost one; "/": it is in none.
     """
 
     keys: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, count
@@ -25,6 +25,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
 from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
 from glyphoxa.language.relations import in_words
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.world.wording import fact_text, visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
@@ -80,14 +81,14 @@ class VaultContent:
     sessions: Sequence[PlayedSession] = ()
     with_transcript: bool = False
 
-    def for_players(self, may_read: Callable[[str], bool]) -> VaultContent:
+    def for_players(self, guarded: Gazetteer) -> VaultContent:
         """Return the part that players may know.
 
         Args:
-            may_read: Whether players may read a text, which may mention a hidden name.
+            guarded: Names that players may not know. No fact and no alias mentions one.
         """
         public = [
-            (replace(entity, aliases=tuple(filter(may_read, entity.aliases))), scope)
+            (replace(entity, aliases=tuple(each for each in entity.aliases if not guarded.mentions(each))), scope)
             for entity, scope in self.entities
             if scope.scope == "public"
         ]
@@ -95,7 +96,7 @@ class VaultContent:
         facts = [
             fact
             for fact in self.facts
-            if fact.visibility.scope == "public" and _ends(fact) <= known and may_read(fact_text(fact))
+            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(fact_text(fact))
         ]
         return replace(self, entities=public, facts=facts)
 

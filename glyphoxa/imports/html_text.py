@@ -17,6 +17,9 @@ _COMMAND: Final = re.compile(
     r"(?:(@|&amp;)(\w+)\[((?:[^\[\]<]|\[[^\[\]<]*\])*)\]|\[\[(?:[^\[\]<]|\[[^\[\]<]*\])*\]\])(?:\{([^{}]*)\})?"
 )
 """Foundry's commands inside a text: `@UUID[Actor.x]{label}`, `&Reference[prone]`, `[[/roll 2d6[fire]]]{label}`."""
+_TAG: Final = re.compile(r"<[^<>]*>")
+_MOST_TAGS: Final = 50_000
+"""A page with more is not converted: tags inside each other can take minutes."""
 _NO_TEXT: Final = ("script", "style", "template", "iframe", "object", "svg", "img", "video", "audio", "noscript")
 _HIDDEN: Final = (
     ".secret:not(.revealed), [hidden], [data-visibility=gm], [data-visibility=owner], [data-visibility=none],"
@@ -58,6 +61,8 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> H
     html = html.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "")
     if not any(mark in html for mark in "<&["):
         return HtmlText(html.strip())
+    if html.count("<") > _MOST_TAGS:
+        return HtmlText(hidden=" ".join(entities.unescape(_TAG.sub(" ", html)).split()))
     try:
         from selectolax.lexbor import LexborHTMLParser
     except ImportError as error:
@@ -66,9 +71,15 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> H
     if body is None:
         return HtmlText()
     body.strip_tags(list(_NO_TEXT), recursive=True)
+    outer: list[LexborNode] = []
+    inside: set[int | None] = set()
+    for section in body.css(_HIDDEN):
+        if section.mem_id not in inside:
+            outer.append(section)
+            inside |= {each.mem_id for each in section.css(_HIDDEN)}
     sections, hidden_links = [], []
-    # Removing a section also frees the sections inside it: no list of them may be held.
-    while section := body.css_first(_HIDDEN):
+    # Removing a section also frees those inside it, which may not be looked at any more.
+    for section in outer:
         hidden_links += _addresses(section)
         sections.append(section.html or "")
         section.remove()

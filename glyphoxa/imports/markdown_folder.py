@@ -10,9 +10,9 @@ import json
 import mimetypes
 import posixpath
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from string import hexdigits
 from typing import Any, Final
 
 from glyphoxa.config.campaign_checks import wrong_attribute
@@ -27,21 +27,20 @@ from glyphoxa.language.words import words
 
 _SUFFIXES: Final = (".md", ".markdown")
 _DRAWING: Final = ".excalidraw.md"
-_TEMPLATES: Final = (
-    (".obsidian/templates.json", "folder"),
-    (".obsidian/plugins/templater-obsidian/data.json", "templates_folder"),
-)
-_MOST_BYTES: Final = 4 << 20
+_TEMPLATES: Final = ".obsidian/templates.json"
+_NOTION_ID: Final = 32
+_MOST_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
 """Of a key that names a relation."""
-_TYPE, _NAME, _ALIASES, _TAGS = ("type", "entity type"), ("name", "title"), ("aliases", "alias"), ("tags", "tag")
-_PICTURE: Final = ("image", "picture", "portrait", "avatar", "cover", "banner")
-_OF_OBSIDIAN: Final = ("cssclass", "cssclasses", "publish", "permalink", "created", "updated", "modified", "date")
-_OWN: Final = frozenset((*_TYPE, *_NAME, *_ALIASES, *_TAGS, *_PICTURE, *_OF_OBSIDIAN))
+_NAMES: Final = ("name", "title")
+_ALIASES: Final = ("aliases", "alias")
+_TAGS: Final = ("tags", "tag")
+_PICTURES: Final = ("image", "picture", "portrait", "avatar")
+_OF_TOOLS: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
+_OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_TOOLS))
+"""Keys of the front matter that are no attributes."""
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
-_PARENT: Final = "parent"
-_MEMBER_OF: Final = "MEMBER_OF"
 
 
 @dataclass(slots=True)
@@ -51,57 +50,64 @@ class _Note:
     Attributes:
         file: Its path in the source.
         key: Its path in the vault, with its suffix.
-        links: Of its text and its front matter.
-        values: Of the front matter, that may name a note.
-        passages: Prose of the front matter.
+        body: Its text, with the prose and the secrets of its front matter.
+        links: Of its front matter.
+        values: Of its front matter, short ones.
+        pictures: Of its front matter.
     """
 
     file: str
     key: str
     name: str
-    type: str
     folders: tuple[str, ...]
-    text: NoteText
+    body: str
+    aliases: tuple[str, ...]
+    pictures: list[str]
     hidden: bool
-    aliases: tuple[str, ...] = ()
+    type: str = ""
+    text: NoteText = field(default_factory=NoteText)
     links: list[NoteLink] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
-    passages: list[SourceText] = field(default_factory=list)
-    pictures: list[str] = field(default_factory=list)
+
+    @property
+    def stem(self) -> str:
+        return posixpath.splitext(self.key)[0].casefold()
 
 
 def read_markdown(files: SourceFiles) -> SourceWorld:
     """
     Raises:
         InvalidInput: It has no Markdown notes, or a note cannot be read.
-        NotInstalled: The libraries that read Markdown are missing.
+        NotInstalled: The libraries that read HTML are missing.
     """
     remarks: list[str] = []
     root = _root(files)
     templates = _templates(files, root)
+    path = files.path.resolve()
+    vault_name = root.rstrip("/") or (path.name if path.is_dir() else path.stem)
     notes: list[_Note] = []
     for file in files.names:
         key = file.removeprefix(root)
-        if _is_note(file, key, templates):
+        if _is_note(file) and not (templates and key.startswith(templates)):
             content = files.read(file)
-            if len(content) > _MOST_BYTES:
-                remarks.append(f"{key} is left out: larger than {_MOST_BYTES >> 20} MB, split it")
-            else:
+            if len(content) <= _MOST_BYTES:
                 notes.append(_note(file, key, decoded(content, file), remarks))
+            else:
+                remarks.append(f"{key} is left out: larger than {_MOST_BYTES >> 20} MB, split it")
     if not notes:
         raise InvalidInput(f"{files.path}: no Markdown notes in it; name a vault, a folder of .md files, or one note")
+    if is_for_dm(vault_name):
+        remarks.append(f"{vault_name!r} is a name for what only the DM reads: all its notes are hidden")
+        for note in notes:
+            note.hidden = True
     vault = _Vault(notes, files.names, root)
     documents = told_apart([vault.document(note) for note in notes])
     if n_open := sum(not each.hidden for each in documents):
-        remarks.append(
-            f"{n_open} notes have no mark that hides them, such as `hidden: true`: accepted, everybody may know them"
-        )
+        remarks.append(f"notes without a mark like `hidden: true` become known to everybody once accepted ({n_open})")
     if vault.missing:
-        shown_ones = shown(", ".join(sorted(vault.missing)))
-        remarks.append(f"links to {len(vault.missing)} notes that do not exist are left out: {shown_ones}")
-    path = files.path.resolve()
-    name = root.rstrip("/") or (path.name if path.is_dir() else path.stem)
-    return SourceWorld("markdown", name, name, tuple(documents), tuple(remarks))
+        missing = shown(", ".join(sorted(vault.missing)))
+        remarks.append(f"links to notes that do not exist are left out ({len(vault.missing)}): {missing}")
+    return SourceWorld("markdown", vault_name, vault_name, tuple(documents), tuple(remarks))
 
 
 def _root(files: SourceFiles) -> str:
@@ -111,46 +117,51 @@ def _root(files: SourceFiles) -> str:
     return f"{tops.pop()}/" if is_one else ""
 
 
-def _templates(files: SourceFiles, root: str) -> tuple[str, ...]:
-    """Return the folders with templates for notes, with `/`."""
-    found: list[str] = []
-    for file, key in _TEMPLATES:
-        if root + file in files.names:
-            with suppress(ValueError, RecursionError, AttributeError):
-                folder = json.loads(decoded(files.read(root + file), file)).get(key)
-                found += [f"{folder.strip('/')}/"] if folder and folder.strip("/") else []
-    return tuple(found)
+def _templates(files: SourceFiles, root: str) -> str:
+    """Return the folder with templates for notes, with `/`; "" for none."""
+    if root + _TEMPLATES not in files.names:
+        return ""
+    try:
+        return str(json.loads(decoded(files.read(root + _TEMPLATES), _TEMPLATES))["folder"]).strip("/") + "/"
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return ""
 
 
-def _is_note(file: str, key: str, templates: tuple[str, ...]) -> bool:
+def _is_note(file: str) -> bool:
     path = PurePosixPath(file)
     is_hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
-    is_markdown = path.suffix.casefold() in _SUFFIXES and not file.endswith(_DRAWING)
-    return is_markdown and not is_hidden and not key.startswith(templates)
+    return path.suffix.casefold() in _SUFFIXES and not file.endswith(_DRAWING) and not is_hidden
 
 
 def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     front, body, hidden = _front_matter(key, text, remarks)
     path = PurePosixPath(key)
-    read = note_text(body)
-    tags = (*_texts(front, _TAGS), *read.tags)
-    folders = path.parent.parts
-    named = next(iter(_texts(front, _NAME)), "") or path.stem
     note = _Note(
         file,
         key,
-        name_of(named) or path.stem,
-        _type(next(iter(_texts(front, _TYPE)), ""), tags, folders),
-        folders,
-        read,
-        hidden=hidden or any(map(is_for_dm, (*tags, *folders))),
-        aliases=tuple(dict.fromkeys(_texts(front, _ALIASES))),
-        links=list(read.links),
-        pictures=[*(next(wikilinks(each), each) for each in _texts(front, _PICTURE)), *read.pictures],
+        name_of(next(iter(_texts(front, _NAMES)), _title(path.stem))) or key,
+        path.parent.parts,
+        body,
+        tuple(dict.fromkeys(_texts(front, _ALIASES))),
+        [next(wikilinks(each), each) for name in _PICTURES for each in _strings(front.get(name))],
+        hidden,
     )
     for name, value in front.items():
-        _take_value(note, _plain_key(name), name, value)
+        _take_value(note, _plain_key(name), str(name), value)
+    first, _, rest = note.body.lstrip().partition("\n")
+    if first.lstrip("# ").strip() == note.name:  # the title again
+        note.body = rest
+    note.text = note_text(note.body)
+    tags = (*_texts(front, _TAGS), *note.text.tags)
+    note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
+    note.hidden = note.hidden or any(map(is_for_dm, (*tags, *note.folders)))
     return note
+
+
+def _title(stem: str) -> str:
+    """Return the name of a file without the id that Notion adds."""
+    title, _, id_ = stem.rpartition(" ")
+    return title if len(id_) == _NOTION_ID and set(id_) <= set(hexdigits) else stem
 
 
 def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str, Any], str, bool]:
@@ -159,58 +170,57 @@ def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str,
     if lines[0].rstrip() != "---":
         return {}, text, False
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
-    if end is None:
-        return {}, text, False
     try:
+        if end is None:
+            raise InvalidInput(f"{key}:1: has no end")
         value = read_yaml(Path(key), "\n".join(("", *lines[1:end]))).value
     except InvalidInput as error:
         remarks.append(f"{str(error).splitlines()[0]}: the front matter is not read, and the note is hidden")
-        return {}, "\n".join(lines[end + 1 :]), True
+        return {}, text, True
     return value if isinstance(value, dict) else {}, "\n".join(lines[end + 1 :]), False
 
 
 def _take_value(note: _Note, key: str, name: str, value: Any) -> None:
+    """Add a value of the front matter: a mark that hides the note, a relation, an attribute, or prose."""
     texts = _strings(value)
-    if is_for_dm(key):
-        is_mark = isinstance(value, bool) or (len(texts) == 1 and texts[0].casefold() in (*_YES, *_NO))
-        if is_mark:
-            note.hidden = note.hidden or value is True or (not isinstance(value, bool) and texts[0].casefold() in _YES)
-        elif texts:
-            note.passages.append(SourceText(", ".join(map(without_links, texts)), hidden=True, page=str(name)))
-            note.links += [NoteLink(each, hidden=True) for text in texts for each in wikilinks(text)]
-    elif "publish" in key.split():
-        note.hidden = note.hidden or value is False or any(text.casefold() in _NO for text in texts)
-    elif key not in _OWN:
-        note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
-        said = ", ".join(without_links(text) for text in texts if not text.startswith("[["))
-        if said and (len(said) > _LONGEST_VALUE or wrong_attribute(name)):
-            note.passages.append(SourceText(said, note.hidden, str(name)))
+    said = ", ".join(texts)
+    if isinstance(value, dict):
+        for inner, each in value.items():
+            _take_value(note, f"{key} {_plain_key(inner)}" if is_for_dm(key) else _plain_key(inner), str(inner), each)
+    elif is_for_dm(key):
+        if isinstance(value, bool) or said.casefold() in (*_YES, *_NO):
+            note.hidden = note.hidden or value is True or said.casefold() in _YES
         elif said:
-            note.values[name] = said
+            note.body += f"\n\n:::secret\n{name}: {said.replace(':::', '')}\n:::\n"
+    elif "publish" in key.split():
+        note.hidden = note.hidden or value is False or said.casefold() in _NO
+    elif key not in _OWN and said:
+        note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
+        if key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):
+            note.body += f"\n\n{said}\n"
+        elif plain := ", ".join(text for text in texts if "[[" not in text):
+            note.values[name] = plain
 
 
-def _plain_key(name: str) -> str:
+def _plain_key(name: object) -> str:
     return " ".join(str(name).casefold().replace("_", " ").replace("-", " ").split())
 
 
 def _texts(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
-    found = [text for name, value in front.items() if _plain_key(name) in keys for text in _strings(value)]
-    return [name for text in found if (name := name_of(text))]
+    values = (value for key in keys for name, value in front.items() if _plain_key(name) == key)
+    return [name for value in values for text in _strings(value) if (name := name_of(without_links(text)))]
 
 
 def _strings(value: Any) -> list[str]:
     """Return the texts of a value. `[[Target]]` without quotes is a list in a list."""
-    if isinstance(value, str):
-        return [value] if value.strip() else []
-    if not isinstance(value, list):
-        return []
-    named = (f"[[{each[0]}]]" if isinstance(each, list) and each else each for each in value)
+    listed = value if isinstance(value, list) else [value]
+    named = (f"[[{each[0]}]]" if isinstance(each, list) and len(each) == 1 else each for each in listed)
     return [each for each in named if isinstance(each, str) and each.strip()]
 
 
 def _type(named: str, tags: Iterable[str], folders: tuple[str, ...]) -> str:
     """Return the type of a note: what it says itself, also in words of its own, or what its place says."""
-    said = type_named(named) or next(filter(None, (type_named(tag, of_tools=True) for tag in tags)), None)
+    said = type_named(named) or next(filter(None, (type_named(tag, of_folder=False) for tag in tags)), None)
     if said or named:
         return said or named.casefold()
     return next(filter(None, map(type_named, (*reversed(folders), *tags))), "concept")
@@ -226,27 +236,26 @@ class _Vault:
     def __init__(self, notes: Iterable[_Note], files: Iterable[str], root: str) -> None:
         self.missing: set[str] = set()
         self._root = root
+        self._notes = {note.key: note for note in notes}
+        self._named: dict[str, list[_Note]] = {}
+        for note in self._notes.values():
+            for name in {posixpath.basename(note.stem), *map(str.casefold, (note.name, *note.aliases))}:
+                self._named.setdefault(name, []).append(note)
         self._pictures: dict[str, list[str]] = {}
         for file in files:
             if (mimetypes.guess_type(file)[0] or "").startswith("image/"):
                 self._pictures.setdefault(posixpath.basename(file).casefold(), []).append(file)
-        self._notes = {note.key: note for note in notes}
-        self._named: dict[str, list[str]] = {}
-        self._places: dict[str, list[str]] = {}
-        for note in self._notes.values():
-            path = PurePosixPath(note.key)
-            for name in {path.stem.casefold(), note.name.casefold(), *(alias.casefold() for alias in note.aliases)}:
-                self._named.setdefault(name, []).append(note.key)
-            if note.type == "location":
-                self._places.setdefault(path.stem.casefold(), []).append(note.key)
 
     def document(self, note: _Note) -> SourceDocument:
-        texts = (
-            SourceText(note.text.visible, note.hidden),
-            SourceText(note.text.hidden, hidden=True, page="secrets"),
-            *(replace(text, hidden=note.hidden or text.hidden) for text in note.passages),
-        )
+        def is_hidden(target: str) -> bool:
+            found = self._find(target, note)
+            return found is not None and found.hidden
+
+        if not note.hidden and any(is_hidden(link.target) for link in note.text.links if not link.hidden):
+            note.text = note_text(note.body, is_hidden)  # a paragraph that names what is hidden is hidden
         links, attributes = self._links(note)
+        texts = SourceText(note.text.visible, note.hidden), SourceText(note.text.hidden, hidden=True, page="secrets")
+        pictures = (self._picture(each, note) for each in (*note.pictures, *note.text.pictures))
         return SourceDocument(
             note.key,
             note.name,
@@ -259,85 +268,81 @@ class _Vault:
             note.hidden,
             tuple(text for text in texts if text.text),
             links,
-            next((found for each in note.pictures if (found := self._picture(each, note))), ""),
+            next(filter(None, pictures), ""),
         )
 
     def _links(self, note: _Note) -> tuple[tuple[SourceLink, ...], dict[str, str]]:
-        """Return the relations and the attributes that are none."""
+        """Return the relations of a note, and the attributes that name no note."""
         found: dict[tuple[str, str], bool] = {}
         attributes: dict[str, str] = {}
-        for link in note.links:
+        for link in (*note.links, *note.text.links):
             if (target := self._find(link.target, note)) is None:
-                self.missing.add(link.target)
+                self.missing |= {link.target} - {""}
             else:
-                relation = _relation(link.key, note, self._notes[target])
-                found[target, relation] = found.get((target, relation), True) and link.hidden
+                end = (target.key, _relation(link.key, note, target) or _own_relation(link.key))
+                found[end] = found.get(end, True) and (link.hidden or target.hidden)
         for name, value in note.values.items():
-            other = self._find(value, note)
-            if other and (known := _known_relation(_plain_key(name), note, self._notes[other])):
-                found[other, known] = False
-            else:
+            target = self._find(value, note)
+            if target and (relation := _relation(_plain_key(name), note, target)):
+                found.setdefault((target.key, relation), target.hidden)
+            elif target is None or not target.hidden:
                 attributes[name] = value
-        places = [target for target, relation in found if relation == LOCATED_AT]
-        for place in places[1:]:  # a thing is in one place
-            found[place, RELATED_TO] = found.pop((place, LOCATED_AT))
+        places = sorted((hidden, target) for (target, relation), hidden in found.items() if relation == LOCATED_AT)
+        for hidden, place in places[1:]:  # a thing is in one place
+            found[place, RELATED_TO] = found.pop((place, LOCATED_AT)) and found.get((place, RELATED_TO), hidden)
         if not places and (above := self._place_of(note)):
-            found[above, LOCATED_AT] = False
+            found[above.key, LOCATED_AT] = above.hidden
         named = {target for target, relation in found if relation != RELATED_TO}
-        links = tuple(
-            SourceLink(target, relation, hidden or note.hidden or self._notes[target].hidden)
+        links = (
+            SourceLink(target, relation, hidden or note.hidden)
             for (target, relation), hidden in found.items()
             if target != note.key and (relation != RELATED_TO or target not in named)
         )
-        return links, attributes
+        return tuple(links), attributes
 
-    def _find(self, target: str, note: _Note) -> str | None:
-        """Return the key of the note that a link means: by its path, or the nearest one of that name."""
+    def _find(self, target: str, note: _Note) -> _Note | None:
+        """Return the note that a link means: by its path, or the nearest one of that name."""
         path = target.casefold().removesuffix(".md").removesuffix(".markdown")
-        name = path.rpartition("/")[2]
-        beside = posixpath.normpath(posixpath.join(posixpath.dirname(note.key), path)).casefold()
-        keys = self._named.get(name, ()) if name else ()
-        stems = {key: posixpath.splitext(key)[0].casefold() for key in keys}
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(note.stem), path))
+        near = f"/{posixpath.normpath(path).lstrip('./')}"
+        notes = [each for each in self._named.get(posixpath.basename(path), ()) if path]
         if "/" in path:
-            wanted = posixpath.normpath(path).lstrip("./")
-            keys = [key for key in keys if stems[key] == beside or f"/{stems[key]}".endswith(f"/{wanted}")]
+            notes = [each for each in notes if each.stem == beside or f"/{each.stem}".endswith(near)]
 
-        def rank(key: str) -> tuple[bool, bool, int, str]:
-            return stems[key] != beside, posixpath.basename(stems[key]) != name, len(key), key
+        def rank(each: _Note) -> tuple[bool, bool, int, str]:
+            return each.stem != beside, not f"/{each.stem}".endswith(near), len(each.key), each.key
 
-        return min(keys, key=rank, default=None)
+        return min(notes, key=rank, default=None)
 
-    def _place_of(self, note: _Note) -> str | None:
+    def _place_of(self, note: _Note) -> _Note | None:
         """Return the innermost place that a folder of a place is named after."""
-        if note.type == "location":
-            for folder in reversed(note.folders):
-                places = [key for key in self._places.get(folder.casefold(), ()) if key != note.key]
-                if places and PurePosixPath(note.key).stem.casefold() != folder.casefold():
-                    return min(places, key=lambda key: (len(key), key))
+        own = posixpath.basename(note.stem)
+        for folder in reversed(note.folders) if note.type == "location" else ():
+            place = self._find(folder, note)
+            if place and place.type == "location" and folder.casefold() not in (own, note.name.casefold()):
+                return place
         return None
 
     def _picture(self, written: str, note: _Note) -> str:
-        """Return the path of a picture in the vault; "" if it has none."""
+        """Return the path of a picture in the source; "" if it is not there."""
         beside = posixpath.normpath(posixpath.join(self._root, posixpath.dirname(note.key), written)).casefold()
-        name = posixpath.normpath(written).casefold().lstrip("./")
-        files = self._pictures.get(posixpath.basename(name), ())
-        near = [file for file in files if file.casefold() == beside or f"/{file.casefold()}".endswith(f"/{name}")]
-        return min(near, key=lambda file: (file.casefold() != beside, len(file), file), default="")
+        near = f"/{posixpath.normpath(written).casefold().lstrip('./')}"
+        files = self._pictures.get(posixpath.basename(near), [])
+        files = [file for file in files if f"/{file.casefold()}".endswith(near)]
+        return min(files, key=lambda file: (file.casefold() != beside, len(file), file), default="")
 
 
-def _relation(key: str, note: _Note, target: _Note) -> str:
-    """Return the type of a relation by the key that names it."""
-    if not key:
-        return RELATED_TO
-    own = "_".join(word.text.upper() for word in words(key))
-    return _known_relation(key, note, target) or (own if own.count("_") < _MOST_WORDS else RELATED_TO)
-
-
-def _known_relation(key: str, note: _Note, target: _Note) -> str | None:
-    kind = type_named(key)
-    if kind == "location" or (key == _PARENT and "location" in (note.type, target.type)):
+def _relation(key: str, note: _Note, target: _Note) -> str | None:
+    """Return the type of relation that a key names; None for one of the author's own."""
+    kind, known = type_named(key), known_type(key)
+    if known is None and (kind == "location" or (key == "parent" and "location" in (note.type, target.type))):
         return LOCATED_AT
-    if kind == "faction" and note.type in ("npc", "player"):
-        return _MEMBER_OF
-    found = next((found for form in (key, f"has {key}", f"has {key[:-1]}") if (found := known_type(form))), None)
-    return None if found is None else found.spelled or found.type
+    if known is None and kind == "faction" and note.type in ("npc", "player"):
+        return "MEMBER_OF"
+    known = known or known_type(f"has {key}") or known_type(f"has {key[:-1]}")
+    return None if known is None else known.spelled or known.type
+
+
+def _own_relation(key: str) -> str:
+    own = [word.text.upper() for word in words(key)]
+    return "_".join(own) if 0 < len(own) <= _MOST_WORDS and own[0] != "RELATED" else RELATED_TO

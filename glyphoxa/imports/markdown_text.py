@@ -1,14 +1,15 @@
 """Read a Markdown note: what it says, what only the DM reads, and where its links lead.
 
 Obsidian hides nothing from its author, so these marks say that a part is for the DM: comments (`%%`, `<!-- -->`),
-callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), and sections under a heading like "GM notes".
+callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), sections under a heading like "GM notes", and
+paragraphs that begin like `**GM:**` or `secret::`.
 A hidden part is taken out before anything is rendered: nothing written in it can end it early.
 """
 
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,6 @@ from urllib.parse import quote, unquote
 
 from glyphoxa.imports.html_text import html_text
 from glyphoxa.imports.source_words import is_for_dm
-from glyphoxa.providers.extras import not_installed
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _COMMENTS: Final = (("%%", "%%"), ("<!--", "-->"))
+_RAW: Final = ("fence", "code_block", "html_block")
 _NOTE: Final = "note:"
 _LONGEST_KEY: Final = 40
 _LONGEST_LINK: Final = 1_000
@@ -60,23 +61,23 @@ class NoteText:
     pictures: tuple[str, ...] = ()
 
 
-def note_text(text: str) -> NoteText:
+def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
     """
     Args:
         text: Of a note, without its front matter.
+        is_hidden: Whether players may not know what a link leads to: a paragraph with such a link is hidden.
 
     Raises:
-        NotInstalled: The libraries that read Markdown are missing.
+        NotInstalled: The libraries that read HTML are missing.
     """
     apart: list[str] = []
     for opening, closing in _COMMENTS:
         text = _without(text, opening, closing, apart)
     text = _without_blocks(text, apart)
     markdown = _markdown()
-    hidden = [token for part in apart for token in markdown.parse(part)]
-    visible = _without_hidden(markdown.parse(text), hidden)
-    shown = html_text(_html(visible))
-    secret = html_text(_html(hidden))
+    hidden = [_html(markdown.parse(part)) for part in apart]
+    visible = _without_hidden(markdown.parse(text), hidden, is_hidden)
+    shown, secret = html_text(_html(visible)), html_text("\n".join(hidden))
     links = [_link(address, hidden=False) for address in shown.links]
     links += [_link(address, hidden=True) for address in (*shown.hidden_links, *secret.links, *secret.hidden_links)]
     inline = [child for token in visible for child in token.children or ()]
@@ -133,6 +134,7 @@ def _without_blocks(text: str, apart: list[str]) -> str:
         name = mark.lstrip(":").strip() if mark.startswith(":::") else None
         if depth and name is not None:
             depth += 1 if name else -1
+            block.append("\n")
         elif name and is_for_dm(name):
             depth = 1
         elif name is None:
@@ -141,13 +143,19 @@ def _without_blocks(text: str, apart: list[str]) -> str:
     return "".join(kept)
 
 
-def _without_hidden(tokens: Sequence[Token], hidden: list[Token]) -> list[Token]:
-    """Return the tokens that players may read; adds the others."""
+def _without_hidden(tokens: Sequence[Token], hidden: list[str], is_hidden: Callable[[str], bool]) -> list[Token]:
+    """Return the tokens that players may read; adds the others as HTML."""
     kept: list[Token] = []
     at = 0
     while at < len(tokens):
         end = _end_of_hidden(tokens, at)
-        (hidden if end > at else kept).extend(tokens[at : max(end, at + 1)])
+        links = (_link(str(child.attrs.get("href", "")), hidden=False) for child in tokens[at].children or ())
+        if end > at:
+            hidden.append(_html(tokens[at:end]))
+        elif any(link and is_hidden(link.target) for link in links) or _is_for_dm(tokens[at].content):
+            hidden.append(f"<p>{_html(tokens[at : at + 1])}</p>")
+        else:
+            kept.append(tokens[at])
         at = max(end, at + 1)
     return kept
 
@@ -155,15 +163,29 @@ def _without_hidden(tokens: Sequence[Token], hidden: list[Token]) -> list[Token]
 def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
     """Return where the hidden part that begins here ends; where it begins if none does."""
     token = tokens[at]
-    if token.type == "fence":
-        return at + 1 if is_for_dm(token.info) else at
+    if token.type in _RAW:
+        # A callout in code or HTML, where no callout is read, was meant to be one.
+        marks = (part.partition("]")[0] for part in token.content.split("[!")[1:])
+        return at + 1 if is_for_dm(token.info) or any(map(is_for_dm, marks)) else at
     if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
-    if token.type == "heading_open" and token.level == 0 and is_for_dm(tokens[at + 1].content):
-        headings = (n for n in range(at + 1, len(tokens)) if tokens[n].type == "heading_open" and not tokens[n].level)
-        return next((n for n in headings if tokens[n].tag <= token.tag), len(tokens))
+    if token.type == "heading_open" and is_for_dm(tokens[at + 1].content):
+        after = ((n, tokens[n]) for n in range(at + 1, len(tokens)))
+        ends = (n for n, each in after if each.level < token.level or _is_heading_above(each, token))
+        return next(ends, len(tokens))
     return at
+
+
+def _is_heading_above(token: Token, heading: Token) -> bool:
+    return token.type == "heading_open" and token.level == heading.level and token.tag <= heading.tag
+
+
+def _is_for_dm(paragraph: str) -> bool:
+    """Return whether a paragraph begins like `**GM notes:**`, or has a field like `secret:: `."""
+    bold = paragraph[2:].partition(paragraph[:2])[0] if paragraph.startswith(("**", "__")) else ""
+    keys = (line.partition("::")[0] for line in paragraph.splitlines() if "::" in line)
+    return is_for_dm(bold) or any(map(is_for_dm, keys))
 
 
 def _html(tokens: Iterable[Token]) -> str:
@@ -173,7 +195,7 @@ def _html(tokens: Iterable[Token]) -> str:
     rest: list[Token] = []
     for token in tokens:
         if token.type == "fence" and is_for_dm(token.info):
-            made.append(_html(markdown.parse(token.content)))
+            made.append(markdown.render(token.content))
         elif token.type != "fence" or not token.info.strip():
             rest.append(token)
     return "\n".join((markdown.renderer.render(rest, markdown.options, {}), *made))
@@ -188,10 +210,8 @@ def _link(address: str, *, hidden: bool) -> NoteLink | None:
 
 @cache
 def _markdown() -> MarkdownIt:
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError as error:
-        raise not_installed(error, by="an import of Markdown") or error from error
+    from markdown_it import MarkdownIt
+
     markdown = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     markdown.inline.ruler.before("link", "wikilink", _wikilink)
     markdown.core.ruler.before("inline", "callout", _callouts)
@@ -224,7 +244,7 @@ def _wikilink(state: StateInline, silent: bool) -> bool:
         if is_shown and mimetypes.guess_type(target)[0] not in (None, "text/markdown"):
             state.push("image", "img", 0).attrs = {"src": quote(target), "alt": ""}
         else:
-            state.push("link_open", "a", 1).attrs = {"href": target}
+            state.push("link_open", "a", 1).attrs = {"href": f"{_NOTE}{quote(target, safe='')}"}
             state.push("text", "", 0).content = label.strip() or target or written.strip("#^ ")
             state.push("link_close", "a", -1)
     state.pos = end + 2
@@ -240,9 +260,11 @@ def _addresses(state: StateCore) -> None:
         for child in inline.children or ():
             if child.type in ("softbreak", "hardbreak"):
                 line = ""
-            elif child.type == "link_open" and "://" not in (address := str(child.attrs["href"])):
-                target = _target(unquote(address))
-                child.attrs["href"] = f"{_NOTE}{quote(target, safe='')}:{quote(_key(line), safe='')}"
+            elif child.type == "link_open":
+                address = str(child.attrs["href"])
+                if ":" not in address.partition("/")[0]:
+                    address = f"{_NOTE}{quote(_target(unquote(address)), safe='')}"
+                child.attrs["href"] = f"{address}:{quote(_key(line), safe='')}"
             line += child.content
 
 

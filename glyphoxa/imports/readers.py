@@ -11,12 +11,14 @@ from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import shown
 from glyphoxa.imports.csv_tables import read_csv_tables
 from glyphoxa.imports.files import Progress, SourceFiles, open_source
+from glyphoxa.imports.foundry import read_foundry
 from glyphoxa.imports.markdown_folder import read_markdown
 from glyphoxa.imports.roll20 import read_roll20
 
 Reader = Callable[[SourceFiles], SourceWorld]
 READERS: Final[Mapping[ImportKind, Reader]] = {
     "csv": read_csv_tables,
+    "foundry": read_foundry,
     "markdown": read_markdown,
     "roll20": read_roll20,
 }

@@ -8,7 +8,7 @@ hold the fields of Roll20's own documents, so they are told by their content.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -92,16 +92,10 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
             f"{files.path}: no document of Roll20 in it; name a zip or campaign.json of R20Exporter, or JSON of the VTT"
             " Enhancement Suite"
         )
-    folders = dict(_folders(campaign.get("journalfolder"), ()))
-    players = _players(campaign)
-    listed = [replace(each, folders=folders.get(each.key, each.folders)) for each in records.values()]
-    documents = [_document(each, players, records) for each in listed]
-    places = _places(listed)
-    documents = [replace(each, links=(*each.links, *places.get(each.key, ()))) for each in documents]
     title = name_of(str(campaign.get("campaign_title") or "")) or files.path.stem
     number = name_of(str(campaign.get("campaign_id") or ""))
-    id_ = number if number.strip("0") else title
-    return SourceWorld("roll20", id_, title, _united(documents), (*_remarks(campaign, listed), _TERMS))
+    remarks = (*_remarks(campaign, records.values()), _TERMS)
+    return SourceWorld("roll20", number if number.strip("0") else title, title, _documents(campaign, records), remarks)
 
 
 def _read_json(files: SourceFiles, file: str) -> dict[str, Any]:
@@ -163,7 +157,7 @@ def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str
 
 
 def _completed(known: _Record, other: _Record) -> _Record:
-    """Return a document with what another file says of it."""
+    """Return a document, completed from another file."""
     fields, texts = {**other.fields, **known.fields}, {**other.texts, **known.texts}
     folders, portrait = known.folders or other.folders, known.portrait or other.portrait
     return replace(known, fields=fields, texts=texts, folders=folders, portrait=portrait)
@@ -194,102 +188,70 @@ def _people(value: Any) -> set[str]:
     return {each.strip() for each in listed if isinstance(each, str) and each.strip()}
 
 
-def _document(record: _Record, players: frozenset[str], records: Mapping[str, _Record]) -> SourceDocument:
-    fields = record.fields
-    hidden = record.kind == "page" or not _people(fields.get("inplayerjournals")) & {"all", *players}
-    sheet = {
-        str(each.get("name")): each.get("current")
-        for field in ("attributes", "attribs")
-        for each in _listed(fields.get(field))
-    }
-    said = {**fields, **sheet} if record.kind == "character" else {}
-    attributes = {
-        name: name_of(value)
-        for field, name in _ATTRIBUTES.items()
-        if isinstance(value := said.get(field), str) and name_of(value)
-    }
-    texts: list[SourceText] = []
-    links: dict[str, bool] = {}
-    for field, html in record.texts.items():
-        is_secret, page = field == "gmnotes", "GM notes" if field == "gmnotes" else field
-        read = html_text(html)
-        texts += [SourceText(read.visible, hidden or is_secret, page), SourceText(read.hidden, hidden=True, page=page)]
-        for address in (*read.links, *read.hidden_links):
-            key = address.rpartition("/")[2]
-            if _JOURNAL in address and key in records and key != record.key:
-                is_hidden = hidden or is_secret or address not in read.links
-                links[key] = links.get(key, True) and is_hidden
-    return SourceDocument(
-        record.key,
-        record.name,
-        _type(record, sheet, players),
-        record.kind,
-        record.file,
-        record.folders,
-        attributes=attributes,
-        hidden=hidden,
-        texts=tuple(text for text in texts if text.text),
-        links=tuple(SourceLink(key, RELATED_TO, is_hidden) for key, is_hidden in links.items()),
-        portrait=record.portrait,
-    )
+def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> tuple[SourceDocument, ...]:
+    """Return a document for each name and type. Handouts of no type are told apart by their folders."""
+    folders = dict(_folders(campaign.get("journalfolder"), ()))
+    players = _players(campaign)
+    alone = [_alone(each, folders.get(each.key, each.folders), players) for each in records.values()]
+    typed = [each for each in alone if each.type != "concept"]
+    groups: dict[tuple[str, str], list[SourceDocument]] = {}
+    for each in (*typed, *told_apart([each for each in alone if each.type == "concept"])):
+        groups.setdefault((each.name.casefold(), each.type), []).append(each)
+    keys = {each.key: group[0].key for group in groups.values() for each in group}
+    pages = (each for each in records.values() if each.kind == "page")
+    tokens = [(token.get("represents"), page.key) for page in pages for token in _listed(page.fields.get("graphics"))]
+    places = {character: page for character, page in reversed(tokens) if isinstance(character, str)}
+    return tuple(_united(group, records, keys, places) for group in groups.values())
 
 
-def _type(record: _Record, sheet: Mapping[str, Any], players: frozenset[str]) -> str:
-    if record.kind == "page":
-        return "location"
-    if record.kind == "character":
-        controlled_by = _people(record.fields.get("controlledby")) - {"all"}
+def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
+    """Return a document without its texts and links."""
+    fields, attributes, type_ = record.fields, {}, "location"
+    if record.kind == "handout":
+        type_ = next(filter(None, map(type_named, reversed(folders))), "concept")
+    elif record.kind == "character":
+        rows = (each for name in ("attributes", "attribs") for each in _listed(fields.get(name)))
+        sheet = {**fields, **{str(row.get("name")): row.get("current") for row in rows}}
+        named = {name: value for field, name in _ATTRIBUTES.items() if isinstance(value := sheet.get(field), str)}
+        attributes = {name: plain for name, value in named.items() if (plain := name_of(value))}
+        controlled_by = _people(fields.get("controlledby")) - {"all"}
         is_played = controlled_by & players if players else controlled_by
-        return "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
-    return next(filter(None, map(type_named, reversed(record.folders))), "concept")
+        type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
+    seen_by = _people(fields.get("inplayerjournals"))
+    hidden = record.kind == "page" or not ("all" in seen_by or (players and players <= seen_by))
+    own = (record.key, record.name, type_, record.kind, record.file, folders)
+    return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
 
 
-def _places(records: Iterable[_Record]) -> Mapping[str, list[SourceLink]]:
-    """Return the page that each character stands on. Players do not see all tokens, so it is hidden."""
-    found: dict[str, list[SourceLink]] = {}
-    for page in records:
-        for token in _listed(page.fields.get("graphics")) if page.kind == "page" else ():
-            if (key := token.get("represents")) and isinstance(key, str) and key not in found:
-                found[key] = [SourceLink(page.key, LOCATED_AT, hidden=True)]
-    return found
-
-
-def _united(documents: Iterable[SourceDocument]) -> tuple[SourceDocument, ...]:
-    """Make one document of those with the same name and type; notes without a type are told apart by their folders."""
-    notes = told_apart([each for each in documents if each.type == "concept"])
-    found: dict[tuple[str, str], SourceDocument] = {}
-    keys: dict[str, str] = {}
-    for each in (*(each for each in documents if each.type != "concept"), *notes):
-        known = found.setdefault((each.name.casefold(), each.type), each)
-        keys[each.key] = known.key
-        if known is not each:
-            found[each.name.casefold(), each.type] = _joined(known, each)
-    return tuple(replace(each, links=tuple(_of_united(each, keys))) for each in found.values())
-
-
-def _joined(first: SourceDocument, second: SourceDocument) -> SourceDocument:
-    """Return one document of two. What only the DM knew of either stays hidden."""
-    open_ones = [each for each in (second, first) if not each.hidden] or [second, first]
+def _united(
+    group: Sequence[SourceDocument], records: Mapping[str, _Record], keys: Mapping[str, str], places: Mapping[str, str]
+) -> SourceDocument:
+    """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
+    texts: dict[SourceText, None] = {}
+    links: dict[tuple[str, str], bool] = {}
+    for each in group:
+        for field, html in records[each.key].texts.items():
+            is_secret, page = each.hidden or field == "gmnotes", "GM notes" if field == "gmnotes" else field
+            read = html_text(html)
+            parts = (read.visible, read.links, is_secret), (read.hidden, read.hidden_links, True)
+            for text, addresses, hidden in parts:
+                texts.update({SourceText(text, hidden, page): None} if text else {})
+                for address in addresses:
+                    key = keys.get(address.rpartition("/")[2]) if _JOURNAL in address else None
+                    if key not in (None, group[0].key):
+                        links[key, RELATED_TO] = links.get((key, RELATED_TO), True) and hidden
+    place = next((places[each.key] for each in group if each.key in places), None)
+    if place and group[0].type != "player":  # characters of players go everywhere
+        links[keys[place], LOCATED_AT] = True  # players do not see all tokens
+    known = [each for each in group if not each.hidden] or group
     return replace(
-        first,
-        attributes={name: value for each in open_ones for name, value in each.attributes.items()},
-        hidden=first.hidden and second.hidden,
-        texts=tuple(dict.fromkeys((*first.texts, *second.texts))),
-        portrait=first.portrait or second.portrait,
-        links=(*first.links, *second.links),
+        group[0],
+        attributes={name: value for each in reversed(known) for name, value in each.attributes.items()},
+        hidden=all(each.hidden for each in group),
+        texts=tuple(texts),
+        links=tuple(SourceLink(target, type_, hidden) for (target, type_), hidden in links.items()),
+        portrait=next((each.portrait for each in group if each.portrait), ""),
     )
-
-
-def _of_united(document: SourceDocument, keys: Mapping[str, str]) -> Iterator[SourceLink]:
-    hidden: dict[tuple[str, str], bool] = {}
-    for link in document.links:
-        end = (keys[link.target], link.type)
-        hidden[end] = hidden.get(end, True) and link.hidden
-    located = False
-    for (target, type_), is_hidden in hidden.items():
-        if target != document.key and not (located and type_ == LOCATED_AT):
-            located = located or type_ == LOCATED_AT
-            yield SourceLink(target, type_, is_hidden)
 
 
 def _remarks(campaign: Mapping[str, Any], records: Iterable[_Record]) -> Iterator[str]:

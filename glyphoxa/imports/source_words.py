@@ -32,24 +32,26 @@ _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "i
 _FOR_THE_DM: Final = frozenset(("gm", "dm", "secret", "secrets", "hidden"))
 _LONGEST_NAME: Final = 200
 _CLOSE: Final = 88
+_LONG: Final = 6
 _FEW_BYTES: Final = 16
 _ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
 
 
-def type_named(name: str, *, of_tools: bool = False) -> str | None:
+def type_named(name: str, *, of_folder: bool = True) -> str | None:
     """Return the type of entity that a folder, a tag or a key names, in singular or plural; None for none.
 
     Args:
-        of_tools: Only by our words and those of other tools, not by a word like "city".
+        of_folder: False for a tag or title: only by our words and those of other tools, not by a word like "crown".
 
     >>> type_named("NPCs"), type_named("Important Places"), type_named("Campaign notes")
     ('npc', 'location', None)
     """
     named = [word.full for word in words(name.replace("-", "").replace("_", " "))]  # "Non-Player" is one word
-    for types in _types()[: 2 if of_tools else 3]:
+    for types in _types()[: 3 if of_folder else 2]:
         # Of other words than ours, the last one says what it is: "Sword Coast".
         for word in named if types is _types()[0] else named[::-1]:
-            if found := process.extractOne(word, list(types), scorer=fuzz.ratio, score_cutoff=_CLOSE):
+            cutoff = _CLOSE if len(word) >= _LONG else 100  # "owns" is not "towns"
+            if found := process.extractOne(word, list(types), scorer=fuzz.ratio, score_cutoff=cutoff):
                 return types[found[0]]
     return None
 

@@ -51,7 +51,6 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "chromium_reader",
         "html_to_markdown",
         "icalendar",
-        "markdown_it",
         "selectolax",
     ),
     "discord": ("discord",),

@@ -6,6 +6,7 @@ from tests.fuzz import (
     bundle_file,
     campaign_yaml,
     csv_tables,
+    import_files,
     llm_answer,
     page_message,
     sdp_offer,
@@ -24,4 +25,5 @@ TARGETS = (
     llm_answer.TARGET,
     bundle_file.TARGET,
     csv_tables.TARGET,
+    *import_files.TARGETS,
 )

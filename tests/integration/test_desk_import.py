@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import httpx
@@ -21,6 +21,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_browser, a_page
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
+from tests.support.patience import DEADLINE_S
 from tests.support.vault import CACHE_TEXT, a_vault, a_zip
 from tests.support.web_door import NOW, Door, Visitor, a_door
 from tests.support.web_table import TAMSIN, TwinTable
@@ -61,6 +62,12 @@ async def upload(visitor: Visitor, file: Path) -> httpx.Response:
 def copies(file: Path) -> list[Path]:
     """What is left of uploads of this file."""
     return list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - a folder tells nobody when it changes
+            await asyncio.sleep(0.01)
 
 
 async def post(dm: Visitor, form: Mapping[str, str]) -> str:
@@ -115,10 +122,27 @@ async def test_group_is_shown_before_it_is_accepted(dm: Visitor, store: Store, f
     page = (await dm.http.get("/desk/import/accept?type=location")).text
     assert "Accept 2 documents" in page and "Gull Tower" in page and "Korvald" not in page
     refused = await post(dm, {"do": "accept", "type": "location", "n": "3"})
-    assert refused == "You saw 3 of these documents, and there are 2 now; nothing was accepted."
+    assert refused == "You saw 3 of these documents, and there are 2 now; nothing was changed."
     assert "Gull Tower" not in await entities(store)
     assert (await post(dm, {"do": "accept", "type": "location", "n": "2"})).startswith("Accepted: 2 documents")
     assert {"Gull Tower", "The Old Mill"} <= (await entities(store)).keys()
+
+
+async def test_group_of_a_folder_leaves_other_groups_alone(dm: Visitor, tmp_path: Path) -> None:
+    vault = a_vault(tmp_path)
+    (vault / "Osric Fenn.md").write_text("---\ntype: npc\n---\nOsric Fenn mends nets.\n", "utf-8")
+    (vault / "Places/NPCs").mkdir()
+    (vault / "Places/NPCs/Tilda Roe.md").write_text("---\ntype: npc\n---\nTilda Roe sells eels.\n", "utf-8")
+    await upload(dm, a_zip(vault))
+    page = (await dm.http.get("/desk/import")).text
+    assert f"source={SOURCE.replace(':', '%3A')}&amp;type=npc&amp;kind=note&amp;folder=%2F" in page
+    group = {"source": SOURCE, "type": "npc", "kind": "note", "folder": "/", "n": "1"}
+    assert "in no folder" in (await dm.http.get("/desk/import", params=group)).text
+    assert await post(dm, {"do": "skip", **group}) == "Skipped: 1 document."
+    assert await post(dm, {"do": "skip", **group, "folder": "/NPCs", "n": "2"}) == "Skipped: 2 documents."
+    left = (await dm.http.get("/desk/import")).text
+    assert "Tilda Roe" in left and "Gull Tower" in left and "Korvald Stane" not in left
+    assert "nothing was changed" in await post(dm, {"do": "skip", "n": "1"})
 
 
 async def test_document_may_be_an_entity_of_the_campaign(dm: Visitor, store: Store, file: Path) -> None:
@@ -159,6 +183,31 @@ async def test_upload_beyond_the_limit_is_refused_and_deleted(
     answer = await upload(dm, file)
     assert answer.json() == {"error": "a request may have at most 100 bytes"}
     assert copies(file) == []
+
+
+async def test_upload_that_breaks_off_leaves_nothing_behind(door: Door, dm: Visitor, file: Path) -> None:
+    seen: list[list[Path]] = []
+
+    async def half() -> AsyncIterator[bytes]:
+        yield b"PK\x03\x04"
+        await until(lambda: bool(copies(file)))
+        seen.append(copies(file))
+        raise ConnectionResetError
+
+    params = {"kind": "markdown", "name": file.name}
+    with pytest.raises(ConnectionResetError):
+        await dm.http.post("/desk/import/file", params=params, content=half())
+    await until(lambda: not copies(file))
+    assert len(seen) == 1
+    assert (await upload(dm, file)).json()["lines"][0].endswith(": 4 new")
+
+
+async def test_import_reports_that_the_database_is_away(store: Store, dm: Visitor, file: Path) -> None:
+    await store.database.close()
+    answer = await upload(dm, file)
+    page = await dm.http.get("/desk/import")
+    assert answer.status_code == page.status_code == 503
+    assert "error" in answer.json() and "did not work" in page.text
 
 
 async def test_player_can_neither_see_nor_upload_imports(door: Door, file: Path) -> None:

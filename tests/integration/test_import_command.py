@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from glyphoxa.config.campaign_file import read_portrait
-from glyphoxa.dm.imported import SourceWorld
-from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.readers import READERS
 from tests.support.command_line import CAMPAIGN_FILE, CommandLine, a_settings_file, rows, run
 from tests.support.pictures import AUTHOR, a_picture
 from tests.support.vault import CACHE_TEXT, a_vault
@@ -55,7 +51,7 @@ async def test_import_changes_nothing_before_it_is_accepted(cli: CommandLine, va
     assert "Gull Tower" not in await cli.told("campaign", "show")
     assert ["markdown:brinewatch", "note", "npc", "NPCs", "2"] in rows(await cli.told("import", "review"))
     one = await cli.told("import", "review", "the quartermaster")
-    assert "Korvald Stane (npc), key" in one and "becomes: new" in one and "players): Korvald Stane keeps" in one
+    assert "Korvald Stane (npc), id" in one and "becomes: new" in one and "players): Korvald Stane keeps" in one
     accepted = await cli.told("import", "accept", "--type", "location", "--yes")
     assert "accepted: 2 documents" in accepted
     assert "Gull Tower" in await cli.told("campaign", "show")
@@ -111,37 +107,44 @@ async def test_hidden_document_stays_hidden_after_it_is_accepted(cli: CommandLin
     assert "Gull Tower" in known
 
 
-@pytest.fixture
-def pictured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each note has a picture of its name beside it: only Foundry's documents name theirs."""
-    read = READERS["markdown"]
+def a_foundry_world(directory: Path) -> Path:
+    """Three people: with a picture, with one of Foundry's own, and with one that is damaged."""
+    world = directory / "brinewatch"
+    actors = [
+        ("k1", "Korvald Stane", "worlds/brinewatch/faces/korvald%20stane.png"),
+        ("y1", "Ysolde Marr", "icons/svg/mystery-man.svg"),
+        ("v1", "Vex", "worlds/brinewatch/faces/vex.png"),
+    ]
+    lines = [
+        json.dumps({"_id": key, "name": name, "type": "npc", "img": path, "ownership": {"default": 2}})
+        for key, name, path in actors
+    ]
+    for name, content in {
+        "world.json": b'{"id": "brinewatch", "title": "Brinewatch", "coreVersion": "10.291"}',
+        "data/actors.db": "\n".join(lines).encode(),
+        "faces/korvald stane.png": a_picture("PNG"),
+        "faces/vex.png": b"no picture",
+    }.items():
+        (world / name).parent.mkdir(parents=True, exist_ok=True)
+        (world / name).write_bytes(content)
+    return world
 
-    def with_pictures(files: SourceFiles) -> SourceWorld:
-        world = read(files)
-        documents = (replace(each, portrait=each.file.replace(".md", ".png")) for each in world.documents)
-        return replace(world, documents=tuple(documents))
 
-    monkeypatch.setitem(READERS, "markdown", with_pictures)  # type: ignore[arg-type]
-
-
-@pytest.mark.usefixtures("pictured")
-async def test_portraits_of_accepted_people_are_drawn_again(cli: CommandLine, vault: Path, tmp_path: Path) -> None:
-    (vault / "NPCs/Korvald Stane.png").write_bytes(a_picture("PNG"))
-    (vault / "Places/Gull Tower.png").write_bytes(a_picture("PNG"))
+async def test_portraits_of_accepted_people_are_drawn_again(cli: CommandLine, tmp_path: Path) -> None:
+    world, faces = a_foundry_world(tmp_path), tmp_path / "faces"
     file = Path(shutil.copy(CAMPAIGN_FILE, tmp_path / "campaign.yaml"))
-    await cli.told("import", "markdown", vault)
+    portraits = ("import", "foundry", world, "--campaign", file, "--portraits")
+    assert "0 pictures of accepted people" in await cli.told(*portraits, faces)
     await cli.told("import", "accept", "--all", "--yes")
-    portraits = ("import", "markdown", vault, "--campaign", file, "--portraits")
-    told = await cli.told(*portraits, tmp_path / "faces")
+    told = await cli.told(*portraits, faces)
     assert "portrait: faces/korvald-stane.png  # Korvald Stane\n" in told
-    assert "! Ysolde Marr: its picture 'NPCs/Ysolde Marr.png' is not in" in told
+    assert "! Vex: 'worlds/brinewatch/faces/vex.png' is damaged, or is no PNG, JPEG or WebP\n" in told
     assert "1 picture of accepted people" in told
-    assert [each.name for each in (tmp_path / "faces").iterdir()] == ["korvald-stane.png"]
-    assert AUTHOR.encode() not in read_portrait(tmp_path, "faces/korvald-stane.png").content
-    assert AUTHOR.encode() not in (tmp_path / "faces/korvald-stane.png").read_bytes()
-    assert "1 picture" in await cli.told(*portraits, tmp_path / "faces"), "the same file is no conflict"
-    (tmp_path / "faces/korvald-stane.png").write_bytes(b"mine")
-    assert "exists already" in await cli.told(*portraits, tmp_path / "faces")
-    assert (tmp_path / "faces/korvald-stane.png").read_bytes() == b"mine"
+    assert [each.name for each in faces.iterdir()] == ["korvald-stane.png"]
+    assert AUTHOR.encode() not in (faces / "korvald-stane.png").read_bytes()
+    assert read_portrait(tmp_path, "faces/korvald-stane.png").content_type == "image/png"
+    (faces / "korvald-stane.png").write_bytes(b"mine")
+    assert "1 picture" in await cli.told(*portraits, faces)
+    assert (faces / "korvald-stane.png").read_bytes() == b"mine"
     code, _, problem = await cli.run(*portraits, tmp_path.parent)
     assert code == 1 and "is outside of the campaign file's folder" in problem

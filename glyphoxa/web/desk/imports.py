@@ -60,7 +60,7 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
                 "words": " · ".join(part for part in (each.kind, each.type, each.folder) if part),
                 "source": each.source,
                 "n": each.n,
-                "fields": (fields := _fields(each)),
+                "fields": {**(fields := {**_fields(each), "folder": f"/{each.folder}"}), "n": each.n},
                 "query": urlencode(fields),
             }
             for each in groups[:MOST_GROUPS]
@@ -70,7 +70,7 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
         "n": n,
         "n_all": sum(each.n for each in groups),
         "decision": decision,
-        "fields": _fields(selection),
+        "selected": _in_words(selection),
         "query": urlencode(query),
         "at": at,
         "n_pages": max(1, -(-n // PER_PAGE)),
@@ -113,6 +113,7 @@ async def accept_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         "n": n,
         "changes": changes_shown(await imports.preview(selection)),
+        "selected": _in_words(selection),
         "fields": _fields(selection),
         "query": urlencode(_fields(selection)),
     }
@@ -128,6 +129,12 @@ def _selection(asked: Mapping[str, str]) -> Selection:
 
 def _fields(selection: Selection | Group) -> dict[str, str]:
     return {name: value for name in _FIELDS if (value := getattr(selection, name))}
+
+
+def _in_words(selection: Selection) -> str:
+    return " · ".join(
+        "in no folder" if value == "/" else value.removeprefix("/") for value in _fields(selection).values()
+    )
 
 
 # -- changes
@@ -146,8 +153,12 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     imports, selection, what = frame.memory().imports(), _selection(form), form.get("do", "")
     match what:
         case "accept":
-            done = await _accept(imports, selection, seen=form.get("n", "1"))
+            n = await _seen(imports, selection, form)
+            made = await imports.accept(selection)
+            n_changes = len(made.added) + len(made.changed) + len(made.removed)
+            done = f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
         case "skip":
+            await _seen(imports, selection, form)
             done = f"skipped: {counted(await imports.skip(selection), 'document')}"
         case "restore":
             done = f"review again: {counted(await imports.restore(selection), 'document')}"
@@ -160,17 +171,16 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
 
 
-async def _accept(imports: ImportDesk, selection: Selection, *, seen: str) -> str:
-    """
-    Args:
-        seen: The number of documents that the game master was shown.
+async def _seen(imports: ImportDesk, selection: Selection, form: Form) -> int:
+    """Return how many documents are meant.
+
+    Raises:
+        InvalidInput: They are not as many as the form says that the game master saw.
     """
     n, _ = await imports.waiting(selection, limit=1)
-    if str(n) != seen:
-        raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was accepted")
-    made = await imports.accept(selection)
-    n_changes = len(made.added) + len(made.changed) + len(made.removed)
-    return f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
+    if str(n) != (seen := form.get("n", "1")):
+        raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was changed")
+    return n
 
 
 async def _edit(desk: Desk, selection: Selection, form: Form) -> str:

@@ -57,7 +57,7 @@ def test_failures_of_an_import_are_counted() -> None:
             document("Extra", "item"),
         ),
     )
-    truth = [
+    truth: list[dict[str, object]] = [
         {"name": "Odo", "type": "npc", "hidden": False},
         {"name": "Mill", "type": "location"},
         {"name": "Crypt", "type": "location", "hidden": True},

@@ -74,3 +74,13 @@ def test_text_below_many_levels_is_kept() -> None:
 
 def test_characters_no_database_holds_are_replaced() -> None:
     assert html_text("<p>a\ud800b\0c</p>").visible == "a\N{REPLACEMENT CHARACTER}bc"
+
+
+def test_page_of_too_many_tags_is_hidden_as_plain_text() -> None:
+    page = html_text("<p>Mira &amp; co</p>" + "<b>" * 60_000)
+    assert (page.visible, page.hidden) == ("", "Mira & co")
+
+
+def test_many_sections_inside_each_other_are_hidden_once() -> None:
+    page = html_text("open" + '<section class="secret">x' * 9_000)
+    assert (page.visible, page.hidden.count("x")) == ("open", 9_000)

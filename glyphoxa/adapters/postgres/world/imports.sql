@@ -41,7 +41,8 @@ SELECT count(*) FROM import_documents WHERE campaign_id = $1;
 SELECT count(*) FROM import_documents
  WHERE campaign_id = $1 AND decision = $2 AND ($3 = '' OR source = $3) AND (cardinality($4::text[]) = 0 OR key = ANY ($4))
    AND ($5 = '' OR lower(type) = lower($5)) AND ($6 = '' OR lower(kind) = lower($6))
-   AND ($7 = '' OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f));
+   AND ($7 = '' OR lower($7) = '/' || lower(coalesce(folders[1], ''))
+        OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f));
 
 -- select --
 -- Documents with decision $2 that match a selection; '' and an empty array match all.
@@ -49,7 +50,8 @@ SELECT source, key, document::text, edit, accepted::text, entity, is_own
   FROM import_documents
  WHERE campaign_id = $1 AND decision = $2 AND ($3 = '' OR source = $3) AND (cardinality($4::text[]) = 0 OR key = ANY ($4))
    AND ($5 = '' OR lower(type) = lower($5)) AND ($6 = '' OR lower(kind) = lower($6))
-   AND ($7 = '' OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f))
+   AND ($7 = '' OR lower($7) = '/' || lower(coalesce(folders[1], ''))
+        OR lower($7) = ANY (SELECT lower(f) FROM unnest(folders) AS f))
  ORDER BY source, type, lower(name), key
 OFFSET $8 LIMIT $9;
 

@@ -1,0 +1,516 @@
+"""Read a world of Foundry VTT: actors, items, scenes and pages of journals, and what players could see of them.
+
+Ownership is a level for each user: 1 shows name and picture, 2 the texts. What only some of the players could see is
+hidden where it may be a secret between them and the DM: pages of journals, and all texts. So is what lies in a
+compendium, as who may open it can be changed outside of its files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.domain.errors import counted
+from glyphoxa.imports.files import SourceFiles
+from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
+from glyphoxa.imports.html_text import html_text
+from glyphoxa.imports.source_words import type_named
+from glyphoxa.language.words import fold
+from glyphoxa.providers.extras import not_installed
+
+_LIMITED: Final = 1
+_OBSERVER: Final = 2
+_NOBODY: Final = 9
+"""Level of a text that no player can read."""
+_INHERIT: Final = -1
+_ROLE_PLAYER, _ROLE_ASSISTANT = 1, 3
+_SHOWN_ALWAYS: Final = 30
+"""From this mode on, everybody sees the name of a token."""
+
+_OF_ACTORS: Final = {"character": "player", "vehicle": "item", "group": "faction", "party": "faction"}
+_ATTRIBUTES: Final = {
+    "race": "race",
+    "species": "race",
+    "ancestry": "race",
+    "class": "class",
+    "alignment": "alignment",
+    "occupation": "occupation",
+    "profession": "occupation",
+    "creaturetype": "creature type",
+    "creaturetypes": "creature type",
+}
+"""Field of a system, or type of an item that an actor has -> attribute."""
+_ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
+_FOR_THE_DM: Final = ("private", "secret", "hidden", "gm", "dm", "gamemaster", "keeper")
+_RULES: Final = frozenset(
+    ("items", "effects", "activities", "advancement", "rules", "source", "spells", "migrationdata", "prerequisites")
+)
+"""Fields of a system whose texts are about rules."""
+_PLAIN: Final = frozenset(("system", "data", "details", "value", "description", "content", "text", "html"))
+"""Words in the path of a text that do not say what it is about."""
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+"""The words of a field such as `privateNotes` or `GMNotes`."""
+_MEDIA: Final = re.compile(r"data:[\w/+.;=-]+;base64,[A-Za-z0-9+/=]+")
+"""A picture inside a text; it may be thousands of times as long as the text."""
+_TAG: Final = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
+_FEW_WORDS, _FEW_LETTERS, _LETTERS_PERCENT = 4, 12, 70
+_LONGEST_ATTRIBUTE: Final = 60
+_DEEPEST: Final = 12
+_ID_SHOWN: Final = 4
+_ID: Final = re.compile(r"(?=.*(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """
+    Attributes:
+        level: From which level of ownership players can read it.
+    """
+
+    page: str
+    html: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept of a document.
+
+    Attributes:
+        origins: Ids of the documents of compendiums that it was made from.
+        inside: Ids of its pages, tokens and notes; None if it does not list them.
+        refers_to: Id of the actor of a token, the page of a note, the journal of a scene.
+        is_secret: Players do not see its name whatever they may see: an unidentified item, a hidden token, a scene
+            with another name for players.
+    """
+
+    name: str
+    type: str = ""
+    folder: str = ""
+    ownership: Mapping[str, int] = field(default_factory=dict)
+    picture: str = ""
+    texts: tuple[_Text, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    origins: frozenset[str] = frozenset()
+    inside: frozenset[str] | None = None
+    refers_to: str = ""
+    is_secret: bool = False
+    order: float = 0
+
+
+def read_foundry(files: SourceFiles) -> SourceWorld:
+    """
+    Raises:
+        InvalidInput: These are no files of Foundry VTT, or damaged ones.
+        NotInstalled: A library is missing.
+    """
+    contents = Contents(files, _kept)
+    manifest = contents.manifest
+    packs = [_dict(each) for each in _list(manifest.get("packs"))]
+    world = _World(contents.documents, {str(each.get("name")): _clean(each.get("label")) for each in packs})
+    documents = tuple(world.documents())
+    id_ = _clean(manifest.get("id") or manifest.get("name")) or files.path.stem
+    name = _clean(manifest.get("title")) or files.path.stem
+    return SourceWorld("foundry", id_, name, documents, (*contents.remarks, *world.remarks))
+
+
+def _kept(collection: str, content: Content) -> _Kept | None:
+    """Reduce a document as it is read."""
+    name, type_ = _clean(content.get("name")), _clean(content.get("type"))
+    match collection:
+        case "users":
+            return _Kept(name, str(content.get("role")))
+        case "folders":
+            return _Kept(name, folder=str(content.get("folder") or content.get("parent")))
+        case "actors.items":
+            return _Kept(name, _ATTRIBUTES[type_]) if type_ in _ATTRIBUTES else None
+        case "scenes.tokens":
+            return _Kept(name, refers_to=f"Actor.{content.get('actorId')}", is_secret=bool(content.get("hidden")))
+        case "scenes.notes":
+            return _Kept(name, refers_to=str(content.get("pageId") or content.get("entryId")))
+    system = _dict(content.get("system") or content.get("data"))
+    texts, attributes, aliases = _of_system(system)
+    page = _dict(content.get("text"))
+    html = (content.get("content"), page.get("content") or _rendered(page.get("markdown")))
+    caption = _dict(content.get("image")).get("caption")
+    own = [_Text("", _MEDIA.sub("", each), _OBSERVER) for each in (*html, caption) if isinstance(each, str)]
+    token = _dict(content.get("prototypeToken") or content.get("token"))
+    # Only the token of a unique character has a name of its own; that of a kind of monsters is called as others are.
+    if token.get("actorLink") is True and _number(token.get("displayName")) >= _SHOWN_ALWAYS:
+        aliases.append(_clean(token.get("name")))
+    ownership = _dict(content.get("ownership", content.get("permission")))
+    # Foundry's own icons lie in its program, and show nobody.
+    picture = _clean(content.get("img") or (content.get("src") if type_ == "image" else ""))
+    inside = [_list(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
+    origins = (
+        _dict(content.get("_stats")).get("compendiumSource"),
+        _dict(_dict(content.get("flags")).get("core")).get("sourceId"),
+    )
+    is_unidentified = (
+        system.get("identified") is False or _dict(system.get("identification")).get("status") == "unidentified"
+    )
+    return _Kept(
+        name,
+        type_,
+        str(content.get("folder")),
+        {user: level for user, level in ownership.items() if type(level) is int},
+        "" if picture.startswith("icons/") else picture,
+        (*own, *texts),
+        attributes,
+        tuple(each for each in dict.fromkeys(aliases) if each not in ("", name)),
+        frozenset(str(each).rpartition(".")[2] for each in origins if each),
+        frozenset(str(each) for ids in inside for each in ids) if inside else None,
+        str(content.get("journal")),
+        is_unidentified or _clean(content.get("navName")) not in ("", name),
+        _number(content.get("sort")),
+    )
+
+
+def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
+    """Find texts, attributes and aliases among the fields of whatever system of rules."""
+    texts: dict[str, _Text] = {}
+    attributes: dict[str, str] = {}
+    aliases: list[str] = []
+    found: list[tuple[tuple[str, ...], str]] = []
+    _add_strings(system, (), found)
+    for path, value in found:
+        last = next((part.lower() for part in reversed(path) if part and part not in _PLAIN), "")
+        attribute = "creature type" if last == "type" and "details" in path else _ATTRIBUTES.get(last)
+        is_name = attribute is not None or last in _ALIASES
+        if not value.strip() or not (is_name or " " in value or "<" in value or not value.isascii()):
+            continue
+        words = [word.lower() for part in path for word in _WORDS.findall(part)]
+        is_private = any(word.startswith(_FOR_THE_DM) or word.endswith("gm") for word in words)
+        if is_name and not is_private and len(value) <= _LONGEST_ATTRIBUTE and not _TAG.search(value):
+            if attribute is None:
+                aliases += map(_clean, value.split(","))
+            elif not _ID.fullmatch(value):
+                attributes.setdefault(attribute, _clean(value))
+        elif is_private or _is_prose(value, in_list="" in path):
+            level = _NOBODY if is_private else _LIMITED if "public" in words else _OBSERVER
+            page = " ".join(dict.fromkeys(word for word in words if word not in _PLAIN))
+            # The same text in two fields is as secret as its better kept copy.
+            if (known := texts.get(value)) is None or known.level < level:
+                texts[value] = _Text(page, _MEDIA.sub("", value), level)
+    return list(texts.values()), attributes, aliases
+
+
+def _add_strings(value: object, path: tuple[str, ...], found: list[tuple[tuple[str, ...], str]]) -> None:
+    """Add all strings with the names of their fields; "" for being in a list."""
+    if isinstance(value, str):
+        found.append((path, value))
+    elif isinstance(value, (dict, list)) and len(path) < _DEEPEST:
+        for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
+            if key.lower() not in _RULES:
+                _add_strings(each, (*path, key), found)
+
+
+def _is_prose(value: str, *, in_list: bool) -> bool:
+    if _TAG.search(value):
+        return True
+    n_letters = sum(map(str.isalpha, value))
+    n_signs = sum(not char.isspace() for char in value)
+    long = value.count(" ") >= _FEW_WORDS or (not value.isascii() and n_letters >= _FEW_LETTERS)
+    return not in_list and long and n_letters * 100 >= n_signs * _LETTERS_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A document that becomes an entity, or part of one.
+
+    Attributes:
+        level: The lowest level of ownership that a player has.
+        within: Name of the journal entry that it is a page of; "" where players may not see that name.
+    """
+
+    stored: Stored[_Kept]
+    key: str
+    name: str
+    type: str
+    kind: str
+    folders: tuple[str, ...]
+    hidden: bool
+    level: int
+    within: str = ""
+
+    @property
+    def is_journal(self) -> bool:
+        return self.key.startswith("JournalEntry.")
+
+
+@dataclass(slots=True, eq=False)
+class _Entity:
+    """
+    Attributes:
+        parts: Documents with one name and type; key and kind are those of the first one.
+        links: Key of a target, type -> whether it is hidden.
+    """
+
+    parts: list[_Part]
+    name: str
+    links: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        return self.parts[0].type
+
+    @property
+    def hidden(self) -> bool:
+        return all(each.hidden for each in self.parts)
+
+    def link(self, other: _Entity | None, type_: str, *, hidden: bool) -> None:
+        if other is not None and other is not self:
+            link = other.parts[0].key, type_
+            self.links[link] = (hidden or self.hidden or other.hidden) and self.links.get(link, True)
+
+
+class _World:
+    def __init__(self, documents: Iterable[Stored[_Kept]], pack_labels: Mapping[str, str]) -> None:
+        self._labels = pack_labels
+        self._of: dict[str, list[Stored[_Kept]]] = defaultdict(list)
+        self._by_id: dict[tuple[str, str, str], Stored[_Kept]] = {}
+        self._inside: dict[tuple[str, str, str], list[Stored[_Kept]]] = defaultdict(list)
+        for each in documents:
+            self._of[each.collection].append(each)
+            self._by_id[each.collection, each.pack, each.id] = each
+            self._inside[each.collection, each.pack, each.parent].append(each)
+        roles = {user.id: _number(user.content.type) for user in self._of["users"]}
+        # Without any player, what everybody may see counts.
+        self._players = [user for user, role in roles.items() if _ROLE_PLAYER <= role < _ROLE_ASSISTANT] or ["default"]
+        parts = [*self._parts()]
+        self._nameless = [each.name for each in parts if not fold(each.name)]
+        self._entities = _merged(self._once(each for each in parts if fold(each.name)))
+        self._found: dict[str, tuple[_Entity, _Part]] = {}
+        for entity in self._entities:
+            for part in entity.parts:
+                for reference in (part.stored.id, part.key, f"{part.key.partition('.')[0]}.{_folded(part.name)}"):
+                    self._found.setdefault(reference, (entity, part))
+                if _folded(part.within) == _folded(part.name):
+                    self._found.setdefault(part.stored.parent, (entity, part))
+
+    @property
+    def remarks(self) -> list[str]:
+        parts = [part for entity in self._entities for part in entity.parts]
+        n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in parts)
+        partly, nameless = counted(n_partly, "document"), counted(len(self._nameless), "document")
+        told = (
+            (n_partly, f"{partly} that only some of the players could see: hidden, in full or in part."),
+            (self._nameless, f"{nameless} left out: no letter or digit in the name."),
+            (
+                all(each.hidden for each in parts),
+                "Nothing in these files could be seen by players: all of it is hidden.",
+            ),
+        )
+        return [remark for holds, remark in told if holds]
+
+    def documents(self) -> Iterator[SourceDocument]:
+        self._add_places()
+        return map(self._document, self._entities)
+
+    def _parts(self) -> Iterator[_Part]:
+        for class_ in ("Actor", "Item", "Scene"):
+            for stored in self._of[CLASSES[class_]]:
+                kept, levels = stored.content, self._levels(stored)
+                type_ = {"Item": "item", "Scene": "location"}.get(class_) or _OF_ACTORS.get(kept.type.lower(), "npc")
+                kind = f"{class_} ({kept.type})" if kept.type else class_
+                hidden = kept.is_secret or max(levels) < _LIMITED
+                key, level = f"{class_}.{stored.id}", 0 if kept.is_secret else min(levels)
+                yield _Part(stored, key, kept.name, type_, kind, self._folders(stored), hidden, level)
+        for entry in self._of["journal"]:
+            listed = entry.content.inside
+            pages = [
+                page
+                for page in self._inside["journal.pages", entry.pack, entry.id]
+                if listed is None or page.id in listed
+            ]
+            yield from self._of_entry(entry, sorted(pages, key=lambda page: (page.content.order, page.id)))
+
+    def _of_entry(self, entry: Stored[_Kept], pages: list[Stored[_Kept]]) -> Iterator[_Part]:
+        folders, name = self._folders(entry), entry.content.name
+        is_one = not pages or (len(pages) == 1 and _folded(pages[0].content.name) == _folded(name))
+        of_title = None if is_one else type_named(name, of_folder=False)
+        for stored in pages or [entry]:
+            kept, level = stored.content, min(self._levels(stored))
+            of_folders = map(type_named, (*reversed(folders), kept.type if pages else ""))
+            type_ = of_title or next(filter(None, of_folders), "concept")
+            kind = f"JournalEntryPage ({kept.type})" if pages else "JournalEntry"
+            key = f"JournalEntry.{entry.id}" + (f".JournalEntryPage.{stored.id}" if pages else "")
+            hidden = level < _LIMITED
+            within = name if hidden or min(self._levels(entry)) >= _LIMITED else ""
+            yield _Part(stored, key, kept.name or name, type_, kind, folders, hidden, level, within)
+
+    def _folders(self, stored: Stored[_Kept]) -> tuple[str, ...]:
+        names: dict[str, str] = {}
+        id_ = stored.content.folder
+        while id_ not in names and (folder := self._by_id.get(("folders", stored.pack, id_))):
+            names[id_], id_ = folder.content.name, folder.content.folder
+        pack = [self._labels.get(stored.pack) or stored.pack] if stored.pack else []
+        return (*pack, *reversed(names.values()))
+
+    def _levels(self, stored: Stored[_Kept]) -> list[int]:
+        """Return the level of each player. Pages have that of their entry where they do not have one of their own."""
+        entry = self._by_id.get(("journal", stored.pack, stored.parent)) if stored.parent else None
+        of_entry = self._levels(entry) if entry else [_INHERIT] * len(self._players)
+        if stored.pack:
+            return [0]
+        ownership = stored.content.ownership
+        own = [ownership.get(user, ownership.get("default", _INHERIT)) for user in self._players]
+        return [above if level == _INHERIT else level for level, above in zip(own, of_entry, strict=True)]
+
+    def _once(self, parts: Iterable[_Part]) -> list[_Part]:
+        """Return the world's own documents, and those of compendiums that none of them was made from."""
+        once: dict[str, _Part] = {}
+        origins: set[str] = set()
+        for part in sorted(parts, key=lambda each: (bool(each.stored.pack), each.key)):
+            stored = part.stored
+            entry = self._by_id.get(("journal", stored.pack, stored.parent))
+            if not stored.pack:
+                origins |= stored.content.origins | (entry.content.origins if entry else frozenset())
+            elif {stored.id, stored.parent} & origins:
+                continue
+            once.setdefault(part.key, part)
+        return list(once.values())
+
+    def _referred(self, reference: str) -> tuple[_Entity, _Part] | tuple[None, None]:
+        """Return what a reference such as `Actor.x`, `Actor.Name` or `Compendium.world.pack.x` leads to."""
+        class_, _, name = reference.partition(".")
+        found = self._found.get(reference.rpartition(".")[2]) or self._found.get(f"{class_}.{_folded(name)}")
+        return found or (None, None)
+
+    def _add_places(self) -> None:
+        """Add where actors and entries are: their tokens and notes lie on scenes, and scenes in folders."""
+        for stored in (*self._of["scenes.tokens"], *self._of["scenes.notes"]):
+            scene, of_scene = self._found.get(f"Scene.{stored.parent}", (None, None))
+            entity, part = self._found.get(stored.content.refers_to, (None, None))
+            if scene is None or of_scene is None or entity is None or part is None:
+                continue
+            listed = of_scene.stored.content.inside
+            # Characters of players go everywhere.
+            if entity.type != "player" and (listed is None or stored.id in listed):
+                hidden = stored.content.is_secret or part.hidden or of_scene.hidden
+                entity.link(scene, "LOCATED_AT", hidden=hidden)
+        places = {_folded(each.name): each for each in self._entities if each.type == "location"}
+        for place in places.values():
+            above = (places.get(_folded(folder)) for folder in reversed(place.parts[0].folders))
+            parent = next((each for each in above if each not in (None, place)), None)
+            place.link(parent, "LOCATED_AT", hidden=place.parts[0].hidden)
+            journal, _ = self._referred(place.parts[0].stored.content.refers_to)
+            place.link(journal, "RELATED_TO", hidden=True)
+
+    def _document(self, entity: _Entity) -> SourceDocument:
+        hidden, first = entity.hidden, entity.parts[0]
+        texts: dict[tuple[str, bool], SourceText] = {}
+        attributes: dict[str, str] = {}
+        for part in entity.parts:
+            is_known = hidden or (not part.hidden and part.level >= _OBSERVER)
+            for name, value in self._attributes(part.stored).items():
+                if is_known:
+                    attributes.setdefault(name, value)
+                else:
+                    texts[name, True] = SourceText(f"{name}: {value}", True, "attributes")
+            for text in part.stored.content.texts:
+                self._add_text(entity, text, texts, hidden=part.hidden or part.level < text.level)
+        shown = [each.stored.content for each in entity.parts if each.hidden == hidden]
+        return SourceDocument(
+            key=first.key,
+            name=entity.name,
+            type=entity.type,
+            kind=first.kind,
+            file=_clean(first.stored.file),
+            folders=first.folders,
+            aliases=tuple(dict.fromkeys(alias for each in shown for alias in each.aliases)),
+            attributes=attributes,
+            hidden=hidden,
+            texts=tuple(texts.values()),
+            links=tuple(SourceLink(target, type_, secret) for (target, type_), secret in entity.links.items()),
+            portrait=next((each.picture for each in shown if each.picture), ""),
+        )
+
+    def _attributes(self, stored: Stored[_Kept]) -> Mapping[str, str]:
+        """Return also race and classes, which an actor has as items."""
+        found: dict[str, list[str]] = {name: [value] for name, value in stored.content.attributes.items()}
+        for each in self._inside["actors.items", stored.pack, stored.id]:
+            if each.content.name and each.content.type not in stored.content.attributes:
+                found.setdefault(each.content.type, []).append(each.content.name)
+        return {name: ", ".join(dict.fromkeys(values)) for name, values in found.items()}
+
+    def _add_text(
+        self, entity: _Entity, text: _Text, texts: dict[tuple[str, bool], SourceText], *, hidden: bool
+    ) -> None:
+        def name_of(reference: str, only_dm: bool) -> str:
+            other, part = self._referred(reference)
+            if other is None or part is None:
+                return ""
+            return part.name if hidden or only_dm or not other.hidden else "..."
+
+        converted = html_text(text.html, name_of=name_of)
+        for content, is_hidden, references in (
+            (converted.visible, hidden, converted.links),
+            (converted.hidden, True, converted.hidden_links),
+        ):
+            if content:
+                texts.setdefault((content, is_hidden), SourceText(content, is_hidden, text.page))
+            for reference in references:
+                entity.link(self._referred(reference)[0], "RELATED_TO", hidden=is_hidden)
+
+
+def _merged(parts: Sequence[_Part]) -> list[_Entity]:
+    """Make one entity of what has the same name and type, except pages, which are told apart."""
+    groups: dict[tuple[str, str, str], list[_Part]] = {}
+    for part in sorted(parts, key=lambda each: each.is_journal):
+        name, type_ = _folded(part.name), part.type
+        own = part.key if part.is_journal and (name, type_, "") not in groups else ""
+        groups.setdefault((name, type_, own), []).append(part)
+    entities = [_Entity(group, group[0].name) for group in groups.values()]
+    pages = [each for each in entities if each.parts[0].is_journal]
+    for mark in (lambda part: part.within, lambda part: part.within and "".join(part.folders[-1:]), _id_shown):
+        count = Counter(_folded(each.name) for each in pages)
+        for page in pages:
+            name, more = page.parts[0].name, mark(page.parts[0])
+            if count[_folded(page.name)] > 1 and _folded(more) not in ("", _folded(name)):
+                page.name = f"{name} ({more})"
+    return entities
+
+
+def _id_shown(part: _Part) -> str:
+    return part.key[-_ID_SHOWN:]
+
+
+def _folded(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def _clean(value: object) -> str:
+    """Return a name on one line, without characters that no database holds."""
+    text = str(value) if isinstance(value, (str, int, float)) else ""
+    return " ".join(text.replace("\0", "").encode(errors="replace").decode().split())
+
+
+def _dict(value: object) -> Content:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return 0
+
+
+def _rendered(markdown: object) -> str:
+    if not isinstance(markdown, str) or not markdown:
+        return ""
+    try:
+        from markdown_it import MarkdownIt
+    except ImportError as error:
+        raise not_installed(error, by="an import of pages in Markdown") or error from error
+    return str(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))

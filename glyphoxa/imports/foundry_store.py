@@ -1,0 +1,345 @@
+"""Read what Foundry VTT stored or exported: databases of a world and its compendiums, and JSON.
+
+Until version 10 a database is a file of JSON lines (NeDB), since 11 it is a folder (LevelDB), in which documents inside
+others (pages, tokens) have records of their own. Everything is brought into that second form, one document at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Generic, TypeVar
+
+from glyphoxa.domain.errors import InvalidInput, counted, shown
+from glyphoxa.imports.files import SourceFiles
+from glyphoxa.imports.source_words import decoded
+from glyphoxa.language.words import fold
+from glyphoxa.providers.extras import not_installed
+
+Kept = TypeVar("Kept")
+Content = dict[str, Any]
+CLASSES: Final = {
+    "Actor": "actors",
+    "Item": "items",
+    "Scene": "scenes",
+    "JournalEntry": "journal",
+    "Folder": "folders",
+    "User": "users",
+    "Adventure": "adventures",
+}
+"""Class of a document -> its collection, by which databases and their records are named."""
+_COLLECTIONS: Final = frozenset(CLASSES.values())
+_INSIDE: Final = {"actors": ("items",), "scenes": ("tokens", "notes"), "journal": ("pages",)}
+_RECORDS: Final = _COLLECTIONS | {f"{of}.{each}" for of, inside in _INSIDE.items() for each in inside}
+_OTHER_CLASSES: Final = ("RollTable", "Playlist", "Macro", "Cards", "Compendium")
+_OF_OTHERS: Final = frozenset(("command", "results", "sounds", "cards"))
+"""Fields that only those have."""
+_ID_LENGTH: Final = 16
+_MANIFEST: Final = "world.json"
+_DAMAGED: Final = (ValueError, struct.error, IndexError, EOFError, OSError, OverflowError, MemoryError)
+"""What reading a damaged LevelDB raises."""
+_LOOKED_FOR: Final = (
+    "a world (world.json with data), JSON of Export Data, of an Adventure or of an unpacked compendium,"
+    " a .db file, or a LevelDB folder"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Generic[Kept]):
+    """A document.
+
+    Attributes:
+        collection: "actors", "journal.pages".
+        parent: Id of the document that it is inside of; "" for none.
+        pack: Name of its compendium or adventure; "" for the world itself.
+        file: Its file or folder inside the source, or inside the world if the source is one.
+        content: What was kept of it.
+    """
+
+    collection: str
+    id: str
+    parent: str
+    pack: str
+    file: str
+    content: Kept
+
+
+class Contents(Generic[Kept]):
+    """Everything that is in a source.
+
+    Attributes:
+        manifest: The content of world.json; empty without one.
+
+    Args:
+        keep: Returns what to keep of a document of a collection; it is called for each of its versions, so that a world
+            need not fit into memory. The ids of documents inside it are under their usual names ("pages").
+
+    Raises:
+        InvalidInput: These are no files of Foundry, or they are damaged.
+        NotInstalled: A library is missing.
+    """
+
+    def __init__(self, files: SourceFiles, keep: Callable[[str, Content], Kept | None]) -> None:
+        self._files = files
+        self._keep = keep
+        self._documents: dict[tuple[str, str, str, str], Stored[Kept]] = {}
+        self._damaged: Counter[str] = Counter()
+        self._left_out: list[str] = []
+        manifest = _manifest_of(files)
+        self._root = manifest.removesuffix(_MANIFEST)
+        self.manifest = self._json(manifest)[0] if manifest else {}
+        is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
+        n_read = self._read_databases(is_world=bool(manifest))
+        if not manifest or is_combined:
+            n_read += sum(map(self._read_json, files.names))
+        if not n_read:
+            raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
+
+    @property
+    def documents(self) -> tuple[Stored[Kept], ...]:
+        return tuple(self._documents.values())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        damaged = (f"{counted(n, 'damaged record')} of {file} could not be read." for file, n in self._damaged.items())
+        return (*damaged, *self._left_out)
+
+    def _json(self, name: str) -> list[Content]:
+        """Return the object in a file, or all of an array."""
+        content = _parsed(self._files.read(name), name)
+        listed = content if isinstance(content, list) else [content]
+        objects = [each for each in listed if isinstance(each, dict)]
+        if not objects:
+            raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object, as files of Foundry are")
+        return objects
+
+    def _read_databases(self, *, is_world: bool) -> int:
+        """Returns how many there are. Those of a world are in `data` and `packs`."""
+        databases = {name.removesuffix(".db"): name for name in self._files.names if name.endswith(".db")}
+        # After a migration both forms lie side by side, and the folder is the newer one.
+        databases |= {folder: folder for name in self._files.names if (folder := _leveldb_of(name))}
+        found = set()
+        for place, name in sorted(databases.items()):
+            top, _, rest = place.removeprefix(self._root).partition("/")
+            pack = rest if is_world and top == "packs" else ""
+            collection = PurePosixPath(place).name if not pack else ""
+            if is_world and not pack and (top != "data" or rest not in _COLLECTIONS):
+                continue
+            found.add(rest)
+            try:
+                if name == place:
+                    self._read_leveldb(name, pack)
+                else:
+                    self._read_nedb(name, collection if collection in _COLLECTIONS else "", pack)
+            except InvalidInput as error:
+                # A world without its actors is no world, but one without a compendium is.
+                if not pack:
+                    raise
+                self._left_out.append(f"The compendium {pack!r} was left out: {error}")
+        if is_world and found and (missing := sorted(_COLLECTIONS - {"adventures"} - found)):
+            self._left_out.append(f"The world has no database of its {', '.join(missing)}.")
+        return len(found)
+
+    def _read_json(self, name: str) -> bool:
+        """Read a document, or several in one file. Returns whether there are any."""
+        if not name.endswith(".json"):
+            return False
+        try:
+            contents = self._json(name)
+        except InvalidInput as error:
+            if len(self._files.names) == 1:
+                raise
+            self._left_out.append(f"{error}.")
+            return False
+        n_before = len(self._documents)
+        for content in contents:
+            if collection := _collection_of(content):
+                content.setdefault("_id", _id_in(name if len(contents) == 1 else "", content))
+                self._add(collection, content, (name, ""))
+            else:
+                for each in _COLLECTIONS:
+                    self._add_all(each, _listed(content, each), (name, ""))
+        return len(self._documents) > n_before
+
+    def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
+        """Add documents that are inside another one; returns their ids, of which version 11 has lists instead."""
+        ids: list[str] = []
+        for each in contents:
+            if isinstance(each, dict):
+                each.setdefault("_id", fold(str(each.get("name"))) or str(len(ids)))
+                self._add(collection, each, at, parent)
+            ids.append(str(each["_id"] if isinstance(each, dict) else each))
+        return ids
+
+    def _add(self, collection: str, content: Content, at: tuple[str, str], parent: str = "") -> None:
+        """Add a document, or a newer version of one, from a file and a compendium."""
+        (file, pack), id_ = at, str(content["_id"])
+        if collection == "adventures":
+            at = (file, pack or str(content.get("name") or "adventure"))
+            for each in _COLLECTIONS - {"adventures", "users"}:
+                self._add_all(each, _listed(content, each), at)
+            return
+        for kind in _INSIDE.get(collection, ()):
+            if kind in content:
+                content[kind] = self._add_all(f"{collection}.{kind}", _listed(content, kind), at, id_)
+        if (kept := self._keep(collection, content)) is not None:
+            place = file.removeprefix(self._root) if file != "." else self._files.path.name
+            self._documents[pack, collection, parent, id_] = Stored(collection, id_, parent, pack, place, kept)
+
+    def _read_nedb(self, file: str, collection: str, pack: str) -> None:
+        collections: dict[str, str] = {}
+        n_good = 0
+        for line in filter(bytes.strip, self._files.lines(file)):
+            if (content := _json_or_none(line, file)) is None:
+                self._damaged[file] += 1
+                continue
+            n_good += 1
+            id_ = str(content.get("_id", ""))
+            if content.get("$$deleted"):
+                self._documents.pop((pack, collections.get(id_, collection), "", id_), None)
+            elif id_ and (of := collection or _collection_of(content)):
+                collections[id_] = of
+                self._add(of, content, (file, pack))
+        if self._damaged[file] and not n_good:
+            raise InvalidInput(f"{file!r} in {self._files.path} is no database of Foundry (NeDB), or damaged")
+
+    def _read_leveldb(self, folder: str, pack: str) -> None:
+        try:
+            from chromium_reader.leveldb import KeyState, RawLevelDb
+        except ImportError as error:
+            raise not_installed(error, by="an import of LevelDB") or error from error
+        newest: dict[bytes, int] = {}
+        with self._files.folder("" if folder == "." else folder) as copy:
+            try:
+                _remove_obsolete(copy)
+                with RawLevelDb(copy) as database:
+                    for record in database.iterate_records_raw():
+                        key = record.user_key
+                        collection, _, ids = key.decode("utf-8", "replace").removeprefix("!").partition("!")
+                        parent, _, id_ = ids.rpartition(".")
+                        if collection not in _RECORDS or record.seq < newest.get(key, 0):
+                            continue
+                        if record.state is KeyState.DELETED:
+                            self._documents.pop((pack, collection, parent, id_), None)
+                        elif content := _json_or_none(record.value, folder):
+                            self._add(collection, {**content, "_id": id_}, (folder, pack), parent)
+                        else:
+                            self._damaged[folder] += 1
+                            continue
+                        newest[key] = record.seq
+            except _DAMAGED as error:
+                raise InvalidInput(
+                    f"The database {folder!r} in {self._files.path} is damaged or incomplete "
+                    f"({shown(str(error).replace(f'{copy}/', ''))}): close Foundry and copy the folder again"
+                ) from None
+
+
+def _manifest_of(files: SourceFiles) -> str:
+    found = sorted((name.count("/"), name) for name in files.names if PurePosixPath(name).name == _MANIFEST)
+    nearest = [name for depth, name in found if depth == found[0][0]]
+    if len(nearest) > 1:
+        worlds = ", ".join(str(PurePosixPath(name).parent) for name in nearest)
+        raise InvalidInput(f"{files.path} has several worlds; import one of them: {worlds}")
+    return nearest[0] if nearest else ""
+
+
+def _leveldb_of(name: str) -> str:
+    """Return the folder of a database that a file shows to be one; "" for other files."""
+    path = PurePosixPath(name)
+    # Foundry's repair puts what it could not use into a folder "lost".
+    is_one = (path.name == "CURRENT" or path.suffix == ".ldb") and path.parent.name != "lost"
+    return str(path.parent) if is_one else ""
+
+
+def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
+    found = content.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _remove_obsolete(copy: Path) -> None:
+    """Leave only those files of a LevelDB that its manifest names: others hold what was deleted since, or are empty.
+
+    Raises:
+        ValueError: It is damaged, or one is missing.
+    """
+    from chromium_reader.leveldb import ManifestFile
+
+    current = copy / "CURRENT"
+    if not current.is_file():
+        raise ValueError("CURRENT is missing")
+    manifest = ManifestFile(copy / PurePosixPath(current.read_text().strip()).name)
+    live: set[int] = set()
+    oldest_log = 0
+    try:
+        for edit in manifest:
+            oldest_log = edit.log_number or oldest_log
+            live -= {number for _, number in edit.deleted_files}
+            live |= {each.file_no for each in edit.new_files}
+    finally:
+        manifest.close()
+    tables = {path for path in copy.iterdir() if path.suffix in (".ldb", ".sst")}
+    named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
+    if missing := live - {int(path.stem) for path in named}:
+        raise ValueError(f"{min(missing):06}.ldb is missing")
+    if not live and any(path.stat().st_size for path in tables):
+        raise ValueError(f"{manifest.path.name} names no file")
+    old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
+    for path in (tables - named) | old_logs:
+        path.unlink()
+
+
+def _parsed(content: bytes, name: str) -> object:
+    """
+    Raises:
+        InvalidInput: It is no JSON.
+    """
+    try:
+        try:
+            return json.loads(content)
+        except UnicodeDecodeError:
+            return json.loads(decoded(content, name))
+    except RecursionError:
+        raise InvalidInput(f"{name!r} has too many levels inside each other") from None
+    except ValueError as error:
+        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
+
+
+def _json_or_none(content: bytes, name: str) -> Content | None:
+    try:
+        found = _parsed(content, name)
+    except InvalidInput:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _collection_of(content: Mapping[str, Any]) -> str:
+    """Tell by its fields what a document is; "" for one that is no part of the world."""
+    if isinstance(key := content.get("_key"), str) and key.count("!") > 1:
+        collection = key.split("!")[1]
+        return collection if collection in _COLLECTIONS else ""
+    if "name" not in content:
+        return ""
+    fields, type_ = content.keys(), str(content.get("type"))
+    has_rules = bool(fields & {"system", "data"})
+    n_lists = sum(isinstance(content.get(each), list) for each in _COLLECTIONS)
+    shapes: tuple[tuple[str, bool], ...] = (
+        ("folders", type_ in CLASSES or type_ in _OTHER_CLASSES),
+        ("adventures", n_lists > 1 and bool(fields & {"_id", "caption"})),
+        ("scenes", bool(fields & {"tokens", "walls", "navigation"})),
+        ("", bool(fields & _OF_OTHERS)),
+        ("users", "role" in fields and not has_rules),
+        ("actors", has_rules and bool(fields & {"prototypeToken", "token", "items"})),
+        ("journal", "pages" in fields or ("content" in fields and not has_rules)),
+        ("items", has_rules and "type" in fields),
+    )
+    return next((collection for collection, fits in shapes if fits), "")
+
+
+def _id_in(file: str, content: Mapping[str, Any]) -> str:
+    """Return the id of an export, which only the name of its file has: `fvtt-Actor-mira-a1b2c3d4e5f6g7h8.json`."""
+    last = PurePosixPath(file).stem.rpartition("-")[2]
+    return last if len(last) == _ID_LENGTH and last.isalnum() else fold(str(content.get("name"))) or file
