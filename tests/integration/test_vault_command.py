@@ -103,8 +103,8 @@ async def test_recap_is_written_as_markdown(cli: CommandLine, tmp_path: Path) ->
 
 async def test_vault_is_read_again_with_types_aliases_relations_and_secrets(cli: CommandLine, tmp_path: Path) -> None:
     await cli.told("entity", "hide", "Tidewhisper")
-    await cli.told("campaign", "vault", tmp_path / "dm", "--for", "dm")
-    read = {each.name: each for each in read_source("markdown", tmp_path / "dm").documents}
+    await cli.told("campaign", "vault", tmp_path / "notes", "--for", "dm")
+    read = {each.name: each for each in read_source("markdown", tmp_path / "notes").documents}
     smith = read["Grimjaw"]
     assert (smith.type, set(smith.aliases), smith.hidden) == ("npc", {"the smith", "master smith"}, False)
     assert {("npc/Elowen.md", "KNOWS"), ("location/The Anvil.md", "LOCATED_AT")} <= {
