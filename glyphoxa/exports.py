@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SessionTalk
 from glyphoxa.chronicle.episodes import is_guarded
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
@@ -36,27 +33,33 @@ from glyphoxa.transcript.sessions import episode_of
 Readers = Literal["players", "dm"]
 _ALL: Final = 10_000_000
 _ROWS_A_NOTE: Final = 40
-"""A note takes as long to write as so many rows take to read."""
+"""A note takes as long to make as so many rows take to read."""
+_ROWS_A_CALENDAR: Final = 5_000
+"""A calendar does, most of all for its time zone."""
 
 
-def played(number: int, talk: SessionTalk, times: CampaignTimes, recap: Sequence[str] = ()) -> PlayedSession:
+async def played_sessions(
+    inspection: PostgresInspection, campaign: CampaignId, times: CampaignTimes
+) -> list[PlayedSession]:
+    """Return the sessions in which something was said, without recaps. Times are in the campaign's zone, or in UTC.
+
+    Raises:
+        Unavailable: The database is away.
     """
-    Args:
-        talk: Of a session in which something was said.
-    """
-    span = times.sessions.get(talk.id)
-    days = ""
+    found = await inspection.entries_per_session(campaign)
+    return [_played(number, talk, times) for number, talk in enumerate(found, start=1) if talk.n_entries]
+
+
+def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSession:
+    zone, span, days = zone_of_campaign(times.time_zone) or UTC, times.sessions.get(talk.id), ""
     if span is not None and times.calendar is not None:
         ends = dict.fromkeys(day for day in (span.first, span.last) if day is not None)
         days = " to ".join(map(times.calendar.in_words, ends))
-    ended_ms = talk.started_ms if talk.last_at_ms is None else talk.last_at_ms
-    return PlayedSession(talk.id, number, talk.started_ms, ended_ms, days, recap)
-
-
-async def _talks(inspection: PostgresInspection, campaign: CampaignId) -> dict[int, SessionTalk]:
-    """Return the sessions in which something was said, by their numbers."""
-    found = await inspection.entries_per_session(campaign)
-    return {number: talk for number, talk in enumerate(found, start=1) if talk.n_entries}
+    began, ended = (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
+        for at_ms in (talk.started_ms, talk.last_at_ms or talk.started_ms)
+    )
+    return PlayedSession(talk.id, number, talk.n_entries, began, ended, days)
 
 
 # A vault
@@ -69,33 +72,31 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
         Unavailable: The database is away.
     """
     recaps = await SessionRecaps.of(store, desk.campaign)
-    talks = await _talks(desk.inspection, desk.campaign)
-    sessions = [await _session_for(readers, recaps, played(number, talk, desk.days)) for number, talk in talks.items()]
+    sessions = [
+        await _session_for(readers, recaps, each)
+        for each in await played_sessions(desk.inspection, desk.campaign, desk.days)
+    ]
     episodes = {episode_of(session) for session in desk.resolver.sessions}
     facts = await desk.inspection.current(desk.campaign, DM, limit=_ALL)
     content = VaultContent(
         recaps.campaign.name,
         desk.language,
-        zone_of_campaign(desk.days.time_zone),
         desk.resolver,
         [(each.entity, each.visibility) for each in desk.seen if each.entity.id not in episodes],
         [each for each in facts if each.claim.subject not in episodes and not is_bookkeeping(each, episodes)],
         sessions,
         with_transcript,
     )
-    amount = (len(content.entities) + sum(len(each.said) for each in sessions)) * _ROWS_A_NOTE
 
     def notes() -> dict[str, str]:
         return notes_of(content if readers == "dm" else content.for_players(recaps.players.guarded))
 
-    return await offload(notes, amount=amount)
+    return await offload(notes, amount=len(content.entities) * _ROWS_A_NOTE)
 
 
 async def _session_for(readers: Readers, recaps: SessionRecaps, session: PlayedSession) -> PlayedSession:
     said = await recaps.said(session.id)
-    recap = await recaps.told(said, "players")
-    for_dm: list[str] = []
-    heard = said
+    recap, for_dm, heard = await recaps.told(said, "players"), list[str](), said
     if readers == "dm":
         for_dm = [line for line in await recaps.told(said, "dm") if line not in recap]
     else:
@@ -119,6 +120,9 @@ class _Manifest(BaseModel):
     campaign: str
     readers: Readers
     notes: dict[str, list[str]] = {}
+
+    def __str__(self) -> str:
+        return f"of {self.campaign!r} for {'the game master' if self.readers == 'dm' else 'players'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ def write_vault(folder: Path, notes: Mapping[str, str], *, campaign: CampaignId,
     try:
         folder.mkdir(parents=True, exist_ok=True)
         before = _manifest_in(folder, _Manifest(campaign=campaign, readers=readers))
-        return _write_notes(folder, notes, before, mode=0o600 if readers == "dm" else 0o644)
+        return _write_notes(folder.resolve(), notes, before)
     except OSError as error:
         where = error.filename if error.filename is not None else folder
         raise InvalidInput(f"{where}: the vault cannot be written: {error.strerror or error}") from None
@@ -160,62 +164,48 @@ def _manifest_in(folder: Path, wanted: _Manifest) -> _Manifest:
     except ValidationError:
         raise InvalidInput(f"{folder / MANIFEST} lists no notes of a vault; name another folder") from None
     if (found.campaign, found.readers) != (wanted.campaign, wanted.readers):
-        raise InvalidInput(
-            f"{folder} holds the vault of campaign {found.campaign!r} for {_for(found)}, "
-            f"not of {wanted.campaign!r} for {_for(wanted)}; name another folder"
-        )
+        raise InvalidInput(f"{folder} holds the vault {found}, not {wanted}; name another folder")
     return found
 
 
-def _for(manifest: _Manifest) -> str:
-    return "the game master" if manifest.readers == "dm" else "players"
-
-
-def _write_notes(folder: Path, notes: Mapping[str, str], before: _Manifest, *, mode: int) -> VaultChanges:
-    root = folder.resolve()
-    found = {path: _digest_in(root, path) for path in {**before.notes, **notes}}
-    ours = {path for path, digest in found.items() if digest in before.notes.get(path, ())}
+def _write_notes(root: Path, notes: Mapping[str, str], before: _Manifest) -> VaultChanges:
     texts = {path: text.encode("utf-8", "replace") for path, text in notes.items()}
-    digests = {path: _digest(text) for path, text in texts.items()}
-    unchanged = {path for path, digest in digests.items() if found[path] == digest}
-    written = {path for path in texts if path in ours or found[path] == _MISSING} - unchanged
-    gone = {path for path in before.notes.keys() - notes.keys() if path in ours}
-    kept = sorted(path for path in found.keys() - unchanged - written - gone if found[path] != _MISSING)
-    stay = {path: before.notes[path] for path in kept if path in before.notes}
-    pending = {path: [*before.notes.get(path, ()), digests[path]] for path in written | unchanged}
-    _list(root, before, {**stay, **{path: before.notes[path] for path in gone}, **pending})
+    new = {path: _digest(text) for path, text in texts.items()}
+    found = {path: _digest_in(root, path) for path in {**before.notes, **new}}
+    ours = {path for path, digest in found.items() if digest in ("", new.get(path, ""), *before.notes.get(path, ()))}
+    gone = [path for path, digest in found.items() if path in ours and path not in new and digest != ""]
+    written = [path for path in new if path in ours and found[path] != new[path]]
+    kept = sorted(found.keys() - ours)
+    now = {path: [new[path]] for path in new if path in ours}
+    mode = 0o600 if before.readers == "dm" else 0o644
+
+    def write_manifest(listed: Mapping[str, Sequence[str]]) -> None:
+        manifest = before.model_copy(update={"notes": listed})
+        _replace(root / MANIFEST, manifest.model_dump_json(indent=1).encode(), mode=0o600)
+
+    write_manifest({**before.notes, **{path: [*before.notes.get(path, ()), *now[path]] for path in now}})
     for path in gone:  # first: on some file systems a new name may differ from an old one in its case alone
         (root / path).unlink()
-    for path in sorted(written):
+    for path in written:
         _replace(root / path, texts[path], mode=mode)
-    _list(root, before, {**stay, **{path: [digests[path]] for path in written | unchanged}})
-    return VaultChanges(len(written), len(unchanged), len(gone), kept)
-
-
-_MISSING: Final = ""
-_FOREIGN: Final = "-"
-"""No digest is this."""
+    write_manifest({**{path: before.notes[path] for path in kept if path in before.notes}, **now})
+    return VaultChanges(len(written), len(now) - len(written), len(gone), kept)
 
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def _digest_in(root: Path, path: str) -> str:
-    """Return the digest of a note; `_FOREIGN` for anything that is no file inside the folder."""
+def _digest_in(root: Path, path: str) -> str | None:
+    """Return the digest of a note; "" if there is none, None for anything that is no file inside the folder."""
     try:
         place = root / path
         is_inside = ".." not in PurePosixPath(path).parts and place.parent.resolve().is_relative_to(root)
         if not is_inside or place.is_symlink() or place.parent.is_file() or (place.exists() and not place.is_file()):
-            return _FOREIGN
-        return _digest(place.read_bytes()) if place.exists() else _MISSING
+            return None
+        return _digest(place.read_bytes()) if place.exists() else ""
     except ValueError:  # not a path at all
-        return _FOREIGN
-
-
-def _list(root: Path, before: _Manifest, notes: Mapping[str, Sequence[str]]) -> None:
-    listed = before.model_copy(update={"notes": dict(sorted(notes.items()))})
-    _replace(root / MANIFEST, json.dumps(listed.model_dump(), indent=1).encode(), mode=0o600)
+        return None
 
 
 def _replace(path: Path, content: bytes, *, mode: int) -> None:
@@ -237,11 +227,8 @@ def _replace(path: Path, content: bytes, *, mode: int) -> None:
 _SHORTEST: Final = timedelta(minutes=1)
 
 
-def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSession], time_zone: str) -> bytes:
+def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSession]) -> bytes:
     """Return an iCalendar file with an event for each session. The same sessions give the same bytes.
-
-    Args:
-        time_zone: IANA name; times are in UTC without one.
 
     Raises:
         NotInstalled: The extra `exchange` is missing.
@@ -249,17 +236,15 @@ def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSessio
     need("icalendar", by="a calendar of sessions", extra="exchange")
     from icalendar import Calendar, Event
 
-    zone = zone_of_campaign(time_zone) or UTC
     calendar = Calendar()
     for key, value in (("prodid", "-//Glyphoxa//Sessions//EN"), ("version", "2.0"), ("x-wr-calname", name)):
         calendar.add(key, value)
     for session in sessions:
-        began, ended = session.began(zone), session.ended(zone)
         event = Event()
         event.add("uid", f"{sha256(f'{campaign}/{session.id}'.encode()).hexdigest()[:32]}@glyphoxa")
-        event.add("dtstamp", ended.astimezone(UTC))
-        event.add("dtstart", began)
-        event.add("dtend", max(ended, began + _SHORTEST))
+        event.add("dtstamp", session.ended.astimezone(UTC))
+        event.add("dtstart", session.began)
+        event.add("dtend", max(session.ended, session.began + _SHORTEST))
         event.add("summary", f"{name}: Session {session.number}")
         if told := [*([session.days] if session.days else []), *session.recap]:
             event.add("description", "\n".join(told))
@@ -272,19 +257,14 @@ def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSessio
 class CalendarFeed:
     """The calendar of a campaign, with recaps for players. A recap is made again only if its session or what players
     may not know has changed.
-
-    Args:
-        within_s: SessionRecaps that take longer are left to the next request.
     """
 
     store: Store
     campaign: CampaignId
-    within_s: float = 10.0
-    now_s: Callable[[], float] = time.monotonic
-    _recaps: dict[SessionId, tuple[str, list[str]]] = field(default_factory=dict)
-    _made: tuple[Sequence[KnownEntity], object, bytes] | None = None
+    _view: SessionRecaps | None = None
+    _recaps: dict[SessionId, tuple[int, list[str]]] = field(default_factory=dict)
+    _made: tuple[object, object, bytes] = (None, None, b"")
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _log: PostgresChronicleLog | None = None
 
     async def read(self) -> bytes:
         """Return the calendar as it is now.
@@ -294,53 +274,23 @@ class CalendarFeed:
             Unavailable: The database is away.
         """
         async with self._turn:
-            log = self._log = self._log or PostgresChronicleLog(self.store.database, self.store.world)
-            known = await log.known(self.campaign)
-            stored = await self.store.campaigns.get(self.campaign)
-            times = await self.store.times.times(self.campaign)
-            talks = await _talks(PostgresInspection(self.store.database), self.campaign)
-            state = (stored, times, talks)
+            view = self._view or await SessionRecaps.of(self.store, self.campaign)
+            known, stored = await view.log.known(self.campaign), await self.store.campaigns.get(self.campaign)
+            if (view.known, view.campaign) != (known, stored):
+                view = await SessionRecaps.of(self.store, self.campaign, log=view.log)
+            self._view, times = view, await self.store.times.times(self.campaign)
+            sessions = await played_sessions(PostgresInspection(self.store.database), self.campaign, times)
             # The log returns the same list until something happens to the world.
-            if self._made is not None and self._made[0] is known and self._made[1] == state:
-                return self._made[2]
-            recaps = await SessionRecaps.of(self.store, self.campaign, log=log)
-            sessions, is_whole = await self._sessions(recaps, talks, times)
-            content = calendar_of(self.campaign, stored.name, sessions, times.time_zone)
-            self._made = (recaps.known, state, content) if is_whole else None
-            return content
+            if self._made[0] is not known or self._made[1] != (stored, sessions):
+                told = [replace(each, recap=await self._recap(view, each.id)) for each in sessions]
+                work = partial(calendar_of, self.campaign, stored.name, told)
+                self._made = known, (stored, sessions), await offload(work, amount=_ROWS_A_CALENDAR)
+            return self._made[2]
 
-    async def _sessions(
-        self, recaps: SessionRecaps, talks: Mapping[int, SessionTalk], times: CampaignTimes
-    ) -> tuple[list[PlayedSession], bool]:
-        """Return the sessions, and whether all have their recaps. The latest are made first."""
-        until_s = self.now_s() + self.within_s
-        found: dict[int, PlayedSession] = {}
-        guarded = sorted(name for each in recaps.known if is_guarded(each) for name in each.names)
-        hidden = repr((guarded, sorted(each.text for each in recaps.campaign.secrets)))
-        hidden = _digest(hidden.encode("utf-8", "replace"))
-        for number, talk in [*talks.items()][::-1]:
-            said = await recaps.said(talk.id)
-            recap = await self._recap(recaps, talk.id, said, hidden, until_s=until_s)
-            found[number] = played(number, talk, times, recap)
-        return [found[number] for number in talks], all(talk.id in self._recaps for talk in talks.values())
-
-    async def _recap(
-        self,
-        recaps: SessionRecaps,
-        session: SessionId,
-        said: Sequence[NumberedUtterance],
-        hidden: str,
-        *,
-        until_s: float,
-    ) -> Sequence[str]:
-        heard = [each.utterance for each in said]
-        lines = [(each.speaker_name, each.text, each.raw_text, each.aside, each.npc_id) for each in heard]
-        state = _digest(repr((lines, hidden)).encode("utf-8", "replace"))
-        kept = self._recaps.get(session)
-        if kept is not None and kept[0] == state:
-            return kept[1]
-        self._recaps.pop(session, None)
-        if self.now_s() > until_s:
-            return ()
-        self._recaps[session] = state, await recaps.told(said, "players")
+    async def _recap(self, view: SessionRecaps, session: SessionId) -> list[str]:
+        said = await view.said(session)
+        hidden = (*(each.names for each in view.known if is_guarded(each)), *view.campaign.secrets)
+        state = hash((*said, *hidden))
+        if self._recaps.get(session, (None,))[0] != state:
+            self._recaps[session] = state, await view.told(said, "players")
         return self._recaps[session][1]

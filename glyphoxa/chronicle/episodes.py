@@ -75,13 +75,6 @@ class PlayersView:
         return None if is_near else words
 
 
-def for_players(
-    said: Sequence[NumberedUtterance], known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()
-) -> list[NumberedUtterance]:
-    """As `PlayersView`."""
-    return PlayersView(known, language, secrets).shown(said)
-
-
 PAGE: Final = 500
 """Utterances fetched at once."""
 _SURE: Final = 0.9

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import math
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -503,9 +501,9 @@ async def _vault(scope: Scope, options: argparse.Namespace) -> int:
         raise InvalidInput("--transcript includes asides and hidden names: it needs --for dm")
     desk = await desk_in(scope)
     notes = await vault_of(scope.store, desk, readers=options.readers, with_transcript=options.transcript)
-    done = await asyncio.to_thread(write_vault, options.folder, notes, campaign=scope.campaign, readers=options.readers)
-    n_written, n_unchanged = counted(done.n_written, "note"), f"{done.n_unchanged:,} unchanged"
-    print(f"{options.folder}: {n_written} written, {n_unchanged}, {done.n_removed:,} removed")
+    done = write_vault(options.folder, notes, campaign=scope.campaign, readers=options.readers)
+    n_written = counted(done.n_written, "note")
+    print(f"{options.folder}: {n_written} written, {done.n_unchanged:,} unchanged, {done.n_removed:,} removed")
     for path in done.kept:
         print(f"not changed, because somebody else wrote or edited it: {plain(path)}")
     return 0
@@ -518,7 +516,7 @@ async def _vault(scope: Scope, options: argparse.Namespace) -> int:
 async def _ical(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.exports import CalendarFeed
 
-    content = await CalendarFeed(scope.store, scope.campaign, within_s=math.inf).read()
+    content = await CalendarFeed(scope.store, scope.campaign).read()
     write_new_file(options.file, content)
     print(f"{options.file}: {counted(content.count(b'BEGIN:VEVENT'), 'session')}")
     return 0

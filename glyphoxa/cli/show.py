@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -413,13 +413,11 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
 
 async def _as_markdown(scope: Scope, session: SessionId, lines: Sequence[str]) -> str:
     from glyphoxa.dm.vault import session_note
-    from glyphoxa.exports import played
-    from glyphoxa.recall.days import zone_of_campaign
+    from glyphoxa.exports import played_sessions
 
     times = await scope.store.times.times(scope.campaign)
-    talks = await inspection_of(scope.store).entries_per_session(scope.campaign)
-    [(number, talk)] = [each for each in enumerate(talks, start=1) if each[1].id == session]
-    return session_note(played(number, talk, times, lines), zone_of_campaign(times.time_zone))
+    found = await played_sessions(inspection_of(scope.store), scope.campaign, times)
+    return "".join(session_note(replace(each, recap=lines)) for each in found if each.id == session)
 
 
 @_SUMMED_UP.action(

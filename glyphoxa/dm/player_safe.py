@@ -5,8 +5,7 @@ Everything here is chosen, nothing is removed: a column or table that is not nam
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +18,7 @@ from glyphoxa.domain.knowledge import PUBLIC, Fact
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
+from glyphoxa.world.wording import fact_text
 
 _GUARDED: Final = ("secret", "hidden")
 _OF_SESSION: Final = ("id", "started_at", "last_ordinal")
@@ -101,13 +101,9 @@ class PublicPart:
             return False
         if claim.subject not in self._entities or (claim.object is not None and claim.object not in self._entities):
             return False
-        return not self._view.guarded.mentions(f"{claim.predicate} {claim.value} {_text(fact.attributes)}")
+        return not self._view.guarded.mentions(fact_text(fact))
 
 
 def _known(entity: WorldEntity) -> KnownEntity:
-    is_of_talk = entity.origin == "talk"
-    return KnownEntity(entity.id, entity.type, entity.name, entity.aliases, entity.visibility, is_of_talk=is_of_talk)
-
-
-def _text(attributes: Mapping[str, object]) -> str:
-    return json.dumps(attributes, ensure_ascii=False)
+    scope, is_of_talk = entity.visibility, entity.origin == "talk"
+    return KnownEntity(entity.id, entity.type, entity.name, entity.aliases, scope, is_of_talk)

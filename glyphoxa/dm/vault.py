@@ -6,13 +6,12 @@ vault, whatever their case, because a wikilink names no folder.
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
-from itertools import count
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, count
 from typing import Final
 
 import yaml
@@ -24,10 +23,10 @@ from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
-from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
+from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
 from glyphoxa.language.relations import in_words
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.world.wording import visibility_in_words
+from glyphoxa.world.wording import fact_text, visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
 """By file systems, or in a wikilink."""
@@ -43,7 +42,8 @@ class PlayedSession:
 
     Attributes:
         number: From 1, in the order in which sessions began.
-        ended_ms: When its last utterance began.
+        n_said: Number of all its utterances.
+        ended: When its last utterance began.
         days: Days of the story in words; "" if unknown.
         recap: Lines that the players may read.
         dm_recap: Lines for the game master only.
@@ -52,18 +52,13 @@ class PlayedSession:
 
     id: SessionId
     number: int
-    began_ms: int
-    ended_ms: int
+    n_said: int
+    began: datetime
+    ended: datetime
     days: str = ""
     recap: Sequence[str] = ()
     dm_recap: Sequence[str] = ()
     said: Sequence[Utterance] = ()
-
-    def began(self, zone: tzinfo | None) -> datetime:
-        return datetime.fromtimestamp(self.began_ms / 1_000, UTC).astimezone(zone)
-
-    def ended(self, zone: tzinfo | None) -> datetime:
-        return datetime.fromtimestamp(self.ended_ms / 1_000, UTC).astimezone(zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +67,14 @@ class VaultContent:
 
     Attributes:
         language: BCP 47 tag of the campaign.
-        zone: In which times are given; None for the machine's.
+        names: Of the entities and of people.
         entities: Each with its scope.
         facts: Only accepted ones are written.
-        names: Of the entities and of people.
         with_transcript: Whether the notes of sessions contain everything in `said`.
     """
 
     name: str
     language: str
-    zone: tzinfo | None
     names: NameResolver
     entities: Sequence[tuple[Entity, Visibility]] = ()
     facts: Sequence[Fact] = ()
@@ -89,17 +82,21 @@ class VaultContent:
     with_transcript: bool = False
 
     def for_players(self, guarded: Gazetteer) -> VaultContent:
-        """Return the part that players may know: what is public, and does not mention a guarded name.
+        """Return the part that players may know.
 
         Args:
-            guarded: Names that players may not know.
+            guarded: Names that players may not know. No fact and no alias mentions one.
         """
-        public = [(entity, scope) for entity, scope in self.entities if scope.scope == "public"]
+        public = [
+            (replace(entity, aliases=tuple(each for each in entity.aliases if not guarded.mentions(each))), scope)
+            for entity, scope in self.entities
+            if scope.scope == "public"
+        ]
         known = {entity.id for entity, _ in public}
         facts = [
             fact
             for fact in self.facts
-            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(_text_of(fact))
+            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(fact_text(fact))
         ]
         return replace(self, entities=public, facts=facts)
 
@@ -124,77 +121,44 @@ def file_name(name: str) -> str:
     return f"_{kept}" if is_reserved else kept or "Unnamed"
 
 
-def session_note(session: PlayedSession, zone: tzinfo | None) -> str:
+def session_note(session: PlayedSession) -> str:
     """Return the recap of a session as Markdown."""
-    began, ended = session.began(zone), session.ended(zone)
-    days = f" Days of the story: {escaped(session.days)}." if session.days else ""
+    began, ended = session.began, session.ended
     until = f"{ended:%H:%M}" if began.date() == ended.date() else f"{ended:%Y-%m-%d, %H:%M}"
-    lines = [f"# Session {session.number}", "", f"{began:%Y-%m-%d, %H:%M} to {until}.{days}", ""]
-    lines += [f"- {escaped(line)}" for line in session.recap] or ["No line is worth recalling."]
-    if session.dm_recap:
-        lines += ["", *_secret(session.dm_recap, "For the game master")]
-    return "\n".join(lines) + "\n"
+    days = f" Days of the story: {escaped(session.days)}." if session.days else ""
+    return _joined(
+        f"# Session {session.number}",
+        f"{began:%Y-%m-%d, %H:%M} to {until}.{days}",
+        _bullets(map(escaped, session.recap)) or "No line is worth recalling.",
+        _bullets(map(escaped, session.dm_recap), "> [!secret] For the game master\n", mark="> - "),
+    )
 
 
-def _secret(lines: Iterable[str], title: str) -> list[str]:
-    return [f"> [!secret] {title}", *(f"> - {escaped(line)}" for line in lines)]
+def _joined(*paragraphs: str) -> str:
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
+
+
+def _bullets(lines: Iterable[str], title: str = "", *, mark: str = "- ") -> str:
+    """Return a list below its title; "" without lines."""
+    told = "\n".join(f"{mark}{line}" for line in lines)
+    return told and f"{title}{told}"
 
 
 def _ends(fact: Fact) -> set[EntityId]:
     return {end for end in (fact.claim.subject, fact.claim.object) if end is not None}
 
 
-def _text_of(fact: Fact) -> str:
-    return f"{in_words(fact.claim.predicate)}: {_text(fact.claim.content)} {_text(dict(fact.attributes))}"
-
-
-def _text(value: object) -> str:
-    """Return all of a JSON value as text; nothing for None."""
-    match value:
-        case None:
-            return ""
-        case str():
-            return value
-        case Mapping():
-            return "; ".join(f"{in_words(str(name))}: {_text(each)}" for name, each in value.items())
-        case list() | tuple():
-            return ", ".join(map(_text, value))
-        case _:
-            return json.dumps(value)
-
-
-@dataclass(slots=True)
-class _Shelf:
-    """Gives each note a name of its own."""
-
-    taken: set[str] = field(default_factory=set)
-
-    def stem(self, name: str, kind: str) -> str:
-        for stem in self._stems(file_name(name), file_name(kind)):
-            key = unicodedata.normalize("NFC", stem).casefold()
-            if key not in self.taken:
-                self.taken.add(key)
-                return stem
-        raise AssertionError("there is always another number")
-
-    def _stems(self, name: str, kind: str) -> Iterator[str]:
-        yield name
-        yield f"{name} ({kind})"
-        yield from (f"{name} ({kind} {number})" for number in count(2))
-
-
 class _Notes:
     def __init__(self, content: VaultContent) -> None:
         self._content = content
-        shelf = _Shelf()
-        self._home = shelf.stem(content.name, "campaign")
+        self._taken: set[str] = set()
+        self._home = self._stem(content.name, "campaign")
         self._session_stems = {
-            each.id: shelf.stem(f"Session {each.number} {each.began(content.zone):%Y-%m-%d}", "session")
-            for each in content.sessions
+            each.id: self._stem(f"Session {each.number} {each.began:%Y-%m-%d}", "session") for each in content.sessions
         }
         self._scopes = {entity.id: scope for entity, scope in content.entities}
         self._entities = {entity.id: entity for entity, _ in sorted(content.entities, key=lambda each: each[0].id)}
-        self._stems = {each.id: shelf.stem(each.name, each.type) for each in self._entities.values()}
+        self._stems = {each.id: self._stem(each.name, each.type) for each in self._entities.values()}
         self._facts: dict[EntityId, list[Fact]] = defaultdict(list)
         for fact in sorted(content.facts, key=lambda each: (each.claim.predicate, each.id)):
             for end in _ends(fact) if fact.status == "accepted" else ():
@@ -206,79 +170,75 @@ class _Notes:
             for session in content.sessions
         }
 
+    def _stem(self, name: str, kind: str) -> str:
+        """Return a name for a note that no other one has, in any case."""
+        first, kind = file_name(name), file_name(kind)
+        others = (f"{first} ({kind} {number})" for number in count(2))
+        stem = next(each for each in chain((first, f"{first} ({kind})"), others) if _folded(each) not in self._taken)
+        self._taken.add(_folded(stem))
+        return stem
+
     def all(self) -> Iterator[tuple[str, str]]:
-        content = self._content
-        stems = self._session_stems
-        sessions = [f"- {_link(stems[each.id])} {escaped(each.days)}".rstrip() for each in content.sessions]
-        yield f"{self._home}.md", "\n".join([f"# {escaped(content.name)}", "", "## Sessions", "", *sessions]) + "\n"
-        for session in content.sessions:
-            yield f"Sessions/{self._session_stems[session.id]}.md", self._session(session)
+        stems, sessions = self._session_stems, self._content.sessions
+        listed = (f"{_link(stems[each.id])} {escaped(each.days)}".rstrip() for each in sessions)
+        yield f"{self._home}.md", _joined(f"# {escaped(self._content.name)}", _bullets(listed, "## Sessions\n\n"))
+        for session in sessions:
+            yield f"Sessions/{stems[session.id]}.md", self._session(session)
         for entity in self._entities.values():
             yield f"{file_name(entity.type)}/{self._stems[entity.id]}.md", self._entity(entity)
 
     def _session(self, session: PlayedSession) -> str:
-        zone = self._content.zone
-        front = {
-            "date": session.began(zone).date(),
-            "session": session.number,
-            **({"story_days": session.days} if session.days else {}),
-            "tags": ["session"],
-        }
+        front: dict[str, object] = {"date": session.began.date(), "session": session.number, "tags": ["session"]}
+        if session.days:
+            front["story_days"] = session.days
         speakers = {said.speaker_name: said.npc_id for said in session.said if said.aside is None}
         played = {each.id: each.entity_id for each in self._content.names.npcs}
         spoke = [self._called(played[npc], name) if npc in played else escaped(name) for name, npc in speakers.items()]
-        lines = [session_note(session, zone)]
-        for title, told in (("Spoke", spoke), ("Named", [self._called(each) for each in self._named[session.id]])):
-            if told:
-                lines += [f"{title}: {', '.join(told)}", ""]
-        if self._content.with_transcript:
-            lines += ["## Transcript", "", *map(_line, session.said)]
-        return _note(front, "\n".join(lines))
+        named = [*map(self._called, self._named[session.id])]
+        transcript = "\n".join(map(_line, session.said)) if self._content.with_transcript else ""
+        return _front_matter(front) + _joined(
+            session_note(session).rstrip(),
+            f"Spoke: {', '.join(spoke)}" if spoke else "",
+            f"Named: {', '.join(named)}" if named else "",
+            transcript and f"## Transcript\n\n{transcript}",
+        )
 
     def _entity(self, entity: Entity) -> str:
-        scope = self._scopes[entity.id]
-        is_public = scope.scope == "public"
+        scope, names = self._scopes[entity.id], self._content.names
+        front: dict[str, object] = {"type": entity.type, "aliases": [*entity.aliases], "tags": [slug(entity.type)]}
         links: dict[str, list[str]] = defaultdict(list)
-        description, told, secret = "", list[str](), list[str]()
+        descriptions, told, secret = list[str](), list[str](), list[str]()
+        if scope.scope != "public":
+            front["hidden"] = True
+            secret.append(f"known to: {escaped(visibility_in_words(scope, names))}")
         for fact in self._facts[entity.id]:
-            claim = fact.claim
-            is_open = all(each.scope == "public" for each in (fact.visibility, *map(self._scope, _ends(fact))))
-            if not is_open:
-                known_to = visibility_in_words(fact.visibility, self._content.names)
-                secret.append(f"{self._fact(fact, entity)} ({escaped(known_to)})")
+            claim, line = fact.claim, self._fact(fact, entity)
+            scopes = (fact.visibility, *(self._scopes.get(end, HIDDEN) for end in _ends(fact)))
+            if any(each.scope != "public" for each in scopes):
+                secret.append(f"{line} ({escaped(visibility_in_words(fact.visibility, names))})")
             elif claim.predicate == "description":
-                description = "\n\n".join(map(escaped, _text(claim.content).split("\n\n")))
+                descriptions += map(escaped, whole_value(claim.content).split("\n\n"))
             else:
-                told.append(self._fact(fact, entity))
-            if is_open and claim.subject == entity.id and claim.object in self._stems:
-                links[claim.predicate].append(f"[[{self._stems[claim.object]}]]")
-        fixed: dict[str, object] = {"type": entity.type, "aliases": list(entity.aliases), "tags": [slug(entity.type)]}
-        if not is_public:
-            fixed["hidden"] = True
-            secret.insert(0, f"known to: {escaped(visibility_in_words(scope, self._content.names))}")
-        lines = [f"# {escaped(entity.name)}", ""]
-        if description:
-            lines += [description, ""]
-        if told:
-            lines += [*(f"- {each}" for each in told), ""]
-        if secret:
-            lines += ["> [!secret] Not public", *(f"> - {each}" for each in secret), ""]
-        appears = [_link(stem) for id_, stem in self._session_stems.items() if entity.id in self._named[id_]]
-        if appears:
-            lines += ["## Sessions", "", *(f"- {each}" for each in appears), ""]
-        return _note({**fixed, **links, **fixed}, "\n".join(lines))
-
-    def _scope(self, entity: EntityId) -> Visibility:
-        return self._scopes.get(entity, PUBLIC)
+                told.append(line)
+                if claim.subject == entity.id and claim.object is not None:
+                    links[claim.predicate].append(f"[[{self._stems[claim.object]}]]")
+        appears = (_link(stem) for id_, stem in self._session_stems.items() if entity.id in self._named[id_])
+        return _front_matter({**front, **links, **front}) + _joined(
+            f"# {escaped(entity.name)}",
+            *descriptions,
+            _bullets(told),
+            _bullets(secret, "> [!secret] Not public\n", mark="> - "),
+            _bullets(appears, "## Sessions\n\n"),
+        )
 
     def _fact(self, fact: Fact, about: Entity) -> str:
         """Return a fact as one line: occupation: blacksmith; Grimjaw is at [[The Anvil]]."""
         claim = fact.claim
         if claim.object is None:
-            return f"{escaped(in_words(claim.predicate))}: {escaped(_text(claim.content))}"
+            return f"{escaped(in_words(claim.predicate))}: {escaped(whole_value(claim.content))}"
         ends = (escaped(about.name) if end == about.id else self._called(end) for end in (claim.subject, claim.object))
         sentence = " ".join(self._content.names.relations.sentence(claim.predicate, *ends).split())
-        also = _text(dict(fact.attributes))
+        also = whole_value(dict(fact.attributes))
         return f"{sentence} ({escaped(also)})" if also else sentence
 
     def _called(self, entity: EntityId, name: str = "") -> str:
@@ -286,6 +246,10 @@ class _Notes:
         stem = self._stems.get(entity)
         called = name or self._content.names.called(entity)
         return escaped(called) if stem is None else _link(stem, called)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _link(stem: str, label: str = "") -> str:
@@ -303,6 +267,5 @@ def _line(said: Utterance) -> str:
     return f"**{escaped(said.speaker_name)}:** {escaped(said.text)}{aside}  "
 
 
-def _note(front: Mapping[str, object], text: str) -> str:
-    head = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=10_000)
-    return f"---\n{head}---\n{text.rstrip()}\n"
+def _front_matter(front: Mapping[str, object]) -> str:
+    return f"---\n{yaml.safe_dump({**front}, allow_unicode=True, sort_keys=False, width=10_000)}---\n"

@@ -69,6 +69,20 @@ def value_in_words(content: object) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} ..."
 
 
+def whole_value(value: object) -> str:
+    """All of an attribute's value as text; nothing for None."""
+    if isinstance(value, dict):
+        return "; ".join(f"{in_words(name)}: {whole_value(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(whole_value, value))
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
+def fact_text(fact: Fact) -> str:
+    """All words of a fact but the names of its entities."""
+    return f"{in_words(fact.claim.predicate)}: {whole_value(fact.claim.content)} {whole_value(dict(fact.attributes))}"
+
+
 def claim_in_words(claim: Claim, names: Names) -> str:
     """Return a claim such as: Grimjaw is at The Anvil; Grimjaw, occupation: blacksmith."""
     subject = names.called(claim.subject)

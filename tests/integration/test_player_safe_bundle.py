@@ -64,6 +64,8 @@ def _campaign(words: Words, id: CampaignId) -> Campaign:
     known = guarded[2] = replace(guarded[2], hidden=False, known_by=(npcs[0].id,))
     relations = (
         Relationship(shown[0].id, shown[1].id, "KNOWS", {"description": words.shown()}),
+        # A public note that names somebody hidden, on a line of its own as YAML gives it.
+        Relationship(shown[0].id, shown[3].id, "OWES", {"note": f"{words.hidden()}\n{guarded[1].name}\n"}),
         Relationship(shown[0].id, guarded[0].id, "FEARS", {"description": words.hidden()}),
         Relationship(shown[1].id, shown[2].id, "OWES", {"description": words.hidden()}, hidden=True),
         Relationship(shown[2].id, known.id, "SERVES", {"description": words.hidden()}),

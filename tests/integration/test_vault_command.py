@@ -11,6 +11,7 @@ import pytest
 from glyphoxa import exports
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.exports import MANIFEST, VaultChanges, write_vault
+from glyphoxa.imports.readers import read_source
 from tests.support.command_line import CommandLine, a_settings_file
 
 TOWN = CampaignId("town")
@@ -77,7 +78,7 @@ async def test_dm_vault_has_secrets_in_callouts_and_the_transcript(cli: CommandL
     ("arguments", "problem"),
     [
         (["--transcript"], "it needs --for dm"),
-        (["--for", "dm"], "holds the vault of campaign 'saltmere' for players, not of 'saltmere' for the game master"),
+        (["--for", "dm"], "holds the vault of 'saltmere' for players, not of 'saltmere' for the game master"),
     ],
     ids=["transcript", "readers"],
 )
@@ -98,6 +99,21 @@ async def test_recap_is_written_as_markdown(cli: CommandLine, tmp_path: Path) ->
     assert file.read_text() == shown
     assert "exists already" in await cli.problem("show", "recap", "1", "-o", file)
     assert file.read_text() == shown
+
+
+async def test_vault_is_read_again_with_types_aliases_relations_and_secrets(cli: CommandLine, tmp_path: Path) -> None:
+    await cli.told("entity", "hide", "Tidewhisper")
+    await cli.told("campaign", "vault", tmp_path / "notes", "--for", "dm")
+    read = {each.name: each for each in read_source("markdown", tmp_path / "notes").documents}
+    smith = read["Grimjaw"]
+    assert (smith.type, set(smith.aliases), smith.hidden) == ("npc", {"the smith", "master smith"}, False)
+    assert {("npc/Elowen.md", "KNOWS"), ("location/The Anvil.md", "LOCATED_AT")} <= {
+        (link.target, link.type) for link in smith.links if not link.hidden
+    }
+    assert ["forged the chain" in each.text for each in smith.texts if each.hidden] == [True]
+    assert not any("forged the chain" in each.text for each in smith.texts if not each.hidden)
+    assert read["The Anvil"].type == "location"
+    assert read["Tidewhisper"].hidden
 
 
 # The folder
@@ -148,7 +164,7 @@ def test_forged_manifest_removes_nothing(tmp_path: Path, path: str) -> None:
     (vault / "Mine.md").write_text("Mine.")
     os.mkfifo(vault / "fifo")
     manifest = json.loads((vault / MANIFEST).read_text())
-    manifest["notes"][path] = [exports._digest(b"Mine.")]
+    manifest["notes"][path] = [exports._digest(b"Mine."), "-", "", "None"]
     (vault / MANIFEST).write_text(json.dumps(manifest))
     assert write(vault, {}).n_removed == len(NOTES)
     assert mine.read_text() == "Mine."
@@ -160,7 +176,7 @@ def test_forged_manifest_removes_nothing(tmp_path: Path, path: str) -> None:
     [
         ("{", "lists no notes of a vault"),
         ('{"version": 2, "campaign": "town", "readers": "players", "notes": {}}', "lists no notes of a vault"),
-        ('{"campaign": "other", "readers": "players"}', "vault of campaign 'other' for players, not of 'town'"),
+        ('{"campaign": "other", "readers": "players"}', "vault of 'other' for players, not of 'town'"),
     ],
     ids=["broken", "newer", "other"],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.effects import Effects, effects_of
-from glyphoxa.chronicle.episodes import for_players, heard_by
+from glyphoxa.chronicle.episodes import PlayersView, heard_by
 from glyphoxa.chronicle.llm_question import shown
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.summaries import LineSelection, in_words, summary_of
@@ -136,7 +136,7 @@ def test_rules_learn_nothing_from_asides_and_npcs(talk: SceneTalk) -> None:
 @given(talks())
 def test_recaps_summaries_and_models_contain_no_aside(talk: SceneTalk) -> None:
     said = tellable(all_of(talk))
-    heard = [for_players(said, KNOWN, "en"), *(heard_by(npc, said) for npc in (SMITH, INNKEEPER))]
+    heard = [PlayersView(KNOWN, "en").shown(said), *(heard_by(npc, said) for npc in (SMITH, INNKEEPER))]
     assert no_marks([in_words(summary_of(lines, language="en", tokens=2_000), "en") for lines in heard], talk)
     running = LineSelection("en", tokens=2_000).select([each.utterance for each in all_of(talk)])
     assert no_marks([sentence.text for sentence in running], talk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
@@ -26,21 +26,18 @@ from tests.support.memory import GraphTwin
 from tests.support.secret_campaigns import SecretCampaign, words_in
 
 _LINK: Final = re.compile(r"\[\[([^]|]+)(?:\|[^]]*)?\]\]")
-DAY_MS: Final = 86_400_000
 
 
 def a_session(*said: Utterance, number: int = 1) -> PlayedSession:
-    began_ms = number * DAY_MS
-    return PlayedSession(SessionId(f"s{number}"), number, began_ms, began_ms + 60_000, said=said)
+    began = datetime(1970, 1, 1 + number, tzinfo=UTC)
+    return PlayedSession(SessionId(f"s{number}"), number, len(said), began, began + timedelta(minutes=1), said=said)
 
 
 def content_of(
     campaign: Campaign, graph: GraphTwin, *sessions: PlayedSession, transcript: bool = False
 ) -> VaultContent:
     names = NameResolver.of(campaign, (entity for entity, _ in graph.scoped))
-    return VaultContent(
-        campaign.name, campaign.language, UTC, names, graph.scoped, graph.of_world, sessions, transcript
-    )
+    return VaultContent(campaign.name, campaign.language, names, graph.scoped, graph.of_world, sessions, transcript)
 
 
 def players_notes(content: VaultContent) -> dict[str, str]:
@@ -115,6 +112,13 @@ def test_what_is_not_public_stands_in_a_secret_callout() -> None:
     assert "Nethra" not in told
 
 
+def test_all_descriptions_of_an_entity_are_written() -> None:
+    also = a_fact(Claim.attribute(EntityId("e-grimjaw"), "description", "He is tall.\n\nHe is old."))
+    text = notes_of(the_town(also))["npc/Grimjaw.md"]
+    assert "He is tall.\n\nHe is old.\n\n" in text
+    assert "Grimjaw is a smith.\n\n" in text
+
+
 def test_public_fact_that_mentions_a_hidden_name_is_left_out() -> None:
     hidden = (Entity(EntityId("e-x"), "npc", "Nethra"), Visibility("hidden"))
     rumour = a_fact(Claim.attribute(EntityId("e-grimjaw"), "rumours", ["He dreams.", "He serves\nNethra."]))
@@ -153,7 +157,7 @@ def test_note_of_a_session_has_times_recap_speakers_and_names() -> None:
     assert "> [!secret] For the game master\n> - Bran lied." in text
     assert "Spoke: Tamsin, [[Grimjaw]]\n" in text
     assert "Named: [[Mirelle]]\n" in text
-    assert text.endswith("**Bran:** Let's rob him. (whisper)\n")
+    assert text.endswith("**Bran:** Let's rob him. (whisper)  \n")
     assert "Transcript" not in notes_of(content_of(a_campaign(), graph, told))["Sessions/Session 1 1970-01-02.md"]
 
 
