@@ -92,7 +92,7 @@ async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: 
         await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
 
 
-async def test_players_recap_leaves_out_an_imported_secret_once_somebody_knows_it(store: Store) -> None:
+async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(store: Store) -> None:
     await store.campaigns.load(a_campaign())
     said = "I promise to bring you the stolen crowns by Friday."
     await store.log.append([an_utterance(said)])

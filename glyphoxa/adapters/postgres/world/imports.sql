@@ -110,7 +110,7 @@ SELECT source, key, accepted::text AS document, '{}'::jsonb AS edit, accepted::t
 SELECT id, type, name, aliases FROM entities WHERE campaign_id = $1;
 
 -- documents_of --
--- Also those of entities that were merged into this one.
+-- Also those of entities that were merged into this one. Served by idx_import_documents_entity.
 WITH RECURSIVE same (id) AS (
     SELECT $2::text
     UNION
