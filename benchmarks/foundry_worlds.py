@@ -224,8 +224,8 @@ def write_world(world: FoundryWorld, folder: Path, store: str) -> None:
     """
     folder.mkdir(parents=True)
     if store == "json":
-        for collection, documents in world.collections.items():
-            for each in documents:
+        for collection, exported in world.collections.items():
+            for each in exported:
                 kept = {key: value for key, value in each.items() if key not in ("ownership", "_id", "folder")}
                 path = (
                     folder / f"fvtt-{_CLASSES[collection]}-{each['name'].replace(' ', '-').lower()}-{each['_id']}.json"
@@ -235,7 +235,7 @@ def write_world(world: FoundryWorld, folder: Path, store: str) -> None:
     about = {"id": "invented", "title": "Invented World", "system": "dnd5e", "coreVersion": "12.331"}
     packs = [{"name": "treasure", "label": "Treasure", "type": "Item", "path": "packs/treasure"}]
     (folder / "world.json").write_text(json.dumps({**about, "packs": packs}), "utf-8")
-    stored = {**world.collections, "folders": world.folders, "users": _USERS}
+    stored: dict[str, Sequence[Document]] = {**world.collections, "folders": world.folders, "users": _USERS}
     for name, documents in stored.items():
         before = world.before.get(name, [])
         if store == "leveldb":

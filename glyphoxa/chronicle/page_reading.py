@@ -7,6 +7,7 @@ hidden pages are never read together.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -80,10 +81,10 @@ async def claims_in(
     # Visible ones first: what a visible page says is not hidden because a hidden one repeats it.
     for hidden, of_kind in groupby(sorted(pages, key=lambda page: page.hidden), key=lambda page: page.hidden):
         lines = ((page, text) for page in of_kind for text in _lines(page, entities.get(page.entity)))
-        while part := list(islice(lines, _AT_ONCE)):
+        while part := await asyncio.to_thread(list, islice(lines, _AT_ONCE)):  # a table may be playing on this loop
             page_of = {UtteranceId(str(n)): page for n, (page, _) in enumerate(part)}
-            said = [_narrated(n, text) for n, (_, text) in enumerate(part)]
-            extraction = await extractor.extract(SceneTalk(_NOWHERE, _NEVER_SAID, language, tuple(said)), known)
+            said = tuple(_narrated(n, text) for n, (_, text) in enumerate(part))
+            extraction = await extractor.extract(SceneTalk(_NOWHERE, _NEVER_SAID, language, said), known)
             for claim, confidence, evidence in _claims(extraction):
                 page, ends = page_of[evidence], [entities.get(end) for end in (claim.subject, claim.object) if end]
                 if None in ends or _is_in_passing(claim, entities.get(page.entity)):

@@ -33,16 +33,10 @@ _SHOWN_ALWAYS: Final = 30
 
 _OF_ACTORS: Final = {"character": "player", "vehicle": "item", "group": "faction", "party": "faction"}
 _ATTRIBUTES: Final = {
-    "race": "race",
-    "species": "race",
-    "ancestry": "race",
-    "class": "class",
-    "alignment": "alignment",
-    "occupation": "occupation",
-    "profession": "occupation",
-    "creaturetype": "creature type",
+    "race": "race", "species": "race", "ancestry": "race", "class": "class", "alignment": "alignment",
+    "occupation": "occupation", "profession": "occupation", "creaturetype": "creature type",
     "creaturetypes": "creature type",
-}
+}  # fmt: skip
 """Field of a system, or type of an item that an actor has -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
 _FOR_THE_DM: Final = ("private", "secret", "hidden", "gm", "dm", "gamemaster", "keeper")
@@ -201,12 +195,13 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
 
 
 def _add_strings(value: object, path: tuple[str, ...], found: list[tuple[tuple[str, ...], str]]) -> None:
-    """Add all strings with the names of their fields; "" for being in a list."""
+    """Add all strings that are not empty, with the names of their fields; "" for being in a list."""
     if isinstance(value, str):
         found.append((path, value))
     elif isinstance(value, (dict, list)) and len(path) < _DEEPEST:
         for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
-            if key.lower() not in _RULES:
+            # Most of a system are numbers.
+            if each and isinstance(each, (str, dict, list)) and key.lower() not in _RULES:
                 _add_strings(each, (*path, key), found)
 
 
@@ -290,13 +285,14 @@ class _World:
             for part in entity.parts:
                 for reference in (part.stored.id, part.key, f"{part.key.partition('.')[0]}.{_folded(part.name)}"):
                     self._found.setdefault(reference, (entity, part))
-                if _folded(part.within) == _folded(part.name):
+                if part.stored.parent and _folded(part.within) == _folded(part.name):
                     self._found.setdefault(part.stored.parent, (entity, part))
 
     @property
     def remarks(self) -> list[str]:
         parts = [part for entity in self._entities for part in entity.parts]
-        n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in parts)
+        owned = [each for each in parts if not each.stored.content.is_secret]
+        n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in owned)
         partly, nameless = counted(n_partly, "document"), counted(len(self._nameless), "document")
         told = (
             (n_partly, f"{partly} that only some of the players could see: hidden, in full or in part."),
@@ -356,7 +352,8 @@ class _World:
         """Return the level of each player. Pages have that of their entry where they do not have one of their own."""
         entry = self._by_id.get(("journal", stored.pack, stored.parent)) if stored.parent else None
         of_entry = self._levels(entry) if entry else [_INHERIT] * len(self._players)
-        if stored.pack:
+        # An export has the levels of pages, and not those of their entries.
+        if stored.pack or (entry and not entry.content.ownership):
             return [0]
         ownership = stored.content.ownership
         own = [ownership.get(user, ownership.get("default", _INHERIT)) for user in self._players]
@@ -412,7 +409,8 @@ class _World:
                 if is_known:
                     attributes.setdefault(name, value)
                 else:
-                    texts[name, True] = SourceText(f"{name}: {value}", True, "attributes")
+                    line = f"{name}: {value}"
+                    texts.setdefault((line, True), SourceText(line, True, "attributes"))
             for text in part.stored.content.texts:
                 self._add_text(entity, text, texts, hidden=part.hidden or part.level < text.level)
         shown = [each.stored.content for each in entity.parts if each.hidden == hidden]

@@ -23,14 +23,9 @@ from glyphoxa.providers.extras import not_installed
 Kept = TypeVar("Kept")
 Content = dict[str, Any]
 CLASSES: Final = {
-    "Actor": "actors",
-    "Item": "items",
-    "Scene": "scenes",
-    "JournalEntry": "journal",
-    "Folder": "folders",
-    "User": "users",
-    "Adventure": "adventures",
-}
+    "Actor": "actors", "Item": "items", "Scene": "scenes", "JournalEntry": "journal", "Folder": "folders",
+    "User": "users", "Adventure": "adventures",
+}  # fmt: skip
 """Class of a document -> its collection, by which databases and their records are named."""
 _COLLECTIONS: Final = frozenset(CLASSES.values())
 _INSIDE: Final = {"actors": ("items",), "scenes": ("tokens", "notes"), "journal": ("pages",)}
@@ -94,7 +89,7 @@ class Contents(Generic[Kept]):
         self.manifest = self._json(manifest)[0] if manifest else {}
         is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
         n_read = self._read_databases(is_world=bool(manifest))
-        if not manifest or is_combined:
+        if is_combined or not manifest or not n_read:
             n_read += sum(map(self._read_json, files.names))
         if not n_read:
             raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
@@ -285,8 +280,9 @@ def _remove_obsolete(copy: Path) -> None:
     named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
     if missing := live - {int(path.stem) for path in named}:
         raise ValueError(f"{min(missing):06}.ldb is missing")
-    if not live and any(path.stat().st_size for path in tables):
-        raise ValueError(f"{manifest.path.name} names no file")
+    # Tables that it does not name come from work that was cut off, and the log still has what is in them.
+    if tables and not live and not (copy / f"{oldest_log:06}.log").exists():
+        raise ValueError(f"{oldest_log:06}.log is missing")
     old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
     for path in (tables - named) | old_logs:
         path.unlink()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html as entities
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from glyphoxa.providers.extras import not_installed
 
 if TYPE_CHECKING:
+    from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborNode
 
 _COMMAND: Final = re.compile(
@@ -18,6 +21,14 @@ _COMMAND: Final = re.compile(
 )
 """Foundry's commands inside a text: `@UUID[Actor.x]{label}`, `&Reference[prone]`, `[[/roll 2d6[fire]]]{label}`."""
 _TAG: Final = re.compile(r"<[^<>]*>")
+_MARKDOWN: Final = {
+    "extract_metadata": False,
+    "bullets": "-",
+    "autolinks": False,
+    "compact_tables": True,
+    "hidden_content": "all",
+    "preprocessing": {"enabled": False, "remove_navigation": False, "remove_forms": False},
+}
 _MOST_TAGS: Final = 50_000
 """A page with more is not converted: tags inside each other can take minutes."""
 _NO_TEXT: Final = ("script", "style", "template", "iframe", "object", "svg", "img", "video", "audio", "noscript")
@@ -98,7 +109,7 @@ def _addresses(node: LexborNode) -> list[str]:
 
 def _markdown(html: str, links: list[str], name_of: Callable[[str], str]) -> str:
     """Convert HTML; adds what its commands refer to."""
-    from html_to_markdown import ConversionOptions, PreprocessingOptions, WarningKind, convert
+    from html_to_markdown import WarningKind, convert
     from selectolax.lexbor import LexborHTMLParser
 
     def words(command: re.Match[str]) -> str:
@@ -111,16 +122,16 @@ def _markdown(html: str, links: list[str], name_of: Callable[[str], str]) -> str
         return label or target.rpartition("=")[2]
 
     html = _COMMAND.sub(words, html)
-    options = ConversionOptions(
-        extract_metadata=False,
-        bullets="-",
-        autolinks=False,
-        compact_tables=True,
-        hidden_content="all",
-        preprocessing=PreprocessingOptions(enabled=False, remove_navigation=False, remove_forms=False),
-    )
-    result = convert(html, options)
+    result = convert(html, _options())
     if any(warning.kind == WarningKind.DEPTH_LIMIT_EXCEEDED for warning in result.warnings):
         body = LexborHTMLParser(html).body
         return "" if body is None else body.text(separator="\n").strip()
     return (result.content or "").replace("  \n", "\n").strip()
+
+
+@cache
+def _options() -> ConversionOptions:
+    from html_to_markdown import ConversionOptions
+
+    # Made of JSON, its values need not be looked up again for each page.
+    return ConversionOptions.from_json(json.dumps(_MARKDOWN))

@@ -409,6 +409,8 @@ def test_exports_are_hidden_and_keep_the_id_in_their_file_name(tmp_path: Path) -
     (tmp_path / "fvtt-Item-brass-key-key0000000000001.json").write_text(exported(WORLD["items"][0]))
     (tmp_path / "fvtt-Scene-saltmere-saltmere00000001.json").write_text(exported(SALTMERE))
     (tmp_path / "fvtt-JournalEntry-the-siege-siege00000000001.json").write_text(exported(WORLD["journal"][0]))
+    pages = {**entry("Log", "log"), "pages": [page("The Siege", "p", "", OBSERVER), page("End", "q")]}
+    (tmp_path / "fvtt-JournalEntry-log-log0000000000001.json").write_text(exported(pages))
     (tmp_path / "renamed.json").write_text(exported(TAM))
     (tmp_path / "fvtt-RollTable-x.json").write_text(json.dumps({"name": "Loot", "results": [], "formula": "1d6"}))
     (tmp_path / "notes.json").write_text("[1]")
@@ -418,6 +420,8 @@ def test_exports_are_hidden_and_keep_the_id_in_their_file_name(tmp_path: Path) -
         ("Brass Key", "item", True),
         ("Saltmere", "location", True),
         ("The Siege", "concept", True),
+        ("The Siege (Log)", "concept", True),
+        ("End", "concept", True),
         ("Old Tam", "npc", True),
     }
     assert named(world, "Mira Voss").key == "Actor.mira000000000001"
@@ -549,7 +553,7 @@ def test_hidden_text_and_names_never_become_visible(data: st.DataObject) -> None
         journal.append(entry(f"Entry {name}", f"e{i}", outer, pages=pages))
         if seen_by_all(outer) >= OBSERVER:
             visible.add(("npc", f"open{i}"))
-        if seen_by_all(inner, outer) >= OBSERVER:
+        if outer and seen_by_all(inner, outer) >= OBSERVER:
             visible.add(("concept", f"open{i}"))
     with tempfile.TemporaryDirectory() as root:
         world = read(write_world(Path(root), {"users": USERS, "actors": actors, "journal": journal}, version=10))
