@@ -224,8 +224,8 @@ def write_world(world: FoundryWorld, folder: Path, store: str) -> None:
     """
     folder.mkdir(parents=True)
     if store == "json":
-        for collection, documents in world.collections.items():
-            for each in documents:
+        for collection, exported in world.collections.items():
+            for each in exported:
                 kept = {key: value for key, value in each.items() if key not in ("ownership", "_id", "folder")}
                 path = (
                     folder / f"fvtt-{_CLASSES[collection]}-{each['name'].replace(' ', '-').lower()}-{each['_id']}.json"

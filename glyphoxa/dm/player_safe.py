@@ -37,7 +37,12 @@ class PublicPart:
 
     def __init__(self, state: WorldState, campaign: Campaign) -> None:
         facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
-        secrets = [fact.claim.content for fact in facts if fact.visibility.scope in _GUARDED]
+        # A page of an import that nobody knows cannot have been told, and has common words.
+        secrets = [
+            fact.claim.content
+            for fact in facts
+            if fact.visibility.scope in _GUARDED and (fact.visibility.knowers or fact.provenance.origin != "import")
+        ]
         self._view = PlayersView(
             [_known(each) for each in state.entities.values()],
             campaign.language,

@@ -158,7 +158,7 @@ async def export_for_players(
         document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
         described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
         if document is not None:
-            described = check_document(document, campaign).whole
+            described = check_document(document, campaign).authored
         public = PublicPart(await world.tables.read_current(), described)
         await _mark_read(world, scratch)
         await _fill(WorldTransaction.of(world.connection, scratch), public)
