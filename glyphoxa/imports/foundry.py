@@ -1,8 +1,9 @@
-"""Read a world of Foundry VTT: actors, items, scenes and pages of journals, and what players could see of them.
+"""Read a world of Foundry VTT: actors, items, scenes and journal pages, and which of them players could see.
 
-Ownership is a level for each user: 1 shows name and picture, 2 the texts. What only some of the players could see is
-hidden where it may be a secret between them and the DM: pages of journals, and all texts. So is what lies in a
-compendium, as who may open it can be changed outside of its files.
+Ownership is a level for each user: 1 shows name and picture, 2 also shows the texts. The name of an actor, item or
+scene is visible if any player could see it. Journal pages and texts are visible only if every player could see them:
+the DM may have shared them with one player in secret. Documents of compendiums are always hidden, because their files
+do not say who may open the compendium.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from glyphoxa.providers.extras import not_installed
 _LIMITED: Final = 1
 _OBSERVER: Final = 2
 _NOBODY: Final = 9
-"""Level of a text that no player can read."""
+"""Required level of a text that no player can read."""
 _INHERIT: Final = -1
 _ROLE_PLAYER, _ROLE_ASSISTANT = 1, 3
 _SHOWN_ALWAYS: Final = 30
-"""From this mode on, everybody sees the name of a token."""
+"""Modes from this one on show the name of a token to everybody."""
 
 _OF_ACTORS: Final = {"character": "player", "vehicle": "item", "group": "faction", "party": "faction"}
 _ATTRIBUTES: Final = {
@@ -37,19 +38,19 @@ _ATTRIBUTES: Final = {
     "occupation": "occupation", "profession": "occupation", "creaturetype": "creature type",
     "creaturetypes": "creature type",
 }  # fmt: skip
-"""Field of a system, or type of an item that an actor has -> attribute."""
+"""Field of a system, or type of an actor's item -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
 _FOR_THE_DM: Final = ("private", "secret", "hidden", "gm", "dm", "gamemaster", "keeper")
 _RULES: Final = frozenset(
     ("items", "effects", "activities", "advancement", "rules", "source", "spells", "migrationdata", "prerequisites")
 )
-"""Fields of a system whose texts are about rules."""
+"""Fields of a system with texts about rules."""
 _PLAIN: Final = frozenset(("system", "data", "details", "value", "description", "content", "text", "html"))
-"""Words in the path of a text that do not say what it is about."""
+"""Fields whose names do not describe their text."""
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """The words of a field such as `privateNotes` or `GMNotes`."""
 _MEDIA: Final = re.compile(r"data:[\w/+.;=-]+;base64,[A-Za-z0-9+/=]+")
-"""A picture inside a text; it may be thousands of times as long as the text."""
+"""A picture embedded in a text, which can be megabytes long."""
 _TAG: Final = re.compile(r"</?[a-z][^<>]*>", re.IGNORECASE)
 _FEW_WORDS, _FEW_LETTERS, _LETTERS_PERCENT = 4, 12, 70
 _LONGEST_ATTRIBUTE: Final = 60
@@ -62,7 +63,7 @@ _ID: Final = re.compile(r"(?=.*(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9]{16}")
 class _Text:
     """
     Attributes:
-        level: From which level of ownership players can read it.
+        level: The level of ownership that a player needs to read it.
     """
 
     page: str
@@ -72,14 +73,14 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is kept of a document.
+    """The part of a document that is needed.
 
     Attributes:
         origins: Ids of the documents of compendiums that it was made from.
         inside: Ids of its pages, tokens and notes; None if it does not list them.
-        refers_to: Id of the actor of a token, the page of a note, the journal of a scene.
-        is_secret: Players do not see its name whatever they may see: an unidentified item, a hidden token, a scene
-            with another name for players.
+        refers_to: Actor of a token, page or entry of a note, journal entry of a scene.
+        is_secret: Its name is hidden from players whatever its ownership is: an unidentified item, a hidden token, a
+            scene that players see under another name.
     """
 
     name: str
@@ -134,11 +135,11 @@ def _kept(collection: str, content: Content) -> _Kept | None:
     caption = _dict(content.get("image")).get("caption")
     own = [_Text("", _MEDIA.sub("", each), _OBSERVER) for each in (*html, caption) if isinstance(each, str)]
     token = _dict(content.get("prototypeToken") or content.get("token"))
-    # Only the token of a unique character has a name of its own; that of a kind of monsters is called as others are.
+    # The token of a unique character may have another name. Tokens of monsters share the name of their kind.
     if token.get("actorLink") is True and _number(token.get("displayName")) >= _SHOWN_ALWAYS:
         aliases.append(_clean(token.get("name")))
     ownership = _dict(content.get("ownership", content.get("permission")))
-    # Foundry's own icons lie in its program, and show nobody.
+    # Icons that come with Foundry are no portraits.
     picture = _clean(content.get("img") or (content.get("src") if type_ == "image" else ""))
     inside = [_list(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
     origins = (
@@ -166,7 +167,7 @@ def _kept(collection: str, content: Content) -> _Kept | None:
 
 
 def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
-    """Find texts, attributes and aliases among the fields of whatever system of rules."""
+    """Find texts, attributes and aliases in the fields of any system."""
     texts: dict[str, _Text] = {}
     attributes: dict[str, str] = {}
     aliases: list[str] = []
@@ -188,7 +189,7 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
         elif is_private or _is_prose(value, in_list="" in path):
             level = _NOBODY if is_private else _LIMITED if "public" in words else _OBSERVER
             page = " ".join(dict.fromkeys(word for word in words if word not in _PLAIN))
-            # The same text in two fields is as secret as its better kept copy.
+            # A text in two fields needs the higher level of the two.
             if (known := texts.get(value)) is None or known.level < level:
                 texts[value] = _Text(page, _MEDIA.sub("", value), level)
     return list(texts.values()), attributes, aliases
@@ -200,7 +201,7 @@ def _add_strings(value: object, path: tuple[str, ...], found: list[tuple[tuple[s
         found.append((path, value))
     elif isinstance(value, (dict, list)) and len(path) < _DEEPEST:
         for key, each in value.items() if isinstance(value, dict) else (("", each) for each in value):
-            # Most of a system are numbers.
+            # Most values of a system are numbers.
             if each and isinstance(each, (str, dict, list)) and key.lower() not in _RULES:
                 _add_strings(each, (*path, key), found)
 
@@ -275,7 +276,7 @@ class _World:
             self._by_id[each.collection, each.pack, each.id] = each
             self._inside[each.collection, each.pack, each.parent].append(each)
         roles = {user.id: _number(user.content.type) for user in self._of["users"]}
-        # Without any player, what everybody may see counts.
+        # Without players, the default level applies.
         self._players = [user for user, role in roles.items() if _ROLE_PLAYER <= role < _ROLE_ASSISTANT] or ["default"]
         parts = [*self._parts()]
         self._nameless = [each.name for each in parts if not fold(each.name)]
@@ -349,10 +350,10 @@ class _World:
         return (*pack, *reversed(names.values()))
 
     def _levels(self, stored: Stored[_Kept]) -> list[int]:
-        """Return the level of each player. Pages have that of their entry where they do not have one of their own."""
+        """Return the level of each player. A page may inherit the levels of its entry."""
         entry = self._by_id.get(("journal", stored.pack, stored.parent)) if stored.parent else None
         of_entry = self._levels(entry) if entry else [_INHERIT] * len(self._players)
-        # An export has the levels of pages, and not those of their entries.
+        # An export keeps the levels of pages, but not of their entry, so nobody can tell what players saw.
         if stored.pack or (entry and not entry.content.ownership):
             return [0]
         ownership = stored.content.ownership
@@ -360,7 +361,7 @@ class _World:
         return [above if level == _INHERIT else level for level, above in zip(own, of_entry, strict=True)]
 
     def _once(self, parts: Iterable[_Part]) -> list[_Part]:
-        """Return the world's own documents, and those of compendiums that none of them was made from."""
+        """Return each document once, without those of compendiums that a document of the world was made from."""
         once: dict[str, _Part] = {}
         origins: set[str] = set()
         for part in sorted(parts, key=lambda each: (bool(each.stored.pack), each.key)):
@@ -374,20 +375,20 @@ class _World:
         return list(once.values())
 
     def _referred(self, reference: str) -> tuple[_Entity, _Part] | tuple[None, None]:
-        """Return what a reference such as `Actor.x`, `Actor.Name` or `Compendium.world.pack.x` leads to."""
+        """Return the target of a reference such as `Actor.x`, `Actor.Name` or `Compendium.world.pack.x`."""
         class_, _, name = reference.partition(".")
         found = self._found.get(reference.rpartition(".")[2]) or self._found.get(f"{class_}.{_folded(name)}")
         return found or (None, None)
 
     def _add_places(self) -> None:
-        """Add where actors and entries are: their tokens and notes lie on scenes, and scenes in folders."""
+        """Link actors and entries to scenes with their tokens or notes, and scenes to the place of their folder."""
         for stored in (*self._of["scenes.tokens"], *self._of["scenes.notes"]):
             scene, of_scene = self._found.get(f"Scene.{stored.parent}", (None, None))
             entity, part = self._found.get(stored.content.refers_to, (None, None))
             if scene is None or of_scene is None or entity is None or part is None:
                 continue
             listed = of_scene.stored.content.inside
-            # Characters of players go everywhere.
+            # Player characters move from scene to scene.
             if entity.type != "player" and (listed is None or stored.id in listed):
                 hidden = stored.content.is_secret or part.hidden or of_scene.hidden
                 entity.link(scene, "LOCATED_AT", hidden=hidden)
@@ -430,7 +431,7 @@ class _World:
         )
 
     def _attributes(self, stored: Stored[_Kept]) -> Mapping[str, str]:
-        """Return also race and classes, which an actor has as items."""
+        """Return the attributes of a document. An actor may have its race and classes as items."""
         found: dict[str, list[str]] = {name: [value] for name, value in stored.content.attributes.items()}
         for each in self._inside["actors.items", stored.pack, stored.id]:
             if each.content.name and each.content.type not in stored.content.attributes:
@@ -458,7 +459,7 @@ class _World:
 
 
 def _merged(parts: Sequence[_Part]) -> list[_Entity]:
-    """Make one entity of what has the same name and type, except pages, which are told apart."""
+    """Merge documents with the same name and type. Pages that share a name get different names instead."""
     groups: dict[tuple[str, str, str], list[_Part]] = {}
     for part in sorted(parts, key=lambda each: each.is_journal):
         name, type_ = _folded(part.name), part.type
@@ -484,7 +485,7 @@ def _folded(name: str) -> str:
 
 
 def _clean(value: object) -> str:
-    """Return a name on one line, without characters that no database holds."""
+    """Return a value as one line, without characters that the database rejects."""
     text = str(value) if isinstance(value, (str, int, float)) else ""
     return " ".join(text.replace("\0", "").encode(errors="replace").decode().split())
 

@@ -1,7 +1,7 @@
 """Read what Foundry VTT stored or exported: databases of a world and its compendiums, and JSON.
 
 Until version 10 a database is a file of JSON lines (NeDB), since 11 it is a folder (LevelDB), in which documents inside
-others (pages, tokens) have records of their own. Everything is brought into that second form, one document at a time.
+others (pages, tokens) have their own records. Documents of every source are returned in the second form.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _INSIDE: Final = {"actors": ("items",), "scenes": ("tokens", "notes"), "journal"
 _RECORDS: Final = _COLLECTIONS | {f"{of}.{each}" for of, inside in _INSIDE.items() for each in inside}
 _OTHER_CLASSES: Final = ("RollTable", "Playlist", "Macro", "Cards", "Compendium")
 _OF_OTHERS: Final = frozenset(("command", "results", "sounds", "cards"))
-"""Fields that only those have."""
+"""Fields that only documents of these classes have."""
 _ID_LENGTH: Final = 16
 _MANIFEST: Final = "world.json"
 _DAMAGED: Final = (ValueError, struct.error, IndexError, EOFError, OSError, OverflowError, MemoryError)
-"""What reading a damaged LevelDB raises."""
+"""Errors that chromium_reader raises for a damaged LevelDB."""
 _LOOKED_FOR: Final = (
     "a world (world.json with data), JSON of Export Data, of an Adventure or of an unpacked compendium,"
     " a .db file, or a LevelDB folder"
@@ -52,7 +52,7 @@ class Stored(Generic[Kept]):
         parent: Id of the document that it is inside of; "" for none.
         pack: Name of its compendium or adventure; "" for the world itself.
         file: Its file or folder inside the source, or inside the world if the source is one.
-        content: What was kept of it.
+        content: What `keep` returned.
     """
 
     collection: str
@@ -64,14 +64,14 @@ class Stored(Generic[Kept]):
 
 
 class Contents(Generic[Kept]):
-    """Everything that is in a source.
+    """The documents of a source.
 
     Attributes:
         manifest: The content of world.json; empty without one.
 
     Args:
-        keep: Returns what to keep of a document of a collection; it is called for each of its versions, so that a world
-            need not fit into memory. The ids of documents inside it are under their usual names ("pages").
+        keep: Returns the part of a document that is needed; None to drop it. It is called as documents are read, so
+            that a world need not fit into memory. "pages", "tokens", "notes" and "items" are lists of ids.
 
     Raises:
         InvalidInput: These are no files of Foundry, or they are damaged.
@@ -109,11 +109,11 @@ class Contents(Generic[Kept]):
         listed = content if isinstance(content, list) else [content]
         objects = [each for each in listed if isinstance(each, dict)]
         if not objects:
-            raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object, as files of Foundry are")
+            raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object")
         return objects
 
     def _read_databases(self, *, is_world: bool) -> int:
-        """Returns how many there are. Those of a world are in `data` and `packs`."""
+        """Return how many databases were read. Those of a world are in `data` and `packs`."""
         databases = {name.removesuffix(".db"): name for name in self._files.names if name.endswith(".db")}
         # After a migration both forms lie side by side, and the folder is the newer one.
         databases |= {folder: folder for name in self._files.names if (folder := _leveldb_of(name))}
@@ -131,16 +131,16 @@ class Contents(Generic[Kept]):
                 else:
                     self._read_nedb(name, collection if collection in _COLLECTIONS else "", pack)
             except InvalidInput as error:
-                # A world without its actors is no world, but one without a compendium is.
+                # A world can be imported without a compendium, not without its own documents.
                 if not pack:
                     raise
                 self._left_out.append(f"The compendium {pack!r} was left out: {error}")
         if is_world and found and (missing := sorted(_COLLECTIONS - {"adventures"} - found)):
-            self._left_out.append(f"The world has no database of its {', '.join(missing)}.")
+            self._left_out.append(f"The world has no database for {', '.join(missing)}.")
         return len(found)
 
     def _read_json(self, name: str) -> bool:
-        """Read a document, or several in one file. Returns whether there are any."""
+        """Read the documents in a file. Return whether it has any."""
         if not name.endswith(".json"):
             return False
         try:
@@ -161,7 +161,7 @@ class Contents(Generic[Kept]):
         return len(self._documents) > n_before
 
     def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
-        """Add documents that are inside another one; returns their ids, of which version 11 has lists instead."""
+        """Add documents that are inside another one; return their ids. Since version 11 only ids are listed there."""
         ids: list[str] = []
         for each in contents:
             if isinstance(each, dict):
@@ -171,7 +171,7 @@ class Contents(Generic[Kept]):
         return ids
 
     def _add(self, collection: str, content: Content, at: tuple[str, str], parent: str = "") -> None:
-        """Add a document, or a newer version of one, from a file and a compendium."""
+        """Add a document or replace its older version. `at` is its file and its compendium."""
         (file, pack), id_ = at, str(content["_id"])
         if collection == "adventures":
             at = (file, pack or str(content.get("name") or "adventure"))
@@ -243,9 +243,9 @@ def _manifest_of(files: SourceFiles) -> str:
 
 
 def _leveldb_of(name: str) -> str:
-    """Return the folder of a database that a file shows to be one; "" for other files."""
+    """Return the folder of a LevelDB, given one of its files; "" for other files."""
     path = PurePosixPath(name)
-    # Foundry's repair puts what it could not use into a folder "lost".
+    # LevelDB's repair moves files that it cannot use to a folder "lost".
     is_one = (path.name == "CURRENT" or path.suffix == ".ldb") and path.parent.name != "lost"
     return str(path.parent) if is_one else ""
 
@@ -256,7 +256,7 @@ def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _remove_obsolete(copy: Path) -> None:
-    """Leave only those files of a LevelDB that its manifest names: others hold what was deleted since, or are empty.
+    """Delete the files of a LevelDB that its manifest does not name: they contain records deleted since, or are empty.
 
     Raises:
         ValueError: It is damaged, or one is missing.
@@ -280,7 +280,7 @@ def _remove_obsolete(copy: Path) -> None:
     named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
     if missing := live - {int(path.stem) for path in named}:
         raise ValueError(f"{min(missing):06}.ldb is missing")
-    # Tables that it does not name come from work that was cut off, and the log still has what is in them.
+    # Tables that no manifest names are left from an interrupted compaction; the log still has their records.
     if tables and not live and not (copy / f"{oldest_log:06}.log").exists():
         raise ValueError(f"{oldest_log:06}.log is missing")
     old_logs = {path for path in copy.glob("*.log") if not path.stem.isdecimal() or int(path.stem) < oldest_log}
@@ -313,7 +313,7 @@ def _json_or_none(content: bytes, name: str) -> Content | None:
 
 
 def _collection_of(content: Mapping[str, Any]) -> str:
-    """Tell by its fields what a document is; "" for one that is no part of the world."""
+    """Return the collection of a document, judged by its fields; "" for macros, roll tables and other files."""
     if isinstance(key := content.get("_key"), str) and key.count("!") > 1:
         collection = key.split("!")[1]
         return collection if collection in _COLLECTIONS else ""
@@ -336,6 +336,6 @@ def _collection_of(content: Mapping[str, Any]) -> str:
 
 
 def _id_in(file: str, content: Mapping[str, Any]) -> str:
-    """Return the id of an export, which only the name of its file has: `fvtt-Actor-mira-a1b2c3d4e5f6g7h8.json`."""
+    """Return the id of an export. Only its file name has it: `fvtt-Actor-mira-a1b2c3d4e5f6g7h8.json`."""
     last = PurePosixPath(file).stem.rpartition("-")[2]
     return last if len(last) == _ID_LENGTH and last.isalnum() else fold(str(content.get("name"))) or file

@@ -1,4 +1,4 @@
-"""Turn the HTML of another tool's pages into Markdown, with what only the DM could read kept apart."""
+"""Convert pages in HTML to Markdown, and separate the sections that only the DM could read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARKDOWN: Final = {
     "preprocessing": {"enabled": False, "remove_navigation": False, "remove_forms": False},
 }
 _MOST_TAGS: Final = 50_000
-"""A page with more is not converted: tags inside each other can take minutes."""
+"""A page with more tags is returned as hidden plain text: deeply nested tags take minutes to convert."""
 _NO_TEXT: Final = ("script", "style", "template", "iframe", "object", "svg", "img", "video", "audio", "noscript")
 _HIDDEN: Final = (
     ".secret:not(.revealed), [hidden], [data-visibility=gm], [data-visibility=owner], [data-visibility=none],"
@@ -40,13 +40,13 @@ _HIDDEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HtmlText:
-    """What a page says.
+    """The text of a page.
 
     Attributes:
-        visible: As Markdown, without images, addresses of links and commands of the rules.
-        hidden: The sections that only the DM could read, likewise.
-        links: What the visible part refers to: Foundry's ids (`Actor.x`), and the addresses of other links.
-        hidden_links: What the hidden part refers to.
+        visible: Markdown without images, link addresses and dice commands.
+        hidden: The sections that only the DM could read, in the same form.
+        links: Targets of the links in the visible part: Foundry's ids (`Actor.x`) or addresses.
+        hidden_links: Targets of the links in the hidden part.
     """
 
     visible: str = ""
@@ -63,8 +63,8 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> H
     """Convert a page.
 
     Args:
-        name_of: Returns what to write for a reference without a label; is called with its target and whether only the
-            DM could read it.
+        name_of: Returns the text for a reference without a label. Arguments: its target, and whether it is in a hidden
+            section.
 
     Raises:
         NotInstalled: The libraries that read HTML are missing.
@@ -89,7 +89,7 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> H
             outer.append(section)
             inside |= {each.mem_id for each in section.css(_HIDDEN)}
     sections, hidden_links = [], []
-    # Removing a section also frees those inside it, which may not be looked at any more.
+    # Removing a section frees the nodes inside it, which must not be used after that.
     for section in outer:
         hidden_links += _addresses(section)
         sections.append(section.html or "")
@@ -101,14 +101,14 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> H
 
 
 def _addresses(node: LexborNode) -> list[str]:
-    """Return where its links lead, and leave only their labels."""
+    """Return the targets of its links, and replace the links by their labels."""
     addresses = [link.attributes.get("data-uuid") or link.attributes.get("href") or "" for link in node.css("a")]
     node.unwrap_tags(["a"])
     return [address for address in addresses if address]
 
 
 def _markdown(html: str, links: list[str], name_of: Callable[[str], str]) -> str:
-    """Convert HTML; adds what its commands refer to."""
+    """Convert HTML, and append the targets of its references to `links`."""
     from html_to_markdown import WarningKind, convert
     from selectolax.lexbor import LexborHTMLParser
 
@@ -133,5 +133,5 @@ def _markdown(html: str, links: list[str], name_of: Callable[[str], str]) -> str
 def _options() -> ConversionOptions:
     from html_to_markdown import ConversionOptions
 
-    # Made of JSON, its values need not be looked up again for each page.
+    # Options made from JSON convert faster: the library does not parse each enum again for each page.
     return ConversionOptions.from_json(json.dumps(_MARKDOWN))
