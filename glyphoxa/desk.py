@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
-from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
@@ -30,6 +30,7 @@ from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
+from glyphoxa.config.campaign_csv import TablesFile, read_tables
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
@@ -45,7 +46,7 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
@@ -65,6 +66,7 @@ from glyphoxa.transcript.ports import TalkSearch
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
+from glyphoxa.world.state import WorldState
 
 # How a DM reads and changes a campaign's names, on the command line and in the browser.
 
@@ -354,6 +356,34 @@ class DeskSource:
     async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
         """As `recap_of`."""
         return await recap_of(self.store, self.campaign, session, audience)
+
+
+async def tables_for(
+    store: Store,
+    campaign: CampaignId,
+    path: Path,
+    *,
+    entity_types: Collection[str] = (),
+    otherwise: Campaign | None = None,
+) -> tuple[TablesFile, Described]:
+    """Read tables as they fit a stored campaign. Returns that campaign, too.
+
+    Args:
+        entity_types: As in `read_tables`.
+        otherwise: What the campaign is if nothing is stored of it.
+
+    Raises:
+        InvalidInput: As `read_tables`.
+        Unavailable: The database is away.
+    """
+    was = await store.campaigns.described(campaign)
+    described = was or Described(otherwise or Campaign(campaign, campaign, "en", (), (), (), (), ()))
+    world = WorldState() if was is None else await store.world.now(campaign)
+    others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
+    found = await offload(
+        lambda: read_tables(path, into=described.file, also=others, entity_types=entity_types), amount=_AS_ROWS
+    )
+    return found, described
 
 
 # What is kept of somebody's talk: erased in the database, then in the files of the data directory.

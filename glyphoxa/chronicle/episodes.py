@@ -29,15 +29,19 @@ _OF_A_SECRET: Final = 2
 
 
 def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity, unless they named it themselves."""
-    return entity.visibility.scope != "public" and not entity.is_of_talk
+    """Return whether players may not know an entity.
+
+    What they named themselves they know, unless the DM hid it later.
+    """
+    scope = entity.visibility.scope
+    return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PlayersView:
     """Shows what players may read, worded with public names only.
 
     Args:
-        secrets: A text with some words of one of them is not for players.
+        secrets: A line with some words of one of them is left out.
 
     Attributes:
         guarded: Names that players may not know.
@@ -48,28 +52,27 @@ class PlayersView:
         public = content_words(" ".join(name for each in known for name in each.names))
         self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
 
-    def names_nobody_guarded(self, text: str) -> bool:
-        return not self.guarded.mentions(text)
-
-    def readable(self, *texts: str) -> str | None:
-        """Return the first text without guarded names, if it does not touch a secret; otherwise None."""
-        text = next(filter(self.names_nobody_guarded, texts), None)
-        words = content_words(text or "")
-        if any(len(words & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept):
-            return None
-        return text
-
     def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
-        """Return the utterances that players may read.
+        """Return the utterances that players may read."""
+        shown: list[NumberedUtterance] = []
+        for each in said:
+            utterance = each.utterance
+            text = self.readable(utterance.speaker_name, utterance.text, utterance.raw_text)
+            if text is not None:
+                shown.append(replace(each, utterance=replace(utterance, text=text)))
+        return shown
+
+    def readable(self, speaker: str, text: str, raw_text: str) -> str | None:
+        """Return the words of an utterance that players may read; None for none.
 
         Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
         """
-        return [
-            replace(each, utterance=replace(each.utterance, text=text))
-            for each in said
-            if self.names_nobody_guarded(each.utterance.speaker_name)
-            and (text := self.readable(each.utterance.text, each.utterance.raw_text)) is not None
-        ]
+        words = next((words for words in (text, raw_text) if not self.guarded.mentions(words)), None)
+        if words is None or self.guarded.mentions(speaker):
+            return None
+        there = content_words(words)
+        is_near = any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept)
+        return None if is_near else words
 
 
 def for_players(

@@ -21,7 +21,7 @@ from glyphoxa.adapters.postgres.world.bundle import (
     export_for_players,
     import_campaign,
 )
-from glyphoxa.adapters.postgres.world.campaigns import Described, KeptTimes
+from glyphoxa.adapters.postgres.world.campaigns import KeptTimes
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import a_table, show, show_changes
 from glyphoxa.cli.scope import (
@@ -59,7 +59,7 @@ from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.calendar import StoryCalendar
-from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
@@ -144,15 +144,20 @@ async def _check(options: argparse.Namespace) -> int:
 
 
 async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
+    from glyphoxa.desk import tables_for
+
+    types = options.entity_type
     described = None if settings.campaign is None else read_campaign(settings.campaign).campaign
     if options.campaign is None and (described is None or not settings.has_memory):
-        found = read_tables(options.file, into=described, entity_types=options.entity_type)
+        found = read_tables(options.file, into=described, entity_types=types)
     else:
         async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
             if options.campaign is None and described is not None:
-                found, _ = await _read_into(store, described.id, options, otherwise=described)
+                found, _ = await tables_for(store, described.id, options.file, entity_types=types, otherwise=described)
             else:
-                found, _ = await _read_into(store, await stored_campaign(store, options.campaign), options)
+                found, _ = await tables_for(
+                    store, await stored_campaign(store, options.campaign), options.file, entity_types=types
+                )
     _warn(found)
     n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
     print(f"{options.file}: {_entities(n_entities)}, {counted(n_relationships, 'relationship')}")
@@ -161,22 +166,6 @@ async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
         more = f" and {len(found.unknown) - _MOST_RELATED} more" if len(found.unknown) > _MOST_RELATED else ""
         print(f"not checked, because the tables do not contain them: {shown}{more}; to look them up: --campaign ID")
     return 0
-
-
-async def _read_into(
-    store: Store, wanted: CampaignId, options: argparse.Namespace, *, otherwise: Campaign | None = None
-) -> tuple[TablesFile, Described]:
-    """Return the tables as they fit the stored campaign, and that campaign.
-
-    Args:
-        otherwise: What the campaign is if nothing is stored of it.
-    """
-    was = await store.campaigns.described(wanted)
-    described = was or Described(otherwise or Campaign(wanted, wanted, "en", (), (), (), (), ()))
-    world = WorldState() if was is None else await store.world.now(wanted)
-    others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
-    found = read_tables(options.file, into=described.file, also=others, entity_types=options.entity_type)
-    return found, described
 
 
 async def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
@@ -213,10 +202,12 @@ async def _load(options: argparse.Namespace) -> int:
 
 
 async def _load_tables(options: argparse.Namespace) -> int:
+    from glyphoxa.desk import tables_for
+
     settings = settings_with_memory(options.config, to_hold="campaigns")
     async with opened_store(settings) as store:
         wanted = await _campaign_for_tables(store, options.campaign, settings)
-        found, described = await _read_into(store, wanted, options)
+        found, described = await tables_for(store, wanted, options.file, entity_types=options.entity_type)
         _warn(found)
         changes = await store.campaigns.changes_by_tables(wanted, found.tables)
         if await _is_wanted(changes, described.file, options):

@@ -41,9 +41,9 @@ from glyphoxa.dm.imported import (
     NEW_ENTITY,
     NO_EDIT,
     Decision,
-    Edit,
+    DocumentEdit,
+    DocumentSelection,
     ImportKind,
-    Selection,
     SourceDocument,
     SourceWorld,
 )
@@ -321,7 +321,7 @@ async def _edit(desk: Desk, options: argparse.Namespace) -> int:
     if options.same_as is not None:
         same_as = desk.resolver.entity(options.same_as).id
     hidden = True if options.hidden else False if options.visible else None
-    edit = Edit(options.new_name, options.new_type, hidden, same_as)
+    edit = DocumentEdit(options.new_name, options.new_type, hidden, same_as)
     if edit == NO_EDIT:
         raise InvalidInput(
             "nothing to change; use --new-name, --new-type, --same-as, --new-entity, --hidden or --visible"
@@ -331,11 +331,11 @@ async def _edit(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _filters(options: argparse.Namespace) -> Selection:
-    return Selection(source=options.source, type=options.type, kind=options.kind, folder=options.folder)
+def _filters(options: argparse.Namespace) -> DocumentSelection:
+    return DocumentSelection(source=options.source, type=options.type, kind=options.kind, folder=options.folder)
 
 
-async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> Selection:
+async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> DocumentSelection:
     """Return the selection that names and options describe.
 
     Raises:

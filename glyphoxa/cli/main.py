@@ -21,6 +21,7 @@ INTERRUPTED = 128 + signal.SIGINT
 GROUPS: Final = {
     "play": {
         "serve": ("glyphoxa.cli.serve:VERB", "open a table on a local page, and talk to NPCs in a browser"),
+        "discord": ("glyphoxa.cli.discord:VERB", "answer commands in Discord: facts, review, recap, the open table"),
         "table": ("glyphoxa.cli.table:VERB", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
     },
     "campaign": {
@@ -52,6 +53,7 @@ _VERBS: Final = {verb: row for verbs in GROUPS.values() for verb, row in verbs.i
 EXAMPLES: Final = {
     "serve": "serve --campaign my-campaign.yaml --host 0.0.0.0 --tls-self-signed",
     "table": 'table direct Korvald "be short with them" --turns 2',
+    "discord": "discord --config glyphoxa.yaml",
     "campaign": "campaign check my-campaign.yaml",
     "import": "import foundry ~/foundrydata/Data/worlds/thornwick",
     "entity": 'entity add npc "Old Bess" --occupation ferrywoman',

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import A_DAY, CAMPAIGN, LAST, ONE_SESSION, SESSION, YES, goes_on, run_at_desk, session_argument
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
 from glyphoxa.desk import Desk
-from glyphoxa.dm.entities import NameResolver, json_or_text
+from glyphoxa.dm.entities import NameResolver, attributes_of, json_object, json_or_text
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain, short
@@ -226,44 +225,6 @@ async def _add(desk: Desk, options: argparse.Namespace) -> int:
         is_new_type=options.new_type,
     )
     return _tell_events(desk, events[:1])
-
-
-def json_object(text: str) -> dict[str, object]:
-    """
-    Raises:
-        InvalidInput: It is no JSON object.
-    """
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"--attributes is no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise InvalidInput(f'--attributes is an object, such as {{"level": 9}}, not {text!r}')
-    return value
-
-
-def attributes_of(free: Sequence[str]) -> dict[str, object]:
-    """Read attributes from unknown options.
-
-    >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
-    {'personality': 'paranoid wizard', 'level': 9}
-
-    Raises:
-        InvalidInput: A value is missing, or stands alone.
-    """
-    found: dict[str, object] = {}
-    waiting = list(free)
-    while waiting:
-        option = waiting.pop(0)
-        name, equals, value = option.removeprefix("--").partition("=")
-        if not option.startswith("--") or not name:
-            raise InvalidInput(f"{option!r} belongs to no option; an attribute is written --name VALUE")
-        if not equals:
-            if not waiting or waiting[0].startswith("--"):
-                raise InvalidInput(f"{option} has no value; an attribute is written --name VALUE")
-            value = waiting.pop(0)
-        found[name.replace("-", "_")] = json_or_text(value)
-    return found
 
 
 @ENTITY.action("remove an entity and everything known about it", _NAME, YES)

@@ -150,6 +150,12 @@ _command("pause", "pause the table: nothing is heard, answered or stored until `
 _command("resume", "resume after a pause")
 _command("end", "end the session and close the table; everything said is kept")
 _command(
+    "scene",
+    "move the table to another scene: only its NPCs hear what is said",
+    argument("scene", metavar="SCENE", help="its id, or the name of its location"),
+    told=lambda options: {"scene": options.scene},
+)
+_command(
     "whisper",
     "whisper to a player: only their page shows it; NPCs do not hear it",
     _PLAYER,
@@ -196,7 +202,7 @@ async def _obeyed(tables: _Tables, options: argparse.Namespace, **told: Any) -> 
 
 def _in_words(command: PastCommand) -> str:
     told = command.told
-    parts = [told.get("do"), told.get("player"), told.get("npc"), told.get("turns"), told.get("text")]
+    parts = [told.get(each) for each in ("do", "player", "npc", "scene", "turns", "text")]
     return " ".join(str(part) for part in parts if part not in (None, ""))
 
 

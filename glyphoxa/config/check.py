@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from glyphoxa.config.sections import missing_files, missing_variables
+from glyphoxa.config.sections import DiscordSettings, missing_files, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
+from glyphoxa.domain.errors import counted
 from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,
@@ -66,6 +67,8 @@ def check(
     found.append(_recall(settings))
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)
+    if settings.discord.is_set:
+        found += _discord(settings.discord, environ, has_module or module_is_there)
     host, port = settings.server.host, settings.server.port
     if (is_port_free or port_is_free)(host, port):
         found.append(Finding("ok", "server", f"http://{host}:{port}"))
@@ -122,6 +125,18 @@ def _tool_servers(
     yield from (Finding("error", "mcp", each) for each in missing)
     if servers and not missing:
         yield Finding("ok", "mcp", f"tools of {', '.join(servers)}, for models that can call tools")
+
+
+def _discord(
+    chosen: DiscordSettings, environ: Mapping[str, str], has_module: Callable[[str], bool]
+) -> Iterator[Finding]:
+    if not has_module("discord"):
+        yield _lacks("discord", "the bot", ["discord"], "discord")
+    missing = chosen.missing(environ)
+    yield from (Finding("error", "discord", each) for each in missing)
+    if not missing:
+        who = f"{counted(len(chosen.dm), 'game master')} and {counted(len(chosen.players), 'player')}"
+        yield Finding("ok", "discord", f"server {chosen.guild}, {who}, token from {chosen.token_env}")
 
 
 def _is_asked(section: str, settings: Settings) -> bool:

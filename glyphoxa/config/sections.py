@@ -418,3 +418,38 @@ class PrivacySettings(Section):
     """
 
     retain_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
+
+
+DiscordId = Annotated[int, Field(ge=1, lt=1 << 64)]
+
+
+class DiscordSettings(Section):
+    """The bot of `glyphoxa discord`. Who may do what is set here: roles and permissions in Discord change nothing. See
+    [Discord](../discord.md).
+
+    Attributes:
+        token_env: The environment variable that holds the bot's token.
+        guild: Id of the server (Discord: guild) in which the bot answers.
+        dm: Ids of the users who are game master.
+        players: Ids of the users who play, each with the id of the player in the campaign file.
+    """
+
+    token_env: Annotated[str, BeforeValidator(_variable)] = "DISCORD_TOKEN"  # noqa: S105 - a variable's name
+    guild: DiscordId | None = None
+    dm: tuple[DiscordId, ...] = ()
+    players: Annotated[dict[DiscordId, str], BeforeValidator(or_empty)] = Field(default_factory=dict)
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.model_fields_set)
+
+    def missing(self, environ: Mapping[str, str]) -> list[str]:
+        """Return what the bot cannot start without."""
+        found = []
+        if self.guild is None:
+            found.append("discord.guild is not set: it must be the id of your Discord server")
+        if not self.dm:
+            found.append("discord.dm is empty: it must list your own Discord user id")
+        if not environ.get(self.token_env, "").strip():
+            found.append(f"environment variable {self.token_env} is not set: it must hold the bot's token")
+        return found

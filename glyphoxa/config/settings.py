@@ -28,6 +28,7 @@ from glyphoxa.config.provider_sections import (
 )
 from glyphoxa.config.sections import (
     ContextSettings,
+    DiscordSettings,
     DsnText,
     FilePath,
     McpSettings,
@@ -158,6 +159,7 @@ class Settings(Section):
     turns: TurnsSettings = TurnsSettings()
     context: ContextSettings = ContextSettings()
     mcp: McpSettings = McpSettings()
+    discord: DiscordSettings = DiscordSettings()
     tiers: TiersSettings = TiersSettings()
     models: ModelsSettings = ModelsSettings()
     server: ServerSettings = ServerSettings()

@@ -310,14 +310,14 @@ def _may_tell_secret(text: str) -> bool:
 
 
 def _tells_secret(value: object) -> bool:
-    """Return whether a value contains something with a secret scope, or secrets of a campaign file or import."""
+    """Return whether a value contains something secret or hidden: of the world, a campaign file or an import."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
-            if each.get("scope") in _SECRET_SCOPES or each.get("how") == "secret":
+            if each.get("scope") in _SECRET_SCOPES or each.get("how") == "secret" or each.get("secrets"):
                 return True
-            if each.get("secrets") or each.get("hidden") is True:
+            if each.get("hidden") is True:
                 return True
             waiting.extend(each.values())
         elif isinstance(each, list):

@@ -493,3 +493,41 @@ def json_or_text(text: str) -> object:
     except ValueError:
         return text
     return text if value is None else value
+
+
+def json_object(text: str) -> dict[str, object]:
+    """
+    Raises:
+        InvalidInput: It is no JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"attributes are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f'attributes are an object, such as {{"level": 9}}, not {text!r}')
+    return value
+
+
+def attributes_of(free: Sequence[str]) -> dict[str, object]:
+    """Read attributes from unknown options.
+
+    >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
+    {'personality': 'paranoid wizard', 'level': 9}
+
+    Raises:
+        InvalidInput: A value is missing, or stands alone.
+    """
+    found: dict[str, object] = {}
+    waiting = list(free)
+    while waiting:
+        option = waiting.pop(0)
+        name, equals, value = option.removeprefix("--").partition("=")
+        if not option.startswith("--") or not name:
+            raise InvalidInput(f"{option!r} belongs to no option; an attribute is written --name VALUE")
+        if not equals:
+            if not waiting or waiting[0].startswith("--"):
+                raise InvalidInput(f"{option} has no value; an attribute is written --name VALUE")
+            value = waiting.pop(0)
+        found[name.replace("-", "_")] = json_or_text(value)
+    return found

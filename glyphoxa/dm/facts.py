@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from glyphoxa.dm.entities import NameResolver, attribute_claim, predicate_of, secret_among, stated_by_dm
 from glyphoxa.dm.ports import CitedUtterance, Review
+from glyphoxa.dm.wording import certainty_in_words
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -28,7 +29,7 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from glyphoxa.world.graph import World
-from glyphoxa.world.wording import claim_in_words, fact_in_words
+from glyphoxa.world.wording import claim_in_words, fact_in_words, visibility_in_words
 
 _MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10
@@ -67,6 +68,11 @@ class ExplainedFact:
     supports: Sequence[Fact]
     resting: Sequence[Fact]
     disputes: Sequence[Fact]
+
+
+class ChangedMeanwhile(InvalidInput):
+    def __init__(self, words: str, *, seen: str, now: str) -> None:
+        super().__init__(f"{words!r} has changed meanwhile: you saw {seen!r}, and it is {now!r} now; review it again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,23 @@ class FactDesk:
 
     def words(self, fact: Fact) -> str:
         return fact_in_words(fact, self.resolver)
+
+    def state_in_words(self, fact: Fact) -> str:
+        """Describe the state of a fact that decisions change. Forms send it back as they showed it."""
+        certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
+        return f"{fact.status}, {certainty}, {visibility_in_words(fact.visibility, self.resolver)}"
+
+    def need_unchanged(self, fact: Fact, seen: str) -> None:
+        """
+        Args:
+            seen: As `state_in_words` made it for whoever decides; "" is from a page that does not say.
+
+        Raises:
+            ChangedMeanwhile: It is not so any more.
+        """
+        now = self.state_in_words(fact)
+        if seen and seen != now:
+            raise ChangedMeanwhile(self.words(fact), seen=seen, now=now)
 
     async def confirm(self, facts: Sequence[str]) -> Decision:
         """Accept facts; facts that contradict them end."""

@@ -19,8 +19,8 @@ from glyphoxa.dm.imported import (
     NEW_ENTITY,
     NO_EDIT,
     Decision,
-    Edit,
-    Selection,
+    DocumentEdit,
+    DocumentSelection,
     SourceDocument,
     SourceText,
     SourceWorld,
@@ -38,7 +38,7 @@ class Arrival:
     """What a source brought, in numbers of documents.
 
     Attributes:
-        source: `kind:id`, as in `Selection.source`.
+        source: `kind:id`, as in `DocumentSelection.source`.
         n_new: They wait for the DM.
         n_changed: They changed since they were accepted, and wait.
         n_skipped: The DM skipped them, now or in an earlier import.
@@ -73,7 +73,7 @@ class Proposal:
     same_as: Entity | None = None
     like: tuple[Entity, ...] = ()
     changes: tuple[str, ...] = ()
-    edit: Edit = NO_EDIT
+    edit: DocumentEdit = NO_EDIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,12 @@ class ImportDesk(Protocol):
         ...
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
+        self,
+        selection: DocumentSelection = EVERYTHING,
+        *,
+        offset: int = 0,
+        limit: int = 100,
+        decision: Decision = "waiting",
     ) -> tuple[int, Sequence[Proposal]]:
         """Return how many documents wait, and some of them: by source, type and name.
 
@@ -139,7 +144,7 @@ class ImportDesk(Protocol):
         """
         ...
 
-    async def edit(self, selection: Selection, edit: Edit) -> int:
+    async def edit(self, selection: DocumentSelection, edit: DocumentEdit) -> int:
         """Change waiting documents; what `edit` leaves at None stays. Returns their number.
 
         Raises:
@@ -148,11 +153,11 @@ class ImportDesk(Protocol):
         """
         ...
 
-    async def preview(self, selection: Selection) -> CampaignChanges:
+    async def preview(self, selection: DocumentSelection) -> CampaignChanges:
         """Return what accepting these would change."""
         ...
 
-    async def accept(self, selection: Selection) -> CampaignChanges:
+    async def accept(self, selection: DocumentSelection) -> CampaignChanges:
         """Let waiting documents into the campaign, all or none.
 
         Raises:
@@ -171,11 +176,11 @@ class ImportDesk(Protocol):
         """
         ...
 
-    async def skip(self, selection: Selection) -> int:
+    async def skip(self, selection: DocumentSelection) -> int:
         """Leave waiting documents out, now and in later imports. Returns their number. Raises: NotFound."""
         ...
 
-    async def restore(self, selection: Selection) -> int:
+    async def restore(self, selection: DocumentSelection) -> int:
         """Let skipped documents wait again. Returns their number. Raises: NotFound."""
         ...
 
@@ -310,7 +315,7 @@ class StoredDocument:
 
     source: str
     document: SourceDocument
-    edit: Edit = NO_EDIT
+    edit: DocumentEdit = NO_EDIT
     accepted: SourceDocument | None = None
     entity: EntityId | None = None
     is_own: bool = False
@@ -601,7 +606,9 @@ def where_stated(source: str, document: SourceDocument, claim: Claim) -> Documen
     return reference_to(source, document, found[0]) if found else None
 
 
-def checked_edit(edit: Edit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]) -> Edit:
+def checked_edit(
+    edit: DocumentEdit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]
+) -> DocumentEdit:
     """Return an edit of these documents as it is stored.
 
     Args:

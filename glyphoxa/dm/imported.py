@@ -14,7 +14,7 @@ from glyphoxa.domain.ids import EntityId
 ImportKind = Literal["foundry", "roll20", "markdown", "csv"]
 Decision = Literal["waiting", "accepted", "skipped"]
 NEW_ENTITY = EntityId("")
-"""As `Edit.same_as`: the document is an entity of its own, whatever its name."""
+"""As `DocumentEdit.same_as`: the document is an entity of its own, whatever its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class SourceWorld:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class DocumentEdit:
     """What the DM changed in a document before accepting it; None: as the document says. Survives later imports.
 
     Attributes:
@@ -104,11 +104,11 @@ class Edit:
     same_as: EntityId | None = None
 
 
-NO_EDIT: Final = Edit()
+NO_EDIT: Final = DocumentEdit()
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class DocumentSelection:
     """Which waiting documents are meant: those that match every given part. Without any part: all.
 
     Attributes:
@@ -124,4 +124,4 @@ class Selection:
     folder: str = ""
 
 
-EVERYTHING: Final = Selection()
+EVERYTHING: Final = DocumentSelection()

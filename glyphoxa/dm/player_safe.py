@@ -37,14 +37,20 @@ class PublicPart:
 
     def __init__(self, state: WorldState, campaign: Campaign) -> None:
         facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
-        secrets = [fact.claim.content for fact in facts if fact.visibility.scope in _GUARDED]
+        # A page of an import that nobody knows cannot have been told, and has common words.
+        secrets = [
+            fact.claim.content
+            for fact in facts
+            if fact.visibility.scope in _GUARDED and (fact.visibility.knowers or fact.provenance.origin != "import")
+        ]
         self._view = PlayersView(
             [_known(each) for each in state.entities.values()],
             campaign.language,
             (*(each.text for each in campaign.secrets), *(text for text in secrets if isinstance(text, str))),
         )
+        guarded = self._view.guarded
         self._entities = {
-            entity.id: replace(entity, aliases=tuple(filter(self._view.names_nobody_guarded, entity.aliases)))
+            entity.id: replace(entity, aliases=tuple(name for name in entity.aliases if not guarded.mentions(name)))
             for entity in state.entities.values()
             if entity.visibility.scope == "public"
         }
@@ -83,10 +89,8 @@ class PublicPart:
 
     def _said(self, row: Row) -> Row | None:
         speaker = str(row["speaker_name"])
-        if row["retracted"] or row["withheld"] or row["aside"] or not self._view.names_nobody_guarded(speaker):
-            return None
-        text = self._view.readable(str(row["text"]), str(row["raw_text"]))
-        if text is None:
+        text = self._view.readable(speaker, str(row["text"]), str(row["raw_text"]))
+        if text is None or row["retracted"] or row["withheld"] or row["aside"]:
             return None
         ids = {name: self._public_id(row[name], speaker) for name in ("speaker_id", "npc_id")}
         said = {"speaker_name": speaker, "text": text, "raw_text": text}
@@ -102,11 +106,11 @@ class PublicPart:
             return False
         if claim.subject not in self._entities or (claim.object is not None and claim.object not in self._entities):
             return False
-        return self._view.names_nobody_guarded(f"{claim.predicate} {claim.value} {_text(fact.attributes)}")
+        return not self._view.guarded.mentions(f"{claim.predicate} {claim.value} {_text(fact.attributes)}")
 
 
 def _known(entity: WorldEntity) -> KnownEntity:
-    is_of_talk = entity.origin == "talk" and entity.visibility.scope not in _GUARDED
+    is_of_talk = entity.origin == "talk"
     return KnownEntity(entity.id, entity.type, entity.name, entity.aliases, entity.visibility, is_of_talk=is_of_talk)
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.entities import NameResolver, find_called
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import (
     Direct,
     EndSession,
     LetNpcsTalk,
+    MoveTo,
     Mute,
     Pause,
     Puppet,
     SayAs,
+    SessionCommand,
     ShowControls,
     StopAll,
     SummariseEvery,
@@ -24,10 +26,10 @@ from glyphoxa.domain.commands import (
     WhisperTo,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 
 ToldCommand = Mapping[str, object]
-"""`do` and its arguments: `npc`, `player`, `text`, `turns`. Without `npc`: all NPCs, or none any more."""
+"""`do` and its arguments: `npc`, `player`, `scene`, `text`, `turns`. Without `npc`: all NPCs, or none any more."""
 
 _OF_ALL: Mapping[object, TableCommand] = {
     "stop": StopAll(),
@@ -36,7 +38,7 @@ _OF_ALL: Mapping[object, TableCommand] = {
     "end": EndSession(),
     "show": ShowControls(),
 }
-_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", "summarise", *map(str, _OF_ALL))
+_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", "summarise", "scene", *map(str, _OF_ALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class CommandReader:
 
     campaign: Campaign
 
-    def read(self, told: ToldCommand) -> TableCommand:
+    def read(self, told: ToldCommand) -> SessionCommand:
         """
         Raises:
             NotFound: Nobody has that name.
@@ -68,6 +70,8 @@ class CommandReader:
                 return LetNpcsTalk(_turns(told))
             case "summarise":
                 return SummariseEvery(_turns(told))
+            case "scene":
+                return MoveTo(self._scene(str(told.get("scene") or "")))
             case whole if whole in _OF_ALL:
                 return _OF_ALL[whole]
             case unknown:
@@ -81,6 +85,17 @@ class CommandReader:
 
     def _player(self, told: ToldCommand) -> PlayerId:
         return self._resolver.player(str(told.get("player") or ""))
+
+    def _scene(self, name: str) -> SceneId:
+        places = {each.id: each.name for each in self.campaign.entities}
+        by_id = [(str(each.id), each) for each in self.campaign.scenes]
+        return find_called(
+            name,
+            [by_id, [(places.get(each.location, ""), each) for _, each in by_id]],
+            what=("scene", "scenes"),
+            campaign=self.campaign.id,
+            describe=lambda each: each.id,
+        ).id
 
     @property
     def _resolver(self) -> NameResolver:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 
 MAX_TURNS: Final = 25
 """Maximum number of an NPC's turns for which a direction stays in its prompt."""
@@ -104,6 +104,13 @@ class EndSession:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveTo:
+    """Move the table to another scene."""
+
+    scene: SceneId
+
+
+@dataclass(frozen=True, slots=True)
 class ShowControls:
     """Show which commands are in force."""
 
@@ -111,3 +118,5 @@ class ShowControls:
 Session = Pause | Unpause | EndSession
 Setting = LetNpcsTalk | SummariseEvery
 TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | Setting | Session | ShowControls
+SessionCommand = TableCommand | MoveTo
+"""The session performs `MoveTo` itself, because it takes time; the room performs the others."""

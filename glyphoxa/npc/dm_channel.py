@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 from loguru import logger
 
 from glyphoxa.actors.supervisor import follow
-from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
@@ -164,8 +164,8 @@ class CommandFollower:
         session: SessionId,
         inbox: CommandInbox,
         *,
-        read: Callable[[Mapping[str, object]], TableCommand],
-        obey: Callable[[TableCommand], Awaitable[str]],
+        read: Callable[[Mapping[str, object]], SessionCommand],
+        obey: Callable[[SessionCommand], Awaitable[str]],
     ) -> None:
         self._campaign = campaign
         self._session = session

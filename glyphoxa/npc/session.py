@@ -20,7 +20,7 @@ from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player, Scene
-from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
@@ -110,7 +110,7 @@ class DmChannels:
     controls: ControlsStore
     commands: CommandInbox
     talk: TalkDecisions
-    read: Callable[[Mapping[str, object]], TableCommand]
+    read: Callable[[Mapping[str, object]], SessionCommand]
     refresh: Callable[[CampaignId], Awaitable[object]]
 
 
@@ -238,7 +238,7 @@ class TableSession:
         return kept
 
     def _follow(self, dm: DmChannels, controls: StoredControls) -> None:
-        async def obey(command: TableCommand) -> str:
+        async def obey(command: SessionCommand) -> str:
             told = await self.obey(command)
             await controls.wait_until_kept()
             return told
@@ -335,12 +335,15 @@ class TableSession:
         finally:
             forget()
 
-    async def obey(self, command: TableCommand) -> str:
+    async def obey(self, command: SessionCommand) -> str:
         """Perform a command of the DM. Returns a report.
 
         Raises:
             InvalidInput: It is impossible. Nothing was done.
         """
+        if isinstance(command, MoveTo):
+            await self.move(command.scene)
+            return f"the table is now at {self._state.location_name}"
         answered: asyncio.Queue[str | InvalidInput] = asyncio.Queue()
         self._room.mailbox.post(Obey(command, answered.put_nowait))
         answer = await answered.get()

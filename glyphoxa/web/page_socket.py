@@ -15,6 +15,7 @@ from fastapi import WebSocket, WebSocketDisconnect
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
@@ -28,29 +29,6 @@ MAX_TEXT_LENGTH = 600
 SHORTEST_LINE = 200
 """Characters that a line costs at least: many short lines are more work than their letters."""
 MOVE_WITHIN_MS = 10_000
-
-
-@dataclass(slots=True)
-class RateLimit:
-    """A token bucket: `burst` at once, then one per `every_ms`.
-
-    Keeps one number: the time at which everything taken so far would have been taken at an even rate.
-    """
-
-    burst: int
-    every_ms: int
-    _even_until_ms: int = 0
-
-    def take(self, n: int = 1, *, at_ms: int) -> int:
-        """Take `n`. Return 0; or the milliseconds to wait, and take nothing.
-
-        More than `burst` at once are never granted.
-        """
-        after_ms = max(self._even_until_ms - at_ms, 0) + n * self.every_ms
-        if (wait_ms := after_ms - self.burst * self.every_ms) > 0:
-            return wait_ms
-        self._even_until_ms = at_ms + after_ms
-        return 0
 
 
 @dataclass(slots=True)

@@ -179,6 +179,15 @@ async def test_a_world_goes_along_without_its_talk(town: Store, cli: CommandLine
     assert [tuple(row) for row in said] == [("more", 5, False)]
 
 
+async def test_hidden_document_of_an_import_is_a_secret(town: Store) -> None:
+    await exported(town, TOWN, Parts())
+    async with town.database.use(TOWN) as connection:
+        await connection.execute("""UPDATE import_documents SET document = document || '{"hidden": true}'""")
+    with pytest.raises(InvalidInput, match="--with-secrets"):
+        await exported(town, TOWN, Parts())
+    assert "Inn.md" not in await exported_for_players(town, TOWN)
+
+
 async def test_a_file_tells_secrets_only_when_it_may(town: Store, cli: CommandLine, tmp_path: Path) -> None:
     secret = FactStated(Claim.attribute(MIRA, "truth", "zwielichtig"), visibility=HIDDEN)
     event = (await town.world.commit(TOWN, [secret], DM))[-1]
@@ -391,7 +400,8 @@ async def test_bound_bundle_goes_with_a_rollback_of_its_utterance(
     assert await _claims(town, OTHER) == before
     assert set((await town.world.now(OTHER)).entities) == {here.entity}
 
-    assert "at utterance 1" in await cli.told("campaign", "import", path, "--bind", "1:1", "--campaign", "other")
+    for _twice in range(2):
+        assert "at utterance 1" in await cli.told("campaign", "import", path, "--bind", "1:1", "--campaign", "other")
     await town.world.rollback(OTHER, FIRST, 1, DM)
     assert await _claims(town, OTHER) == claims
     with pytest.raises(NotFound, match="no utterance 3 in session 'first'"):  # retracted
@@ -434,7 +444,7 @@ async def test_lines_of_the_docs_turn_a_bundle_into_markdown(
     await town.world.commit(TOWN, [OWNS], DM)
     page = (DATA.parents[1] / "docs" / "writing-a-campaign.md").read_text("utf-8")
     [lines] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "bundle" in block]
-    assert len(lines.splitlines()) == 10
+    assert len([line for line in lines.splitlines() if line]) == 10
     (tmp_path / "bundle.json").write_text(await exported(town, TOWN), "utf-8")
     monkeypatch.chdir(tmp_path)
     done = await asyncio.to_thread(subprocess.run, [sys.executable, "-I", "-c", lines], capture_output=True, check=True)

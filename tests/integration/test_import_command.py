@@ -148,3 +148,13 @@ async def test_portraits_of_accepted_people_are_drawn_again(cli: CommandLine, tm
     assert (faces / "korvald-stane.png").read_bytes() == b"mine"
     code, _, problem = await cli.run(*portraits, tmp_path.parent)
     assert code == 1 and "is outside of the campaign file's folder" in problem
+
+
+async def test_show_says_from_which_document_an_entity_and_a_fact_come(cli: CommandLine, vault: Path) -> None:
+    await cli.told("import", "markdown", vault)
+    await cli.told("import", "accept", "--all", "--yes")
+    shown = await cli.told("show", "entity", "Korvald Stane")
+    where = "imported: markdown note Korvald Stane"
+    assert f"{where} (NPCs/Korvald Stane.md, NPCs/Korvald Stane.md)" in shown
+    fact = next(line.split()[0] for line in shown.splitlines() if "description" in line)
+    assert where in await cli.told("show", "fact", fact)

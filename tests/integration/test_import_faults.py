@@ -15,7 +15,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.world import WorldWriting
 from glyphoxa.desk import import_desk_of
 from glyphoxa.dm.import_review import ImportDesk
-from glyphoxa.dm.imported import EVERYTHING, Selection
+from glyphoxa.dm.imported import EVERYTHING, DocumentSelection
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM
@@ -100,7 +100,7 @@ async def accept_one_by_one(dsn: str) -> None:
         print("ready", flush=True)  # noqa: T201 - the test reads it
         while (await desk.waiting())[0]:
             _, [first] = await desk.waiting(limit=1)
-            await desk.accept(Selection(keys=(first.document.key,)))
+            await desk.accept(DocumentSelection(keys=(first.document.key,)))
         await asyncio.Event().wait()
 
 

@@ -10,7 +10,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.desk import import_desk_of
 from glyphoxa.dm.import_review import ImportDesk
-from glyphoxa.dm.imported import NEW_ENTITY, Edit, Selection, SourceLink, SourceText
+from glyphoxa.dm.imported import NEW_ENTITY, DocumentEdit, DocumentSelection, SourceLink, SourceText
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
@@ -45,7 +45,7 @@ async def test_imported_documents_wait_and_change_nothing(store: Store, desk: Im
 
 async def test_accepted_documents_become_entities_with_their_facts(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
     assert miller.aliases == ("the miller",)
     assert miller.attributes["race"] == "dwarf"
@@ -64,9 +64,9 @@ async def test_accepted_documents_become_entities_with_their_facts(store: Store,
 
 async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
-    await desk.accept(Selection(type="location"))
-    await desk.skip(Selection(keys=("Actor.2",)))
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection(type="location"))
+    await desk.skip(DocumentSelection(keys=("Actor.2",)))
+    await desk.accept(DocumentSelection())
     again = await desk.take_in(a_world(MILL, MILLER, replace(SPY, name="Vask the Spy")))
     assert (again.n_new, again.n_changed, again.n_unchanged, again.n_skipped) == (0, 0, 2, 1)
     assert (await desk.waiting())[0] == 0
@@ -74,14 +74,14 @@ async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: Import
 
 async def test_changed_document_proposes_its_changes_alone(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER))
-    await desk.edit(Selection(keys=("Actor.1",)), Edit(name="Berta of the Moor"))
-    await desk.accept(Selection())
+    await desk.edit(DocumentSelection(keys=("Actor.1",)), DocumentEdit(name="Berta of the Moor"))
+    await desk.accept(DocumentSelection())
     arrival = await desk.take_in(a_world(replace(MILLER, aliases=(), attributes={"race": "gnome"})))
     assert (arrival.n_changed, arrival.gone) == (1, ("Salt Mill",))
     _, [proposal] = await desk.waiting()
     assert proposal.document.name == "Berta of the Moor"
     assert proposal.changes == ("removed: alias the miller", "changed: race 'gnome'")
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta of the Moor"]
     assert (miller.aliases, miller.attributes["race"]) == ((), "gnome")
     assert "Salt Mill" in await names(store)
@@ -94,7 +94,7 @@ async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: 
     assert proposal.same_as is not None
     assert proposal.same_as.id == "e-grimjaw"
     before = await names(store, SMITH)
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     assert await names(store, SMITH) == before
     assert "orc" not in str(await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw")))
     assert "race: orc" in str(await store.graph.known(CAMPAIGN, DM, EntityId("e-grimjaw")))
@@ -102,23 +102,23 @@ async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: 
 
 async def test_document_edited_as_new_becomes_a_second_entity(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(replace(SPY, name="Grimjaw")))
-    await desk.edit(Selection(), Edit(same_as=NEW_ENTITY, hidden=False))
-    await desk.accept(Selection())
+    await desk.edit(DocumentSelection(), DocumentEdit(same_as=NEW_ENTITY, hidden=False))
+    await desk.accept(DocumentSelection())
     assert [each.name for each in await store.graph.entities(CAMPAIGN, SMITH)].count("Grimjaw") == 2
 
 
 async def test_edit_that_does_not_fit_is_refused(desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER))
-    for edit in (Edit(name="One"), Edit(type="npcc"), Edit(same_as=EntityId("nobody"))):
+    for edit in (DocumentEdit(name="One"), DocumentEdit(type="npcc"), DocumentEdit(same_as=EntityId("nobody"))):
         with pytest.raises(InvalidInput):
-            await desk.edit(Selection(), edit)
+            await desk.edit(DocumentSelection(), edit)
     with pytest.raises(NotFound, match="key"):
-        await desk.edit(Selection(keys=("Actor.9",)), Edit(hidden=True))
+        await desk.edit(DocumentSelection(keys=("Actor.9",)), DocumentEdit(hidden=True))
 
 
 async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER))
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
     where = "foundry Actor (npc) Berta Moor{} (data/actors.db, Actor.1)"
     assert [each.words for each in await desk.documents_of(miller.id)] == [where.format("")]
@@ -134,7 +134,7 @@ async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk:
     text = SourceText("Berta Moor fears Grimjaw. Berta Moor is a smuggler.", hidden=True, page="GM notes")
     await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,))))
     assert await desk.propose_claims() == 0
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     assert await desk.propose_claims() == 2
     waiting = await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10)
     assert waiting
@@ -153,10 +153,10 @@ async def test_names_without_letters_or_twice_are_stored_once(desk: ImportDesk) 
 
 async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILLER))
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     gnome, orc = (replace(MILLER, attributes={"race": race}) for race in ("gnome", "orc"))
     await desk.take_in(a_world(gnome))
-    await desk.skip(Selection())
+    await desk.skip(DocumentSelection())
     assert (await desk.take_in(a_world(gnome))).n_skipped == 1
     assert (await desk.take_in(a_world(orc))).n_changed == 1
     assert (await desk.take_in(a_world(MILLER))).n_unchanged == 1
@@ -165,7 +165,7 @@ async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> N
 
 async def test_dms_decisions_about_imported_entities_survive_the_next_import(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     miller = EntityId("berta-moor")
     [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
     decided = [
@@ -176,7 +176,7 @@ async def test_dms_decisions_about_imported_entities_survive_the_next_import(sto
     await store.world.commit(CAMPAIGN, decided, Cause("dm", 1))
     changed = replace(SPY, attributes={"race": "gnome"}), replace(MILLER, aliases=("old Berta",))
     await desk.take_in(a_world(replace(MILL, type="item"), *changed))
-    done = await desk.accept(Selection())
+    done = await desk.accept(DocumentSelection())
     assert any("you removed it" in each for each in done.remarks)
     entities = {each.id: each for each in await store.graph.entities(CAMPAIGN, SMITH)}
     assert "salt-mill" not in entities
@@ -188,7 +188,7 @@ async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store
     found = replace(MILLER, name="Grimjaw", attributes={"description": "An elf."}, texts=(), links=())
     away = SourceLink("Scene.1", "LOCATED_AT")
     await desk.take_in(a_world(MILL, replace(found, links=(away,))))
-    await desk.accept(Selection())
+    await desk.accept(DocumentSelection())
     known = await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw"))
     assert known is not None
     assert "Grimjaw is a smith." in str(known) and "An elf." not in str(known)

@@ -13,11 +13,13 @@ from glyphoxa.adapters.postgres.world.bundle import Parts, export_campaign, expo
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import import_desk_of, recap_of, rehearsal_of
-from glyphoxa.dm.imported import EVERYTHING, SourceWorld
+from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM
-from tests.support.builders import CAMPAIGN, SESSION, a_campaign, an_utterance
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactRevealed
+from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
 from tests.support.secret_campaigns import words_in
 from tests.support.source_worlds import SPY, a_random_world, a_world
@@ -88,3 +90,17 @@ async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: 
     await import_desk_of(store, CAMPAIGN).take_in(a_world(SPY))
     with pytest.raises(InvalidInput, match="secrets"):
         await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
+
+
+async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(store: Store) -> None:
+    await store.campaigns.load(a_campaign())
+    said = "I promise to bring you the stolen crowns by Friday."
+    await store.log.append([an_utterance(said)])
+    desk = import_desk_of(store, CAMPAIGN)
+    notes = SourceText("The stolen crowns lie below the mill. Nobody must know.", hidden=True)
+    await desk.take_in(a_world(replace(SPY, hidden=False, texts=(notes,))))
+    await desk.accept(EVERYTHING)
+    assert said in str(await recap_of(store, CAMPAIGN, SESSION, "players"))
+    [secret] = [each for each in (await store.world.now(CAMPAIGN)).facts.values() if each.claim.content == notes.text]
+    await store.world.commit(CAMPAIGN, [FactRevealed(secret.id, (SMITH,))], Cause("dm", 1))
+    assert said not in str(await recap_of(store, CAMPAIGN, SESSION, "players"))

@@ -18,8 +18,6 @@ from glyphoxa.dm.campaign_bundle import FORMAT, VERSION
 from tests.support.postgres import TestServer, a_test_server
 
 SCHEMA: Final = Path(__file__).parents[2] / "docs" / "reference" / "bundle.schema.json"
-_HERE: Final = {"change_seq", "taken_by", "taken_until"}
-"""Columns that have a meaning in one database only."""
 _TYPES: Final[dict[str, dict[str, Any]]] = {
     "text": {"type": "string"},
     "regconfig": {"type": "string"},
@@ -65,7 +63,6 @@ async def schema(store: Store) -> str:
 
 
 def _table(columns: dict[str, Column]) -> dict[str, Any]:
-    columns = {name: column for name, column in columns.items() if name not in _HERE}
     row = {
         "type": "object",
         "additionalProperties": False,

@@ -16,7 +16,7 @@ from loguru import logger
 
 from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.commands import TableCommand
+from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Visibility
@@ -61,7 +61,7 @@ class DeskParts:
 class CommandedTable(Table, Protocol):
     """A table that obeys its game master."""
 
-    async def obey(self, command: TableCommand) -> str:
+    async def obey(self, command: SessionCommand) -> str:
         """See `TableSession.obey`."""
 
 

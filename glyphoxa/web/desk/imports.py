@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.desk import Desk
 from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
-from glyphoxa.dm.imported import NEW_ENTITY, Decision, Edit, ImportKind, Selection, SourceWorld
+from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
@@ -122,16 +122,16 @@ async def accept_page(frame: DeskFrame, request: Request) -> Shown:
 _FIELDS: Final = ("source", "type", "kind", "folder")
 
 
-def _selection(asked: Mapping[str, str]) -> Selection:
+def _selection(asked: Mapping[str, str]) -> DocumentSelection:
     key = asked.get("key", "")
-    return Selection(keys=(key,) if key else (), **{name: asked.get(name, "") for name in _FIELDS})
+    return DocumentSelection(keys=(key,) if key else (), **{name: asked.get(name, "") for name in _FIELDS})
 
 
-def _fields(selection: Selection | Group) -> dict[str, str]:
+def _fields(selection: DocumentSelection | Group) -> dict[str, str]:
     return {name: value for name in _FIELDS if (value := getattr(selection, name))}
 
 
-def _in_words(selection: Selection) -> str:
+def _in_words(selection: DocumentSelection) -> str:
     return " · ".join(
         "in no folder" if value == "/" else value.removeprefix("/") for value in _fields(selection).values()
     )
@@ -171,7 +171,7 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
 
 
-async def _seen(imports: ImportDesk, selection: Selection, form: Form) -> int:
+async def _seen(imports: ImportDesk, selection: DocumentSelection, form: Form) -> int:
     """Return how many documents are meant.
 
     Raises:
@@ -183,14 +183,14 @@ async def _seen(imports: ImportDesk, selection: Selection, form: Form) -> int:
     return n
 
 
-async def _edit(desk: Desk, selection: Selection, form: Form) -> str:
+async def _edit(desk: Desk, selection: DocumentSelection, form: Form) -> str:
     n, found = await desk.imports.waiting(selection, limit=1)
     if n != 1:
         raise NotFound(f"the document {form.get('key', '')!r} no longer needs review")
     old = _document(found[0])
     name, of_type, same_as = (form.get(field, "").strip() for field in ("new_name", "new_type", "same_as"))
     hidden = form.get("hidden") == "yes"
-    edit = Edit(
+    edit = DocumentEdit(
         name=None if name in ("", old["name"]) else name,
         type=None if of_type in ("", old["type"]) else of_type,
         hidden=None if hidden is old["hidden"] else hidden,

@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, page_of_desk, session_names
-from glyphoxa.world.wording import Words, moment, visibility_in_words
+from glyphoxa.world.wording import Words, moment
 
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
@@ -68,7 +68,7 @@ def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
         "short": short(fact.id),
         "words": desk.facts.words(fact),
         "status": fact.status,
-        "state": state_in_words(desk, fact),
+        "state": desk.facts.state_in_words(fact),
         "can": _decisions_that_change(fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
@@ -252,7 +252,7 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
     if not marked:
         raise InvalidInput("no fact is selected; select at least one")
     for fact, seen in marked.items():
-        need_unchanged(desk, await desk.facts.find(fact), "" if seen == _BOX else seen)
+        desk.facts.need_unchanged(await desk.facts.find(fact), "" if seen == _BOX else seen)
     made = await _OF_SEVERAL[what](desk, list(marked))
     done = _DONE[what.removesuffix("_marked")]
     ended = _ended(made) if what == "confirm_marked" else ""
@@ -279,7 +279,7 @@ async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
 async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     """
     Args:
-        form: `do`, the `fact`, and what was `seen` of it (see `need_unchanged`); those of several have a name
+        form: `do`, the `fact`, and what was `seen` of it (see `FactDesk.need_unchanged`); those of several have a name
             `MARKED` and the id for each; `undo` needs none.
 
     Raises:
@@ -300,35 +300,11 @@ async def _decided(desk: Desk, form: Form) -> str:
     if what not in _DO:
         raise InvalidInput(f"unknown decision {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
     found = await desk.facts.find(form.get("fact", ""))
-    need_unchanged(desk, found, form.get("seen", ""))
+    desk.facts.need_unchanged(found, form.get("seen", ""))
     words = desk.facts.words(found)
     made = await _DO[what](desk, found.id, form)
     ended = _ended(made) if what == "confirm" else ""
     return f"{_DONE[what]}: {words}{ended}"
-
-
-class ChangedMeanwhile(InvalidInput):
-    def __init__(self, words: str, *, seen: str, now: str) -> None:
-        super().__init__(f"{words!r} has changed meanwhile: you saw {seen!r}, and it is {now!r} now; review it again")
-
-
-def state_in_words(desk: Desk, fact: Fact) -> str:
-    """Describe the state of a fact that decisions change. Forms send it back as they showed it."""
-    certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
-    return f"{fact.status}, {certainty}, {visibility_in_words(fact.visibility, desk.resolver)}"
-
-
-def need_unchanged(desk: Desk, fact: Fact, seen: str) -> None:
-    """
-    Args:
-        seen: As `state_in_words` made it for whoever decides; "" is from a page that does not say.
-
-    Raises:
-        ChangedMeanwhile: It is not so any more.
-    """
-    now = state_in_words(desk, fact)
-    if seen and seen != now:
-        raise ChangedMeanwhile(desk.facts.words(fact), seen=seen, now=now)
 
 
 MOST_SUGGESTED: Final = 50

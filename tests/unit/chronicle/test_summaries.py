@@ -13,7 +13,7 @@ from glyphoxa.chronicle.summaries import in_words, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
 from glyphoxa.domain.turn import Unaddressed
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
@@ -77,6 +77,13 @@ def test_players_are_told_no_name_that_they_may_not_know() -> None:
     said_so = an_utterance("I know that Vorlath has the map.")
     shown = for_players([NumberedUtterance(put_right, 1), NumberedUtterance(said_so, 2)], known, "en")
     assert [each.utterance.text for each in shown] == ["For laugh has the map."]
+
+
+def test_recap_leaves_out_a_name_of_talk_that_the_dm_hid_later() -> None:
+    line = [NumberedUtterance(an_utterance("Vorlath has the map."), 1)]
+    named = KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=witnessed_by({SMITH}), is_of_talk=True)
+    assert len(for_players(line, [named], "en")) == 1
+    assert for_players(line, [replace(named, visibility=HIDDEN)], "en") == []
 
 
 def test_players_are_read_no_line_of_a_speaker_they_may_not_know() -> None:

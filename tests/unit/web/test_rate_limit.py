@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, SHORTEST_LINE, RateLimit, SeatLimits
+from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, SHORTEST_LINE, SeatLimits
 
 
 def test_a_burst_is_given_at_once_and_then_one_after_each_interval() -> None:

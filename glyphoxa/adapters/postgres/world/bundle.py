@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, KeysView, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -38,11 +38,8 @@ BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 LATER: Final = ("turn_judgements", "state_atoms", "atom_edges", "import_sources", "import_documents")
 """Tables that a bundle of an earlier release lacks."""
 
-_TRANSCRIPT: Final = (
-    *("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges", "chunks"),
-)
+_TRANSCRIPT: Final = ("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges")
 """Tables that contain what was said."""
-
 _NUMBERED: Final = ("session_entries", "story_days", "learned_name_events")
 """Tables whose `id` comes from a database-wide sequence; a bundle counts from 1 instead."""
 _OF_THIS_DATABASE: Final[Mapping[str, Row]] = {
@@ -141,7 +138,7 @@ async def export_campaign(database: Database, campaign: CampaignId, file: Binary
         sources = dict.fromkeys((*BUNDLED, *(EMBEDDED if parts.embeddings else ())), campaign)
         if not parts.transcript:
             await _mark_read(world, scratch)
-            sources |= {table: scratch for table in (*_TRANSCRIPT, "chronicle_progress") if table in sources}
+            sources |= {table: scratch for table in (*_TRANSCRIPT, "chunks", "chronicle_progress") if table in sources}
         await _copy(world.connection, sources, writer)
     return writer
 
@@ -161,7 +158,7 @@ async def export_for_players(
         document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
         described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
         if document is not None:
-            described = check_document(document, campaign).whole
+            described = check_document(document, campaign).authored
         public = PublicPart(await world.tables.read_current(), described)
         await _mark_read(world, scratch)
         await _fill(WorldTransaction.of(world.connection, scratch), public)
@@ -222,7 +219,7 @@ async def bind_campaign(
         world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as transaction,
         _scratch(transaction.connection) as scratch,
     ):
-        staged = await _stage(transaction.connection, file, without=_TRANSCRIPT)
+        staged = await _stage(transaction.connection, file, without=(*_TRANSCRIPT, *EMBEDDED))
         await _store(transaction.connection, staged, scratch)
         state = await WorldTransaction.of(transaction.connection, scratch).tables.read_current()
     bundled = staged.reader.campaign
@@ -323,8 +320,6 @@ async def _rows(connection: Connection, campaign: CampaignId, table: str) -> Asy
     await connection.execute(sql["enter"], campaign)
     key = ", ".join(row[0] for row in await connection.fetch(sql["key"], table))
     values = {name: f'to_jsonb(t."{name}")' for name in await columns_of(connection, table)}
-    for name in _OF_THIS_DATABASE.get(table, {}):
-        del values[name]
     if table in _NUMBERED:
         values["id"] = f"row_number() OVER (ORDER BY {key})"
         if "undoes" in values:
@@ -338,9 +333,10 @@ async def _rows(connection: Connection, campaign: CampaignId, table: str) -> Asy
 
 
 async def columns_of(connection: Connection, table: str) -> dict[str, Column]:
-    """The columns of a table's rows, without the campaign."""
+    """The columns of a table's rows in a bundle."""
     found = await connection.fetch(load_queries("world/bundle")["columns"], table)
-    return {row["name"]: Column(**dict(row)) for row in found}
+    columns = {row["name"]: Column(**dict(row)) for row in found}
+    return {name: column for name, column in columns.items() if name not in _OF_THIS_DATABASE.get(table, {})}
 
 
 # Reading: rows are checked, staged in a temporary table, and stored in the order in which tables refer to each other.
@@ -355,7 +351,7 @@ class _Staged:
     """
 
     reader: BundleReader
-    columns: Mapping[str, Sequence[str]]
+    columns: Mapping[str, KeysView[str]]
 
 
 async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[str] = ()) -> _Staged:
@@ -367,7 +363,7 @@ async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[
     await connection.execute(sql["utc"])
     await connection.execute(sql["stage"])
     tables = {table: await columns_of(connection, table) for table in (*BUNDLED, *EMBEDDED)}
-    columns: dict[str, Sequence[str]] = {}
+    columns: dict[str, KeysView[str]] = {}
     staged = _Staged(BundleReader(file, tables=tables), columns)
     rows = _checked(staged.reader, tables, columns)
     kept = ((table, at, text) for table, at, text in rows if table not in without)
@@ -380,19 +376,19 @@ async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[
 
 
 def _checked(
-    reader: BundleReader, tables: Mapping[str, Mapping[str, Column]], columns: dict[str, Sequence[str]]
+    reader: BundleReader, tables: Mapping[str, Mapping[str, Column]], columns: dict[str, KeysView[str]]
 ) -> Iterator[tuple[str, int, str]]:
     """Yield table, place and JSON of each row that fits its table; collect the columns of each table.
 
     Vectors of other dimensions than those of this database are skipped: they are computed again.
     """
     for table, at, row in reader.rows():
-        here = _OF_THIS_DATABASE.get(table, {})
-        known = {name: each for name, each in tables[table].items() if name not in here}
+        known = tables[table]
         if at == 0:
-            columns[table] = _checked_columns(table, row, known)
-        elif row.keys() != set(columns[table]):
-            odd = sorted(row.keys() ^ set(columns[table]))[0]
+            _check_columns(table, row, known)
+            columns[table] = row.keys()
+        elif row.keys() != columns[table]:
+            odd = sorted(row.keys() ^ columns[table])[0]
             raise InvalidInput(
                 f"tables.{table}[{at}]: rows of a table must have the same columns, and some lack {odd[:40]!r}"
             )
@@ -405,14 +401,13 @@ def _checked(
         yield table, at, json.dumps(row)
 
 
-def _checked_columns(table: str, row: Row, columns: Mapping[str, Column]) -> Sequence[str]:
+def _check_columns(table: str, row: Row, columns: Mapping[str, Column]) -> None:
     for name in row:
         if name not in columns:
             raise InvalidInput(f"tables.{table}[0] has {name[:40]!r}, not a column: {did_you_mean(name, columns)}")
     for column in columns.values():
         if column.required and column.name not in row:
             raise InvalidInput(f"tables.{table}[0] has no {column.name!r}: a row must have {', '.join(columns)}")
-    return tuple(row)
 
 
 def _check_numbers(table: str, at: int, row: Row) -> None:

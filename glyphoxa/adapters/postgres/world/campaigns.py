@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.adapters.postgres.world.world import PostgresWorld, WorldWriting
 from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import Campaign, Secret
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Origin
@@ -175,8 +175,13 @@ class Described:
     imports: Mapping[str, Tables] = field(default_factory=dict)
 
     @property
+    def authored(self) -> Campaign:
+        """The campaign without imports."""
+        return with_tables(self.file, self.tables)
+
+    @property
     def whole(self) -> Campaign:
-        campaign = with_tables(self.file, self.tables)
+        campaign = self.authored
         for source in sorted(self.imports):
             campaign = with_tables(campaign, self.imports[source])
         return campaign
@@ -203,15 +208,22 @@ class PostgresCampaigns:
         return {CampaignId(row["id"]): row["name"] for row in rows}
 
     async def get(self, campaign: CampaignId) -> Campaign:
-        """A campaign as it was loaded, from its file and from tables.
+        """A campaign as it was loaded, from its file, from tables and from imports.
+
+        Secrets of imports are included once somebody knows them: there may be thousands that nobody can have told.
 
         Raises:
             NotFound: It was never loaded here.
         """
-        described = await self.described(campaign)
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            described = await self._read(connection, campaign)
+            rows = (
+                await connection.fetch(self._sql["known_secrets"], campaign) if described and described.imports else ()
+            )
         if described is None:
             raise NotFound(f"no campaign {campaign!r} here: " + did_you_mean(campaign, await self.ids()))
-        return described.whole
+        known = [Secret(row["text"], frozenset(row["knowers"]), row["entity_id"]) for row in rows]
+        return replace(described.whole, secrets=(*described.authored.secrets, *known))
 
     async def described(self, campaign: CampaignId) -> Described | None:
         """None when it was never loaded here."""

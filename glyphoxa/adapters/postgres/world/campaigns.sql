@@ -15,3 +15,8 @@ SELECT document::text, seq FROM campaign_documents WHERE campaign_id = $1;
 INSERT INTO campaign_documents (campaign_id, document, seq)
     VALUES ($1, $2::text::jsonb, coalesce($3, (SELECT max(seq) FROM world_events WHERE campaign_id = $1), 0))
     ON CONFLICT (campaign_id) DO UPDATE SET document = excluded.document, seq = excluded.seq, loaded_at = now();
+
+-- known_secrets --
+-- Secrets of imports that somebody knows.
+SELECT entity_id, value #>> '{}' AS text, knowers FROM attribute_facts
+ WHERE campaign_id = $1 AND origin = 'import' AND attribute = 'secret' AND scope = 'secret';

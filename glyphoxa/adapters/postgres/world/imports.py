@@ -39,7 +39,7 @@ from glyphoxa.dm.import_review import (
     tables_of,
     where_stated,
 )
-from glyphoxa.dm.imported import EVERYTHING, Decision, Edit, Selection, SourceDocument, SourceWorld
+from glyphoxa.dm.imported import EVERYTHING, Decision, DocumentEdit, DocumentSelection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
@@ -57,7 +57,7 @@ _DEADLINE_MS: Final = 10_000
 _EVENTS_A_DOCUMENT: Final = 10
 _AT_A_TIME: Final = 1_000
 _document: Final = TypeAdapter(SourceDocument)
-_edit: Final = TypeAdapter(Edit)
+_edit: Final = TypeAdapter(DocumentEdit)
 
 
 class PostgresImports(ImportDesk):
@@ -117,7 +117,12 @@ class PostgresImports(ImportDesk):
         return [Group(**row) for row in rows]
 
     async def waiting(
-        self, selection: Selection = EVERYTHING, *, offset: int = 0, limit: int = 100, decision: Decision = "waiting"
+        self,
+        selection: DocumentSelection = EVERYTHING,
+        *,
+        offset: int = 0,
+        limit: int = 100,
+        decision: Decision = "waiting",
     ) -> tuple[int, Sequence[Proposal]]:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             n = await self._count(connection, selection, decision)
@@ -132,7 +137,7 @@ class PostgresImports(ImportDesk):
 
         return n, await asyncio.to_thread(proposals)
 
-    async def edit(self, selection: Selection, edit: Edit) -> int:
+    async def edit(self, selection: DocumentSelection, edit: DocumentEdit) -> int:
         async with self._deciding() as connection:
             rows = await self._need(connection, selection, "waiting")
             entities = await connection.fetch(self._sql["entities"], self._campaign)
@@ -142,7 +147,7 @@ class PostgresImports(ImportDesk):
             await connection.execute(self._sql["edit"], self._campaign, *_keys(rows), storable_json(changed))
         return len(rows)
 
-    async def preview(self, selection: Selection) -> CampaignChanges:
+    async def preview(self, selection: DocumentSelection) -> CampaignChanges:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await self._need(connection, selection, "waiting")
             before = await self._accepted(connection, rows)
@@ -152,7 +157,7 @@ class PostgresImports(ImportDesk):
 
         return await self._campaigns.changes_by_imports(self._campaign, let_in)
 
-    async def accept(self, selection: Selection) -> CampaignChanges:
+    async def accept(self, selection: DocumentSelection) -> CampaignChanges:
         async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
             await connection.execute(self._sql["lock"], self._campaign)
             rows = await self._need(connection, selection, "waiting")
@@ -184,10 +189,10 @@ class PostgresImports(ImportDesk):
                 await world.commit(claims, Cause("import", now_ms()))
         return n_read
 
-    async def skip(self, selection: Selection) -> int:
+    async def skip(self, selection: DocumentSelection) -> int:
         return await self._decide(selection, "waiting", "skipped")
 
-    async def restore(self, selection: Selection) -> int:
+    async def restore(self, selection: DocumentSelection) -> int:
         return await self._decide(selection, "skipped", "waiting")
 
     async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
@@ -204,19 +209,19 @@ class PostgresImports(ImportDesk):
             await world.connection.execute(self._sql["lock"], self._campaign)
             yield world.connection
 
-    async def _decide(self, selection: Selection, before: Decision, after: Decision) -> int:
+    async def _decide(self, selection: DocumentSelection, before: Decision, after: Decision) -> int:
         async with self._deciding() as connection:
             rows = await self._need(connection, selection, before)
             await connection.execute(self._sql["decide"], self._campaign, *_keys(rows), after)
         return len(rows)
 
-    async def _count(self, connection: Connection, selection: Selection, decision: Decision) -> int:
+    async def _count(self, connection: Connection, selection: DocumentSelection, decision: Decision) -> int:
         return int(await connection.fetchval(self._sql["count"], self._campaign, *_parameters(selection, decision)))
 
     async def _rows(
         self,
         connection: Connection,
-        selection: Selection,
+        selection: DocumentSelection,
         decision: Decision,
         *,
         offset: int = 0,
@@ -225,7 +230,9 @@ class PostgresImports(ImportDesk):
         chosen = _parameters(selection, decision)
         return await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
 
-    async def _need(self, connection: Connection, selection: Selection, decision: Decision) -> list[asyncpg.Record]:
+    async def _need(
+        self, connection: Connection, selection: DocumentSelection, decision: Decision
+    ) -> list[asyncpg.Record]:
         """
         Raises:
             NotFound: No document matches.
@@ -246,7 +253,7 @@ class PostgresImports(ImportDesk):
         return await connection.fetch(self._sql["accepted"], self._campaign, sources)
 
 
-def _parameters(selection: Selection, decision: Decision) -> tuple[object, ...]:
+def _parameters(selection: DocumentSelection, decision: Decision) -> tuple[object, ...]:
     keys = [lookup_key(key) for key in selection.keys]
     parts = (selection.type, selection.kind, selection.folder)
     return (decision, lookup_key(selection.source), keys, *(lookup_key(part) for part in parts))

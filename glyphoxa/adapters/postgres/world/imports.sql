@@ -81,9 +81,9 @@ UPDATE import_documents d
 SELECT CASE WHEN EXISTS (SELECT FROM import_documents
                           WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted')
             THEN (SELECT count(*) FROM relationships
-                   WHERE campaign_id = $1 AND status = 'pending' AND provenance ->> 'origin' = 'import')
+                   WHERE campaign_id = $1 AND status = 'pending' AND origin = 'import')
                + (SELECT count(*) FROM attribute_facts
-                   WHERE campaign_id = $1 AND status = 'pending' AND provenance ->> 'origin' = 'import') END;
+                   WHERE campaign_id = $1 AND status = 'pending' AND origin = 'import') END;
 
 -- unread --
 -- Accepted documents whose texts were not read for claims since.
@@ -110,7 +110,7 @@ SELECT source, key, accepted::text AS document, '{}'::jsonb AS edit, accepted::t
 SELECT id, type, name, aliases FROM entities WHERE campaign_id = $1;
 
 -- documents_of --
--- Also those of entities that were merged into this one.
+-- Also those of entities that were merged into this one. Served by idx_import_documents_entity.
 WITH RECURSIVE same (id) AS (
     SELECT $2::text
     UNION

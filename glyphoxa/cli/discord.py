@@ -1,0 +1,99 @@
+"""`glyphoxa discord`: commands for a campaign and its table in Discord."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from glyphoxa.cli.scope import CAMPAIGN, file_named, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.verb import Verb, in_a_loop
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.observability import log
+from glyphoxa.providers.extras import need
+from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path
+from glyphoxa.web.access.roles import Grant, Role
+
+VERB = Verb(in_a_loop)
+
+
+@VERB.itself(
+    *CAMPAIGN,
+    text="Answer commands in one Discord server: entities, facts, review, recap, the open table, personal links. "
+    "The settings `discord` say who may do what; docs/discord.md describes the set-up.",
+)
+async def _serve(options: argparse.Namespace) -> int:
+    need("discord", by="`glyphoxa discord`", extra="discord")
+    from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
+    from glyphoxa.desk import DeskSource
+    from glyphoxa.discord_bot.bot import Bot, serve
+    from glyphoxa.discord_bot.commands import Services
+
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    if missing := settings.discord.missing(os.environ):
+        raise InvalidInput(f"{'; '.join(missing)} (docs/discord.md)")
+    log.set_up(level=settings.logging.level, form=settings.logging.form)
+    async with opened_store(settings) as store:
+        campaign = await store.campaigns.get(await stored_campaign(store, options.campaign, settings))
+        _check_players(settings, campaign)
+        links = links_of(campaign, settings.data_directory)
+        audit = AuditLog(audit_path(settings.data_directory, campaign.id))
+        services = Services(
+            DeskSource(store, _with_file(settings, options.campaign, campaign.id), campaign.id),
+            PostgresTableCommands(store.database, store.listener),
+            lambda player: _link(links, audit, player),
+        )
+        bot = Bot(services, settings.discord)
+        serving = asyncio.create_task(serve(bot, os.environ[settings.discord.token_env].strip()))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+        print(f"the bot serves {campaign.name} in Discord   (Ctrl-C ends it)", file=sys.stderr, flush=True)
+        try:
+            with suppress(asyncio.CancelledError):
+                await serving
+        finally:
+            audit.close()
+    return 0
+
+
+def _check_players(settings: Settings, campaign: Campaign) -> None:
+    known = [player.id for player in campaign.players]
+    for user, player in settings.discord.players.items():
+        if player not in known:
+            raise NotFound(
+                f"discord.players: user {user} is {player!r}, which is no player of {campaign.name}: "
+                f"{did_you_mean(player, known)}"
+            )
+
+
+def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> Settings:
+    """Return settings that name the campaign's own file, or none."""
+    file = file_named(wanted) or settings.campaign
+    try:
+        is_its_own = file is not None and read_campaign(file).campaign.id == campaign
+    except InvalidInput:
+        is_its_own = False
+    return settings.model_copy(update={"campaign": file if is_its_own else None})
+
+
+def _link(links: Links, audit: AuditLog, player: PlayerId | None) -> str:
+    """
+    Raises:
+        InvalidInput: No table was opened yet, or the extra for tables is not installed.
+    """
+    need("itsdangerous", by="a link", extra="voice")
+    if not links.url:
+        raise InvalidInput("there are no links yet: open a table with `glyphoxa serve`, without --open")
+    grant = Grant(Role.DM) if player is None else Grant(Role.PLAYER, player)
+    link = links.dm_link(now_s=int(time.time())) if player is None else links.link(grant)
+    audit.record(AuditKind.INVITED, who=grant.key, what="in Discord")
+    return link

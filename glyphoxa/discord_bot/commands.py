@@ -1,0 +1,568 @@
+"""The commands, each an adapter over a service that the desk and the command line use, too.
+
+A player's answer is made from what players may know: public entities, and accepted public facts about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import shlex
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
+
+import discord
+from discord import app_commands
+
+from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.app.engines import read_playable
+from glyphoxa.config.campaign_csv import is_tables
+from glyphoxa.config.campaign_edit import stamp_of
+from glyphoxa.config.located_yaml import InvalidFile, text_of
+from glyphoxa.desk import Desk, DeskSource, SessionRecaps, tables_for
+from glyphoxa.discord_bot.access import Caller
+from glyphoxa.dm.campaign_diff import CampaignChanges
+from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
+from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
+from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
+from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
+from glyphoxa.domain.ids import EntityId, PlayerId, SessionId
+from glyphoxa.domain.knowledge import DM, Fact
+from glyphoxa.imports.readers import read_source
+from glyphoxa.language.words import fold
+from glyphoxa.transcript.sessions import session_of
+from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.wording import Words, visibility_in_words
+
+MOST_CARDS: Final = 5
+_MOST_FACTS: Final = 1_000
+_MOST_SUGGESTED: Final = 25
+_LONGEST_SUGGESTION: Final = 100
+_MOST_BYTES: Final = 32 << 20
+"""Of an upload, which is held in memory; a larger file is imported on the desk or the command line."""
+
+Act = Callable[[], Awaitable["Answer"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the commands work on.
+
+    Attributes:
+        link: Returns a player's personal link, or with None the game master's. May block.
+    """
+
+    source: DeskSource
+    tables: PostgresTableCommands
+    link: Callable[[PlayerId | None], str]
+
+
+@dataclass(frozen=True, slots=True)
+class DiscordCall:
+    """A command or suggestion: whose, and what it works on."""
+
+    caller: Caller
+    services: Services
+
+    async def desk(self) -> Desk:
+        return await self.services.source.open()
+
+    async def table(self, do: str, **told: object) -> Answer:
+        """Send a command to the open table; see `glyphoxa.dm.table_commands`."""
+        command = {"do": do, **{key: value for key, value in told.items() if value is not None}}
+        done = await self.services.tables.command(self.services.source.campaign, command)
+        return Answer(tuple(done.splitlines()))
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A fact that needs review.
+
+    Attributes:
+        shown: The fact's id, a colon, and what was shown of its state, as `decide` takes them.
+    """
+
+    lines: tuple[str, ...]
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    Attributes:
+        act: What follows if the caller confirms it.
+    """
+
+    lines: tuple[str, ...]
+    cards: tuple[Card, ...] = ()
+    act: Act | None = None
+
+
+COMMANDS: Final[list[tuple[str, str, Any]]] = []
+"""Name (one word, or a group and a word), description and function of each command."""
+
+
+def _command(
+    name: str,
+    text: str,
+    /,
+    *,
+    is_for_players: bool = False,
+    is_public: Callable[[Mapping[str, Any]], bool] = lambda _: False,
+    **meanings: str,
+) -> Callable[[Any], Any]:
+    """Declare a command.
+
+    Args:
+        is_for_players: Others are for the game master alone.
+        is_public: Whether everybody in the channel may read the answer, given the options.
+        meanings: What each option means.
+    """
+
+    def declare(run: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+        @app_commands.describe(**meanings)
+        @functools.wraps(run)  # discord.py reads the options there
+        async def answered(interaction: discord.Interaction[Any], **options: Any) -> None:
+            call: DiscordCall = interaction.extras["call"]
+
+            async def ask() -> Answer:
+                if not is_for_players:
+                    call.caller.need_dm()
+                return await run(call, **options)
+
+            await interaction.client.answer(interaction, ask, is_public=is_public(options))
+
+        COMMANDS.append((name, text, answered))
+        return run
+
+    return declare
+
+
+# What players may know
+
+
+def _known(seen: Iterable[SeenEntity], caller: Caller) -> Sequence[SeenEntity]:
+    """Return the entities that the caller may know, by name. Summaries of sessions are left out."""
+    known = (each for each in seen if session_of(each.entity) is None)
+    if not caller.is_dm:
+        known = (each for each in known if each.visibility.scope == "public")
+    return sorted(known, key=lambda each: fold(each.entity.name))
+
+
+def _entities(desk: Desk, caller: Caller) -> dict[EntityId, Entity]:
+    return {each.entity.id: each.entity for each in _known(desk.seen, caller)}
+
+
+def as_known(desk: Desk, caller: Caller) -> Desk:
+    """Return the desk with the names that the caller may know, so that no message contains another."""
+    if caller.is_dm:
+        return desk
+    resolver = replace(desk.resolver, entities=_entities(desk, caller), npcs=())
+    return replace(desk, resolver=resolver, facts=replace(desk.facts, resolver=resolver))
+
+
+async def _facts_about(call: DiscordCall, desk: Desk, name: str) -> list[Fact]:
+    """
+    Args:
+        desk: As `as_known` returns it.
+    """
+    entity, source = desk.resolver.entity(name), call.services.source
+    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
+    if call.caller.is_dm:
+        return facts
+    known, recaps = desk.resolver.entities, await SessionRecaps.of(source.store, source.campaign)
+    return [
+        fact
+        for fact in facts
+        if fact.visibility.scope == "public"
+        and fact.status == "accepted"
+        and fact.claim.subject in known
+        and (fact.claim.object is None or fact.claim.object in known)
+        and not recaps.players.guarded.mentions(desk.facts.words(fact))
+    ]
+
+
+# Suggestions while somebody types. They contain nothing that the caller may not know.
+
+
+def _suggested(kind: str) -> Any:
+    async def suggest(interaction: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
+        try:
+            known = await _names(interaction.extras["call"], kind)
+        except GlyphoxaError:
+            return []
+        wanted = fold(current)
+        found = sorted({name for name in known if wanted in fold(name) and 0 < len(name) <= _LONGEST_SUGGESTION})
+        return [app_commands.Choice(name=name, value=name) for name in found[:_MOST_SUGGESTED]]
+
+    return suggest
+
+
+async def _names(call: DiscordCall, kind: str) -> Iterable[str]:
+    source = call.services.source
+    if kind in ("npc", "scene"):
+        if not call.caller.is_dm:
+            return ()
+        campaign = await source.store.campaigns.get(source.campaign)
+        return [npc.name for npc in campaign.npcs] if kind == "npc" else [scene.id for scene in campaign.scenes]
+    seen = await PostgresInspection(source.store.database).entities(source.campaign)
+    known = [each.entity for each in _known(seen, call.caller)]
+    return [*ENTITY_TYPES, *(each.type for each in known)] if kind == "type" else [each.name for each in known]
+
+
+_ENTITY, _TYPE, _NPC, _SCENE = map(_suggested, ("entity", "type", "npc", "scene"))
+
+
+# Entities
+
+
+@_command(
+    "entity add",
+    "Add a person, place or thing",
+    name="Its name",
+    type="What it is: npc, location, item, faction ...",
+    attributes='Such as --personality "paranoid wizard" --level 9, or JSON',
+)
+@app_commands.autocomplete(type=_TYPE)
+async def _entity_add(call: DiscordCall, name: str, type: str, attributes: str = "") -> Answer:  # noqa: A002
+    desk = await call.desk()
+    events = await desk.entities.add(name, type, attributes=_attributes(attributes))
+    return _told(desk, events[:1])
+
+
+def _attributes(text: str) -> dict[str, object]:
+    if text.lstrip().startswith("{"):
+        return json_object(text)
+    try:
+        return attributes_of(shlex.split(text))
+    except ValueError as error:
+        raise InvalidInput(f"attributes cannot be read: {error}; write --name value, or JSON") from None
+
+
+@_command("entity list", "List people, places and things", is_for_players=True, type="Only those of this type")
+@app_commands.autocomplete(type=_TYPE)
+async def _entity_list(call: DiscordCall, type: str | None = None) -> Answer:  # noqa: A002
+    desk = await call.desk()
+    found = [each for each in _known(desk.seen, call.caller) if type in (None, each.entity.type)]
+    if not found:
+        return Answer(("nothing is known yet" if type is None else f"nothing of type {type!r} is known",))
+    lines = []
+    for each in found:
+        scope = visibility_in_words(each.visibility, desk.resolver) if call.caller.is_dm else ""
+        lines.append(f"{each.entity.name} ({each.entity.type})" + (f": {scope}" if scope else ""))
+    return Answer(tuple(lines))
+
+
+@_command("entity remove", "Remove an entity and everything known about it", name="Its name, alias or id")
+@app_commands.autocomplete(name=_ENTITY)
+async def _entity_remove(call: DiscordCall, name: str) -> Answer:
+    desk = await call.desk()
+    entity = desk.resolver.entity(name)
+    facts = await desk.entities.ends_with(entity.id)
+
+    async def remove() -> Answer:
+        now = await call.desk()
+        if await now.entities.ends_with(entity.id) != facts:
+            raise InvalidInput(f"what is known about {entity.name} has changed meanwhile; nothing was removed")
+        return _told(now, await now.entities.remove(entity.id))
+
+    ends = [f"with it ends: {desk.facts.words(fact)}" for fact in facts]
+    return Answer((f"This removes {entity.name} ({entity.type}).", *ends), act=remove)
+
+
+def _told(desk: Desk, events: Sequence[WorldEvent]) -> Answer:
+    return Answer(tuple(recorded.event.in_words(Words(desk.resolver)) for recorded in events))
+
+
+# Facts
+
+
+@_command(
+    "fact add",
+    "State a fact",
+    subject="Whom or what it is about",
+    predicate="Such as LOCATED_AT or occupation",
+    object="The other entity of a relation",
+    value="The value of an attribute: JSON, or plain text",
+    known_by="The only NPCs that know it, separated by commas",
+    hidden="Nobody knows it until you reveal it",
+)
+@app_commands.autocomplete(subject=_ENTITY, object=_ENTITY, known_by=_NPC)
+async def _fact_add(  # noqa: PLR0913 - each is an option of the command
+    call: DiscordCall,
+    subject: str,
+    predicate: str,
+    object: str | None = None,  # noqa: A002
+    value: str | None = None,
+    known_by: str = "",
+    hidden: bool = False,
+) -> Answer:
+    desk = await call.desk()
+    made = await desk.facts.add(
+        subject,
+        predicate,
+        object=object,
+        value=None if value is None else json_or_text(value),
+        known_by=[name for name in known_by.split(",") if name.strip()],
+        is_hidden=hidden,
+    )
+    return Answer(_decided(desk, made))
+
+
+def _decided(desk: Desk, made: Decision) -> tuple[str, ...]:
+    ended = (f"no longer held: {desk.facts.words(each.fact)}" for each in made.ended)
+    return (*(_in_short(desk, fact) for fact in made.facts), *ended)
+
+
+def _in_short(desk: Desk, fact: Fact) -> str:
+    return f"{short(fact.id)} {desk.facts.words(fact)}: {desk.facts.state_in_words(fact)}"
+
+
+@_command("fact show", "Show what is known about somebody or something", is_for_players=True, about="Its name")
+@app_commands.autocomplete(about=_ENTITY)
+async def _fact_show(call: DiscordCall, about: str) -> Answer:
+    desk = as_known(await call.desk(), call.caller)
+    facts = await _facts_about(call, desk, about)
+    if not facts:
+        return Answer((f"nothing is known about {desk.resolver.entity(about).name}",))
+    return Answer(tuple(_in_short(desk, fact) if call.caller.is_dm else desk.facts.words(fact) for fact in facts))
+
+
+@_command("whoknows", "Show who knows what about somebody or something", about="Its name", npc="Only what it knows")
+@app_commands.autocomplete(about=_ENTITY, npc=_NPC)
+async def _whoknows(call: DiscordCall, about: str, npc: str | None = None) -> Answer:
+    desk = await call.desk()
+    entity, viewer = desk.resolver.entity(about), DM if npc is None else desk.resolver.npc(npc)
+    facts, _ = await desk.timeline.known(viewer, about=entity.id, limit=_MOST_FACTS)
+    lines = []
+    for fact in facts:
+        knowers = [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers]
+        known_to = "; ".join(knowers) or visibility_in_words(fact.visibility, desk.resolver)
+        hidden = "hidden until you reveal it; then: " if fact.visibility.scope == "hidden" and knowers else ""
+        lines.append(f"{desk.facts.words(fact)}: {hidden}{known_to}")
+    return Answer(tuple(lines) or (f"nothing is known about {entity.name}",))
+
+
+# Review
+
+
+@_command("review", "Review facts: accept, reject or hide each")
+async def _review(call: DiscordCall) -> Answer:
+    desk = await call.desk()
+    facts = [
+        fact
+        for status in ("pending", "conflict", "stale")
+        for fact in await desk.inspection.of_status(desk.campaign, status, limit=MOST_CARDS)
+    ][:MOST_CARDS]
+    n = sum(count for status, count in (await desk.inspection.waiting(desk.campaign)).items() if status != "accepted")
+    first = f"{counted(n, 'fact needs', 'facts need')} review" if n else "no facts need review"
+    more = f"; the first {len(facts)}:" if n > len(facts) else ":" if facts else ""
+    return Answer((f"{first}{more}",), tuple([await _card(desk, fact) for fact in facts]))
+
+
+async def _card(desk: Desk, fact: Fact) -> Card:
+    source = fact.provenance.utterance_id
+    said = None if source is None else await desk.inspection.said(desk.campaign, source)
+    disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
+    lines = [
+        desk.facts.words(fact),
+        f"{fact.status}, {certainty_in_words(fact)}; known to: {visibility_in_words(fact.visibility, desk.resolver)}",
+        f"from {learned_from(fact, desk.resolver)}" + (f"; {said.speaker_name} said: {said.text}" if said else ""),
+        *([f"because {fact.provenance.reason}"] if fact.provenance.reason else []),
+        *(f"disagrees with: {desk.facts.words(each)}" for each in disputed),
+    ]
+    return Card(tuple(lines), f"{fact.id}:{_seen(desk, fact)}")
+
+
+def _seen(desk: Desk, fact: Fact) -> str:
+    """Return 8 digits that are the same while campaign, fact and state are."""
+    state = "\x1f".join((desk.campaign, fact.id, desk.facts.state_in_words(fact)))
+    return hashlib.sha256(state.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
+    """Decide on a fact that was shown as a card.
+
+    Args:
+        what: accept, reject or hide.
+        shown: As on the card.
+
+    Raises:
+        NotFound: There is no such fact any more.
+        InvalidInput: It has changed since the card was shown.
+    """
+    fact, _, seen = shown.partition(":")
+    desk = await call.desk()
+    found = await desk.facts.find(fact)
+    if _seen(desk, found) != seen:
+        raise InvalidInput(f"{_in_short(desk, found)}: this is not what the card shows; nothing was decided: /review")
+    match what:
+        case "accept":
+            done, made = "accepted", await desk.facts.confirm([found.id])
+        case "reject":
+            done, made = "rejected", await desk.facts.reject([found.id])
+        case _:
+            done, made = "hidden", await desk.facts.hide(found.id)
+    ended = [each for each in made.ended if each.fact.id != found.id]
+    return Answer((f"{done}: {desk.facts.words(found)}", *_decided(desk, Decision(made.events, ended=tuple(ended)))))
+
+
+# Sessions
+
+
+@_command(
+    "recap",
+    "Recap a session: lines to read aloud to the players",
+    is_for_players=True,
+    is_public=lambda options: not options.get("dm"),
+    session="Its number; default: the last one",
+    dm="With real names and everything that was said; only you see it",
+)
+async def _recap(call: DiscordCall, session: int | None = None, dm: bool = False) -> Answer:
+    if dm:
+        call.caller.need_dm()
+    desk = await call.desk()
+    lines = await call.services.source.recap(await _session(desk, session), "dm" if dm else "players")
+    return Answer(tuple(lines) or ("the session has no lines worth recalling",))
+
+
+async def _session(desk: Desk, number: int | None) -> SessionId:
+    talk = await desk.inspection.entries_per_session(desk.campaign)
+    if number is None and talk:
+        return max(talk, key=lambda each: each.last_at_ms or 0).id
+    if number is None or not 1 <= number <= len(talk):
+        raise NotFound("nothing was played yet" if not talk else f"no session {number}: valid: 1 to {len(talk)}")
+    return talk[number - 1].id
+
+
+# The open table
+
+_Words = app_commands.Range[str, 1, MAX_SAID]
+_Direction = app_commands.Range[str, 1, MAX_DIRECTED]
+_Turns = app_commands.Range[int, 1, MAX_TURNS]
+
+
+@_command("say", "Speak as an NPC: it says these words in its voice", npc="Its name", words="What it says")
+@app_commands.autocomplete(npc=_NPC)
+async def _say(call: DiscordCall, npc: str, words: _Words) -> Answer:
+    return await call.table("say", npc=npc, text=words)
+
+
+@_command("mute", "Mute an NPC, or unmute it", npc="Its name; default: all of them", off="Let it speak again")
+@app_commands.autocomplete(npc=_NPC)
+async def _mute(call: DiscordCall, npc: str | None = None, off: bool = False) -> Answer:
+    return await call.table("unmute" if off else "mute", npc=npc)
+
+
+@_command(
+    "direct",
+    "Instruct an NPC for its next answers; nobody hears it",
+    npc="Its name",
+    words='Such as "be short with them; you are afraid"; without, the current instruction ends',
+    turns="For so many answers; default: 3",
+)
+@app_commands.autocomplete(npc=_NPC)
+async def _direct(call: DiscordCall, npc: str, words: _Direction | None = None, turns: _Turns = 3) -> Answer:
+    return await call.table("direct", npc=npc, text=words or "", turns=turns)
+
+
+@_command("scene", "Move the table to another scene", scene="Its id, or the name of its location")
+@app_commands.autocomplete(scene=_SCENE)
+async def _scene(call: DiscordCall, scene: str) -> Answer:
+    return await call.table("scene", scene=scene)
+
+
+@_command("join", "Get your own link to the table; only you see it", is_for_players=True)
+async def _join(call: DiscordCall) -> Answer:
+    return Answer((await asyncio.to_thread(call.services.link, call.caller.player),))
+
+
+# Files
+
+
+@_command(
+    "campaign load",
+    "Load a campaign file or table, or import another tool's world; shows first what changes",
+    file="A campaign file (YAML), a table (CSV), or with `tool` another tool's export",
+    tool="The tool that exported it",
+)
+async def _campaign_load(
+    call: DiscordCall, file: discord.Attachment, tool: Literal["foundry", "roll20", "markdown"] | None = None
+) -> Answer:
+    if file.size > _MOST_BYTES:
+        raise InvalidInput(
+            f"{file.filename} has {file.size >> 20:,} MiB, and at most {_MOST_BYTES >> 20} can be loaded here; "
+            "use the desk's page Import, or the command line"
+        )
+    with TemporaryDirectory(prefix="glyphoxa-discord-") as folder:
+        path = Path(folder) / (Path(file.filename).name.strip(".") or "file")
+        await asyncio.to_thread(path.write_bytes, await file.read())
+        try:
+            if tool is not None:
+                return await _import(call, tool, path)
+            if is_tables(path):
+                return await _load_tables(call, path)
+            if path.suffix.casefold() in (".yaml", ".yml"):
+                return await _load_campaign(call, path)
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(f"{folder}/", "")) from None
+    raise InvalidInput(
+        f"{path.name} is neither a campaign file (.yaml) nor a table (.csv); "
+        "if another tool exported it, choose the tool: foundry, roll20, markdown"
+    )
+
+
+async def _load_campaign(call: DiscordCall, path: Path) -> Answer:
+    source = call.services.source
+    if source.settings.campaign is not None:
+        editor = source.campaign_editor()
+        stamp = stamp_of(await asyncio.to_thread(editor.file.read))
+        draft = await editor.look(await asyncio.to_thread(text_of, path), instead_of=stamp)
+        if draft.problems:
+            raise InvalidFile(path, draft.problems)
+        return _to_confirm(path, draft.changes, lambda: editor.keep(draft, shown=draft.shown), draft.warnings)
+    found = await asyncio.to_thread(read_playable, path, source.settings)
+    if found.campaign.id != source.campaign:
+        raise InvalidInput(f"{path.name} is the file of campaign {found.campaign.id!r}, not of {source.campaign!r}")
+    campaigns = source.store.campaigns
+    changes = await campaigns.changes(found.campaign)
+    return _to_confirm(path, changes, lambda: campaigns.load(found.campaign, only_if=changes), found.warnings)
+
+
+async def _load_tables(call: DiscordCall, path: Path) -> Answer:
+    campaign, campaigns = call.services.source.campaign, call.services.source.store.campaigns
+    found, _ = await tables_for(call.services.source.store, campaign, path)
+    changes = await campaigns.changes_by_tables(campaign, found.tables)
+    load = functools.partial(campaigns.add_tables, campaign, found.tables, only_if=changes)
+    return _to_confirm(path, changes, load, found.warnings)
+
+
+def _to_confirm(
+    path: Path, changes: CampaignChanges | None, load: Callable[[], Awaitable[object]], warnings: Sequence[str]
+) -> Answer:
+    """Show what loading changes, and load it when the game master confirms."""
+    if changes is None or changes.is_empty:
+        return Answer(("nothing to change",))
+
+    async def confirmed() -> Answer:
+        await load()
+        return Answer(("loaded",))
+
+    marked = (("+", changes.added), ("~", changes.changed), ("-", changes.removed), ("!", changes.remarks))
+    warned = (f"warning, line {each.removeprefix(f'{path}:')}" for each in warnings)
+    return Answer((*(f"{mark} {line}" for mark, lines in marked for line in lines), *warned), act=confirmed)
+
+
+async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown"], path: Path) -> Answer:
+    """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
+    world = await asyncio.to_thread(read_source, tool, path)
+    arrival = await call.services.source.imports().take_in(world)
+    waiting = f"{arrival.n_new:,} new and {arrival.n_changed:,} changed documents of {world.name} need review"
+    return Answer((f"{waiting}: on the desk's page Import, or with glyphoxa import review", *arrival.remarks))
