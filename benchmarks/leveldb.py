@@ -91,16 +91,16 @@ def _packed(content: bytes) -> bytes:
 def _log(payloads: Iterable[bytes]) -> Iterator[bytes]:
     left = _BLOCK_OF_LOG
     for payload in payloads:
-        at = 0
-        while at == 0 or at < len(payload):
+        at, begins, ends = 0, True, False
+        while not ends:
             if left < _HEADER:
                 yield b"\x00" * left
                 left = _BLOCK_OF_LOG
             piece = payload[at : at + left - _HEADER]
             ends = at + len(piece) == len(payload)
-            kind = bytes([(_FULL if ends else _FIRST) if at == 0 else (_LAST if ends else _MIDDLE)])
+            kind = bytes([(_FULL if ends else _FIRST) if begins else (_LAST if ends else _MIDDLE)])
             yield _masked_crc(kind + piece) + struct.pack("<H", len(piece)) + kind + piece
-            at += len(piece)
+            at, begins = at + len(piece), False
             left -= _HEADER + len(piece)
 
 

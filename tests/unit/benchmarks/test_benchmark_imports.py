@@ -16,6 +16,8 @@ from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld
 def test_leveldb_is_read_as_it_was_written(tmp_path: Path) -> None:
     older = {f"!actors!{n:04}".encode(): bytes([n % 256]) * (n * 7) for n in range(300)}
     later = [(b"!actors!0001", b"x" * 100_000), (b"!actors!0002", None), (b"!actors!9999", b"new")]
+    # Records of every length around the end of a block, also those after which only a header fits in it.
+    later += [(f"!actors!x{n:04}".encode(), b"y" * (32_600 + n)) for n in range(200)]
     write_leveldb(tmp_path / "actors", older, later)
     newest = {}
     with RawLevelDb(tmp_path / "actors") as database:
