@@ -24,7 +24,13 @@ MAKES_ONE, CHECKS = ("campaign", "load"), ("campaign", "check")
 REPORTS = ("doctor",)
 """Verbs to which a file that is missing is a finding like others, and no refusal."""
 AUDIT = ("table", "audit")
-ALSO = {"mcp": ["--npc", "grimjaw"], "serve": ["--port", "0"], "recall": ["--lexical"]}
+ALSO = {
+    ("mcp",): ["--npc", "grimjaw"],
+    ("serve",): ["--port", "0"],
+    ("recall",): ["--lexical"],
+    ("campaign", "import"): ["--bind", "latest"],
+}
+DISCORD = "discord: {guild: 1, dm: [2]}\n"
 NEW = "campaign: {name: The Mill, id: mill}\n"
 
 Act = tuple[tuple[str, ...], argparse.ArgumentParser]
@@ -57,7 +63,7 @@ def command(act: Act, table: Path, **named: object) -> list[str]:
         value = {"file": table, "npc": "Grimjaw", **named}.get(each.dest, "1")
         if each.dest in named or required:
             given += [*each.option_strings[:1], str(value)]
-    return [*given, *ALSO.get(words[0], [])]
+    return [*given, *ALSO.get(words, [])]
 
 
 async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
@@ -88,11 +94,14 @@ WITH_SESSION = dict(acts_with("session"))
 
 
 @pytest.fixture
-def settings(tmp_path: Path, evenings_dsn: str) -> Path:
+def settings(tmp_path: Path, evenings_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DISCORD_TOKEN", "none")
     (tmp_path / "entities.csv").write_text("name,type\nThe Weir,location\n")
     (tmp_path / "new.yaml").write_text(NEW)
     (tmp_path / "none.yaml").write_text("entities: []\n")
-    return a_settings_file(tmp_path, evenings_dsn)
+    file = a_settings_file(tmp_path, evenings_dsn)
+    file.write_text(f"{file.read_text()}{DISCORD}")
+    return file
 
 
 def test_most_verbs_take_a_campaign_and_many_a_session() -> None:
