@@ -198,7 +198,9 @@ def _take_value(note: _Note, key: str, name: str, value: Any) -> None:
         note.hidden = note.hidden or value is False or said.casefold() in _NO
     elif key not in _OWN and said:
         note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
-        if key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):
+        if "](" in said:  # a link may lead to what is hidden
+            note.body += f"\n\n{name}: {said}\n"
+        elif key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):
             note.body += f"\n\n{said}\n"
         elif plain := ", ".join(text for text in texts if "[[" not in text):
             note.values[name] = plain
@@ -287,8 +289,13 @@ class _Vault:
             target = self._find(value, note)
             if target and (relation := _relation(_plain_key(name), note, target)):
                 found.setdefault((target.key, relation), target.hidden)
-            elif target is None or not target.hidden:
-                attributes[name] = value
+                continue
+            parts = {part: self._find(part, note) for part in value.split(", ")}
+            secret = {part: each for part, each in parts.items() if each and each.hidden and not note.hidden}
+            for each in secret.values():
+                found.setdefault((each.key, _own_relation(_plain_key(name))), True)
+            if shown := ", ".join(part for part in parts if part not in secret):
+                attributes[name] = shown
         places = sorted((hidden, target) for (target, relation), hidden in found.items() if relation == LOCATED_AT)
         for hidden, place in places[1:]:  # a thing is in one place
             found[place, RELATED_TO] = found.pop((place, LOCATED_AT)) and found.get((place, RELATED_TO), hidden)

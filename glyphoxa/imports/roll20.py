@@ -205,8 +205,12 @@ def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> t
 
 
 def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
-    """Return a document without its texts and links."""
+    """Return a document without links, and without its texts in HTML.
+
+    Players see the name and the biography of a character in their journal; only those who control it see its sheet.
+    """
     fields, attributes, type_ = record.fields, {}, "location"
+    is_open = True
     if record.kind == "handout":
         type_ = next(filter(None, map(type_named, reversed(folders))), "concept")
     elif record.kind == "character":
@@ -214,20 +218,25 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
         sheet = {**fields, **{str(row.get("name")): row.get("current") for row in rows}}
         named = {name: value for field, name in _ATTRIBUTES.items() if isinstance(value := sheet.get(field), str)}
         attributes = {name: plain for name, value in named.items() if (plain := name_of(value))}
-        controlled_by = _people(fields.get("controlledby")) - {"all"}
+        everybody = _people(fields.get("controlledby"))
+        controlled_by = everybody - {"all"}
         is_played = controlled_by & players if players else controlled_by
+        is_open = bool(is_played) or "all" in everybody
         type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
     seen_by = _people(fields.get("inplayerjournals"))
     hidden = record.kind == "page" or not ("all" in seen_by or (players and players <= seen_by))
     own = (record.key, record.name, type_, record.kind, record.file, folders)
-    return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
+    if hidden or is_open:
+        return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
+    sheet_only = (SourceText(f"{name}: {value}", hidden=True, page="sheet") for name, value in attributes.items())
+    return SourceDocument(*own, hidden=False, texts=tuple(sheet_only), portrait=record.portrait)
 
 
 def _united(
     group: Sequence[SourceDocument], records: Mapping[str, _Record], keys: Mapping[str, str], places: Mapping[str, str]
 ) -> SourceDocument:
     """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
-    texts: dict[SourceText, None] = {}
+    texts: dict[SourceText, None] = dict.fromkeys(text for each in group for text in each.texts)
     links: dict[tuple[str, str], bool] = {}
     for each in group:
         for field, html in records[each.key].texts.items():
