@@ -252,7 +252,7 @@ def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: s
     entities = [state.entities[one] for one, other in named.items() if other not in here.entities]
     facts = []
     for fact in sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id)):
-        if (claim := _renamed(fact.claim, named)) is not None and not here.was_refused(claim.fact_id):
+        if (claim := renamed(fact.claim, named)) is not None and not here.was_refused(claim.fact_id):
             # An entity that is hidden there may be public here, and then no longer hides its facts.
             ends = (fact.claim.subject, fact.claim.object or fact.claim.subject)
             there = [state.entities[end] for end in ends if named[end] in here.entities]
@@ -261,7 +261,7 @@ def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: s
     return statements(entities, facts, cause, reason=reason)
 
 
-def _renamed(claim: Claim, named: Mapping[EntityId, EntityId]) -> Claim | None:
+def renamed(claim: Claim, named: Mapping[EntityId, EntityId]) -> Claim | None:
     """Return a claim about entities under other ids; None if one of them is left out, or both are one."""
     subject, entity = named.get(claim.subject), named.get(claim.object or claim.subject)
     if subject is None or entity is None:

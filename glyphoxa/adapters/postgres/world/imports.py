@@ -270,6 +270,14 @@ def _encoded(documents: Sequence[SourceDocument]) -> tuple[list[str], list[str],
     return [json.dumps(each) for each in dumped], [each.key for each in clean], [digest_of(each) for each in clean]
 
 
+def check_stored(row: Mapping[str, object]) -> None:
+    """Raises: ValidationError: It is no row of `import_documents` that can be read."""
+    _document.validate_python(row.get("document"))
+    _edit.validate_python(row.get("edit") or {})
+    if row.get("accepted") is not None:
+        _document.validate_python(row["accepted"])
+
+
 def _stored(rows: Collection[asyncpg.Record]) -> list[StoredDocument]:
     return [
         StoredDocument(
