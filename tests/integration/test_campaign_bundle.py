@@ -77,7 +77,8 @@ INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
 INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
 INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
     VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note',
-            '{"key": "Inn.md", "name": "Inn", "type": "location", "kind": "note", "file": "Inn.md"}', 'd', 'accepted', NULL);
+            '{"key": "Inn.md", "name": "Inn", "type": "location", "kind": "note", "file": "Inn.md"}',
+            'd', 'accepted', NULL);
 """
 
 
