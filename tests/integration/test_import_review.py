@@ -11,6 +11,7 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.desk import import_desk_of
 from glyphoxa.dm.import_review import ImportDesk
 from glyphoxa.dm.imported import NEW_ENTITY, DocumentEdit, DocumentSelection, SourceLink, SourceText
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
@@ -226,3 +227,15 @@ async def test_later_additions_of_a_hidden_document_stay_hidden_after_a_merge(st
     await desk.accept(DocumentSelection())
     assert "debts" not in str(await store.graph.known(CAMPAIGN, SMITH, smith))
     assert "debts" in str(await store.graph.known(CAMPAIGN, DM, smith))
+
+
+async def test_entity_that_the_file_hid_stays_hidden_when_it_leaves_the_file(store: Store) -> None:
+    double = Entity(EntityId("double"), "npc", "Lord Vey", ("Vask",), hidden=True)
+    file = a_campaign()
+    await store.campaigns.load(replace(file, entities=(*file.entities, double)))
+    desk = import_desk_of(store, CAMPAIGN)
+    await desk.take_in(a_world(replace(SPY, hidden=False)))
+    await desk.accept(DocumentSelection())
+    await store.campaigns.load(file)
+    assert "Lord Vey" in await names(store)
+    assert "Lord Vey" not in await names(store, SMITH)

@@ -355,9 +355,16 @@ def _of_file(campaign: Campaign, was: Described | None) -> Described:
     new = replace(was, file=campaign, is_told=True)
     left = {e.id for e in was.whole.entities} - {e.id for e in new.whole.entities}
 
+    listed = {e.id for e in campaign.entities}
+    guarded = {e.id for e in was.file.entities if (e.hidden or e.known_by) and e.id not in listed}
+
     def kept(tables: Tables) -> Tables:
-        """Drop relations to entities that were removed from the file."""
-        return replace(tables, relationships=tuple(r for r in tables.relationships if not left & {r.source, r.target}))
+        """Drop relations to entities that were removed from the file; what the file hid until now stays hidden."""
+        return replace(
+            tables,
+            entities=tuple(replace(e, hidden=True) if e.id in guarded else e for e in tables.entities),
+            relationships=tuple(r for r in tables.relationships if not left & {r.source, r.target}),
+        )
 
     return replace(new, tables=kept(was.tables), imports={name: kept(one) for name, one in was.imports.items()})
 
