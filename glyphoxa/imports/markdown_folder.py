@@ -21,7 +21,16 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, is_for_dm, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import (
+    LOCATED_AT,
+    RELATED_TO,
+    check_json,
+    decoded,
+    is_for_dm,
+    name_of,
+    told_apart,
+    type_named,
+)
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 
@@ -124,7 +133,9 @@ def _templates(files: SourceFiles, root: str) -> str:
     if root + _TEMPLATES not in files.names:
         return ""
     try:
-        return str(json.loads(decoded(files.read(root + _TEMPLATES), _TEMPLATES))["folder"]).strip("/") + "/"
+        content = files.read(root + _TEMPLATES)
+        check_json(content, _TEMPLATES)
+        return str(json.loads(decoded(content, _TEMPLATES))["folder"]).strip("/") + "/"
     except (ValueError, RecursionError, LookupError, TypeError):
         return ""
 

@@ -19,7 +19,7 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, check_json, decoded, name_of, told_apart, type_named
 
 _TERMS: Final = (
     "Roll20 has no export of its own, and its terms of service limit what other programs may copy from it:"
@@ -100,8 +100,10 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
 
 def _read_json(files: SourceFiles, file: str) -> dict[str, Any]:
     """Return the object in a JSON file; nothing if it is no object."""
+    read = files.read(file)
+    check_json(read, f"{file} in {files.path}")
     try:
-        content = json.loads(decoded(files.read(file), file))
+        content = json.loads(decoded(read, file))
     except ValueError as error:
         raise InvalidInput(f"{file!r} in {files.path} is no JSON: {error}") from None
     except RecursionError:
