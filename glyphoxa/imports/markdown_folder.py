@@ -252,6 +252,9 @@ class _Vault:
         self.missing: set[str] = set()
         self._root = root
         self._notes = {note.key: note for note in notes}
+        self._nearest: dict[str, _Note | None] = {}
+        shortest = sorted(self._notes.values(), key=lambda note: (len(note.key), note.key), reverse=True)
+        self._by_stem = {note.stem: note for note in shortest}
         self._named: dict[str, list[_Note]] = {}
         for note in self._notes.values():
             for name in {posixpath.basename(note.stem), *map(str.casefold, (note.name, *note.aliases))}:
@@ -324,13 +327,20 @@ class _Vault:
         """Return the note that a link means: by its path, or the nearest one of that name."""
         path = target.casefold().removesuffix(".md").removesuffix(".markdown")
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(note.stem), path))
+        if posixpath.basename(beside) == posixpath.basename(path) and beside in self._by_stem:
+            return self._by_stem[beside]
+        if path not in self._nearest:  # the same for all notes, of which thousands may be called "index"
+            self._nearest[path] = self._nearest_to(path)
+        return self._nearest[path]
+
+    def _nearest_to(self, path: str) -> _Note | None:
         near = f"/{posixpath.normpath(path).lstrip('./')}"
         notes = [each for each in self._named.get(posixpath.basename(path), ()) if path]
         if "/" in path:
-            notes = [each for each in notes if each.stem == beside or f"/{each.stem}".endswith(near)]
+            notes = [each for each in notes if f"/{each.stem}".endswith(near)]
 
-        def rank(each: _Note) -> tuple[bool, bool, int, str]:
-            return each.stem != beside, not f"/{each.stem}".endswith(near), len(each.key), each.key
+        def rank(each: _Note) -> tuple[bool, int, str]:
+            return not f"/{each.stem}".endswith(near), len(each.key), each.key
 
         return min(notes, key=rank, default=None)
 
