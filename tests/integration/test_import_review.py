@@ -200,9 +200,7 @@ async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store
     assert "Salt Mill" in await names(store)
 
 
-async def test_later_additions_of_a_hidden_document_stay_hidden_though_it_was_revealed(
-    store: Store, desk: ImportDesk
-) -> None:
+async def test_additions_to_a_revealed_hidden_document_stay_hidden(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(SPY))
     await desk.accept(DocumentSelection())
     [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
@@ -217,7 +215,7 @@ async def test_later_additions_of_a_hidden_document_stay_hidden_though_it_was_re
     assert "spy" in str(await store.graph.known(CAMPAIGN, DM, spy))
 
 
-async def test_later_additions_of_a_hidden_document_stay_hidden_after_a_merge(store: Store, desk: ImportDesk) -> None:
+async def test_additions_to_a_merged_hidden_document_stay_hidden(store: Store, desk: ImportDesk) -> None:
     await desk.take_in(a_world(SPY))
     await desk.accept(DocumentSelection())
     [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
@@ -229,7 +227,7 @@ async def test_later_additions_of_a_hidden_document_stay_hidden_after_a_merge(st
     assert "debts" in str(await store.graph.known(CAMPAIGN, DM, smith))
 
 
-async def test_entity_that_the_file_hid_stays_hidden_when_it_leaves_the_file(store: Store) -> None:
+async def test_entity_hidden_by_the_file_stays_hidden_after_it_left_it(store: Store) -> None:
     double = Entity(EntityId("double"), "npc", "Lord Vey", ("Vask",), hidden=True)
     file = a_campaign()
     await store.campaigns.load(replace(file, entities=(*file.entities, double)))

@@ -107,7 +107,7 @@ async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(sto
     assert said not in str(await recap_of(store, CAMPAIGN, SESSION, "players"))
 
 
-async def test_bundle_keeps_facts_of_a_hidden_entity_hidden_where_one_of_that_name_is_public(store: Store) -> None:
+async def test_bound_facts_of_a_hidden_entity_stay_hidden_at_its_namesake(store: Store) -> None:
     other = CampaignId("other")
     double = Entity(EntityId("double"), "npc", "Grimjaw", attributes={"debts": "Morvek"}, hidden=True)
     await store.campaigns.load(a_campaign())
