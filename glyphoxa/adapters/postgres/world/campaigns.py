@@ -275,21 +275,20 @@ class PostgresCampaigns:
         let_in: Callable[[Connection, Described, WorldState], Awaitable[Mapping[str, Tables]]],
         *,
         amount: int,
+        first: Callable[[Connection], Awaitable[object]],
     ) -> CampaignChanges:
         """Replace the content from these sources, in one transaction with what `let_in` writes.
 
         Args:
             let_in: Returns the content by source.
             amount: Approximate number of events, for the deadline.
+            first: Runs before the world is locked: an open table waits for no import.
 
         Raises:
             NotFound: There is no such campaign.
             InvalidInput: The database cannot hold the changes.
         """
-
-        async def nothing(_: Connection) -> None: ...
-
-        async with self._world.writing(campaign, amount=amount, first=nothing) as world:
+        async with self._world.writing(campaign, amount=amount, first=first) as world:
             was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
             held = await world.read()
             new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})

@@ -158,8 +158,10 @@ class PostgresImports(ImportDesk):
         return await self._campaigns.changes_by_imports(self._campaign, let_in)
 
     async def accept(self, selection: DocumentSelection) -> CampaignChanges:
-        async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
+        async def lock(connection: Connection) -> None:
             await connection.execute(self._sql["lock"], self._campaign)
+
+        async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
             rows = await self._need(connection, selection, "waiting")
             before = await self._accepted(connection, rows)
             columns, tables = await asyncio.to_thread(lambda: _let_in(_stored(rows), _stored(before), was, world))
@@ -168,7 +170,8 @@ class PostgresImports(ImportDesk):
 
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             n = await connection.fetchval(self._sql["total"], self._campaign)
-        return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
+        amount = _EVENTS_A_DOCUMENT * n
+        return await self._campaigns.accept_imports(self._campaign, let_in, amount=amount, first=lock)
 
     async def propose_claims(self) -> int:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
