@@ -87,9 +87,9 @@ class Bot(discord.Client):
             caller = interaction.extras["call"].caller
             answer, _ = await self._result(ask, tells_why=caller.is_dm and not is_public)
             send = functools.partial(interaction.followup.send, ephemeral=not is_public, suppress_embeds=True)
-            await send(**_written(answer.lines), **self._confirming(interaction.user.id, answer))
+            await send(**written(answer.lines), **self._confirming(interaction.user.id, answer))
             for card in answer.cards:
-                await send(**_written(card.lines), view=_view(card))
+                await send(**written(card.lines), view=_view(card))
         except _NOT_SENT as error:
             logger.warning("Discord did not take an answer: {}", _reason(error))
 
@@ -105,9 +105,9 @@ class Bot(discord.Client):
             await interaction.response.defer()
             answer, is_done = await self._result(lambda: self._clicked(caller, do, what), tells_why=True)
             if is_done:
-                await interaction.edit_original_response(**_written(answer.lines, is_edit=True), view=None)
+                await interaction.edit_original_response(**written(answer.lines, is_edit=True), view=None)
             else:
-                await interaction.followup.send(**_written(answer.lines), ephemeral=True, suppress_embeds=True)
+                await interaction.followup.send(**written(answer.lines), ephemeral=True, suppress_embeds=True)
         except _NOT_SENT as error:
             logger.warning("Discord did not take an answer: {}", _reason(error))
 
@@ -214,10 +214,11 @@ async def _refuse(interaction: discord.Interaction[Any], refused: Refused) -> No
         await interaction.response.send_message(str(refused), ephemeral=True)
 
 
-def _written(lines: tuple[str, ...], *, is_edit: bool = False) -> dict[str, Any]:
+def written(lines: tuple[str, ...], *, is_edit: bool = False) -> dict[str, Any]:
     """Return a message that shows the lines as they are: no mark-up, no mentions. What does not fit is a file."""
     text = "\n".join(map(plain, lines))
-    shown = discord.utils.escape_markdown(text)
+    # In pieces: discord.py looks for links from each bracket, which takes minutes for a line with many of them.
+    shown = "\\[".join(map(discord.utils.escape_markdown, text.split("[")))
     if len(shown) <= _ROOM:
         return {"content": shown}
     whole = discord.File(io.BytesIO(text.encode("utf-8", "replace")), "answer.txt")

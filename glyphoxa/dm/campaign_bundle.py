@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
 from typing import Any, BinaryIO, Final, TypeAlias
 
 from ijson import JSONError
@@ -249,15 +250,18 @@ def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: s
         if not each.id.startswith(f"{EPISODE}-")
     }
     entities = [state.entities[one] for one, other in named.items() if other not in here.entities]
-    facts = [
-        fact.with_(claim=claim)
-        for fact in sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
-        if (claim := _renamed(fact.claim, named)) is not None and not here.was_refused(claim.fact_id)
-    ]
+    facts = []
+    for fact in sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id)):
+        if (claim := renamed(fact.claim, named)) is not None and not here.was_refused(claim.fact_id):
+            # An entity that is hidden there may be public here, and then no longer hides its facts.
+            ends = (fact.claim.subject, fact.claim.object or fact.claim.subject)
+            there = [state.entities[end] for end in ends if named[end] in here.entities]
+            visibility = reduce(Visibility.within, (each.visibility for each in there), fact.visibility)
+            facts.append(fact.with_(claim=claim, visibility=visibility))
     return statements(entities, facts, cause, reason=reason)
 
 
-def _renamed(claim: Claim, named: Mapping[EntityId, EntityId]) -> Claim | None:
+def renamed(claim: Claim, named: Mapping[EntityId, EntityId]) -> Claim | None:
     """Return a claim about entities under other ids; None if one of them is left out, or both are one."""
     subject, entity = named.get(claim.subject), named.get(claim.object or claim.subject)
     if subject is None or entity is None:

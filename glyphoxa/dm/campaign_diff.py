@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
@@ -64,11 +64,17 @@ class Loading:
     accept_at: float
 
 
-def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loading: Loading) -> dict[Claim, FactStated]:
+Guards: TypeAlias = Mapping[EntityId, Visibility]
+
+
+def claims_of(
+    campaign: Campaign, resolve: Callable[[EntityId], EntityId], loading: Loading, guards: Guards
+) -> dict[Claim, FactStated]:
     """Return one statement for each claim that the campaign makes.
 
     Args:
         resolve: Maps an entity to the one it was merged into.
+        guards: As `_guards` returns them.
 
     Raises:
         InvalidInput: A secret is known to nobody and about nothing, or JSON cannot hold a value.
@@ -77,8 +83,10 @@ def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loadi
     firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
     found: dict[Claim, FactStated] = {}
     for entity in campaign.entities:
+        guard = guards.get(entity.id, PUBLIC)
         for claim in _attribute_claims(entity, resolve(entity.id), campaign):
-            found[claim] = FactStated(claim, firm)
+            if guard == PUBLIC or claim not in found:
+                found[claim] = FactStated(claim, firm, guard)
     for relationship in campaign.relationships:
         source, target = resolve(relationship.source), resolve(relationship.target)
         if source == target:
@@ -91,6 +99,8 @@ def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loadi
             dm_confirmed=relationship.dm_confirmed,
         )
         visibility = visibility_of(relationship.known_by, hidden=relationship.hidden)
+        for end in (relationship.source, relationship.target):
+            visibility = visibility.within(guards.get(end, PUBLIC))
         before = found.get(claim)
         also = {} if before is None else before.attributes
         found[claim] = FactStated(claim, sure, visibility, attributes={**also, **relationship.attributes})
@@ -105,6 +115,25 @@ def claims_of(campaign: Campaign, resolve: Callable[[EntityId], EntityId], loadi
         wait = replace(firm, confidence=_OFFERED_CONFIDENCE, source="inferred", dm_confirmed=False, reason=OFFERED)
         found.setdefault(claim, FactStated(claim, wait))
     return found
+
+
+def _guards(previous: Campaign, new: Campaign, world: WorldState) -> tuple[Guards, Guards]:
+    """Return the entities that an import hides and players know: the DM revealed them, or merged them into others.
+
+    What the import adds to them from then on is only for those who may know its entity.
+
+    Returns: Those of the previous campaign, and of the new one.
+    """
+    before: dict[EntityId, Visibility] = {}
+    now: dict[EntityId, Visibility] = {}
+    for campaign, guards in ((previous, before), (new, now)):
+        for entity in campaign.entities:
+            held, visibility = world.entity(entity.id), _visibility(entity)
+            if held is None or held.visibility.is_within(visibility):
+                continue
+            if guards is before or held.id != entity.id or before.get(entity.id) == visibility:
+                guards[entity.id] = visibility
+    return before, now
 
 
 def is_offer(stated: FactStated) -> bool:
@@ -401,6 +430,7 @@ class EntityComparison:
     world: WorldState
     origin: Origin
     found: Findings
+    guards: Guards
 
     def run(self) -> None:
         names = self.found.names
@@ -470,6 +500,10 @@ class EntityComparison:
             self.found.left_out(entity.id)
         elif held.id != entity.id:
             self.found.remark(f"{entity.name}: was merged into {held.name}; its new name, type or aliases are skipped")
+        elif entity.id in self.guards:
+            self.found.remark(
+                f"{held.name}: you revealed it, and its source hides it; its new name, type or aliases are skipped"
+            )
         else:
             for what, was, by_hand in (("name", before.name, held.name), ("type", before.type, held.type)):
                 if by_hand != was and by_hand != getattr(entity, what) != was:
@@ -582,10 +616,11 @@ def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading
     nothing = replace(new, entities=(), relationships=(), npcs=(), players=(), scenes=(), secrets=(), slots={})
     before = nothing if previous is None else previous
     found = Findings(relations=RelationWords.of(new))
-    EntityComparison(before, new, world, loading.origin, found).run()
+    guarded: tuple[Guards, Guards] = _guards(before, new, world) if loading.origin == "import" else ({}, {})
+    EntityComparison(before, new, world, loading.origin, found, guarded[1]).run()
     FactComparison(
-        before=claims_of(before, world.resolve, loading),
-        now=claims_of(new, world.resolve, loading),
+        before=claims_of(before, world.resolve, loading, guarded[0]),
+        now=claims_of(new, world.resolve, loading, guarded[1]),
         rules=new.slots,
         world=world,
         found=found,

@@ -5,15 +5,16 @@ Everything here is chosen, nothing is removed: a column or table that is not nam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import Final
 
 from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.chronicle.talk import KnownEntity
-from glyphoxa.dm.campaign_bundle import Row, statements
+from glyphoxa.dm.campaign_bundle import Row, renamed, statements
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import slug
+from glyphoxa.domain.ids import EntityId, slug
 from glyphoxa.domain.knowledge import PUBLIC, Fact
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
@@ -56,8 +57,7 @@ class PublicPart:
         }
         self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._is_public(fact)]
         self._rules = state.own_rules()
-        npcs = {npc.id for npc in campaign.npcs if npc.entity_id in self._entities}
-        self._speakers = {"", *npcs, *(player.id for player in campaign.players)}
+        self._speakers = {"", *(player.id for player in campaign.players)}
         self.campaign = replace(
             Campaign(campaign.id, campaign.name, campaign.language, (), (), (), campaign.players, ()),
             time_zone=campaign.time_zone,
@@ -69,8 +69,11 @@ class PublicPart:
         """The events that state the public world, without its history."""
         predicates = {fact.claim.predicate for fact in self._facts}
         rules = [SlotDeclared(name, rule) for name, rule in self._rules.items() if name in predicates]
-        entities = [replace(each, visibility=PUBLIC) for each in self._entities.values()]
-        return [*rules, *statements(entities, self._facts, cause)]
+        ids = _public_ids(self._entities.values())
+        entities = [replace(each, id=ids[each.id], visibility=PUBLIC) for each in self._entities.values()]
+        claims = ((fact, renamed(fact.claim, ids)) for fact in self._facts)
+        facts = [fact.with_(claim=claim) for fact, claim in claims if claim is not None]
+        return [*rules, *statements(entities, facts, cause)]
 
     def rows(self, table: str, rows: Sequence[Row], n_before: int) -> list[Row]:
         """What players may read of rows of `sessions` and `session_entries`; rows of other tables as they are.
@@ -107,6 +110,18 @@ class PublicPart:
         if claim.subject not in self._entities or (claim.object is not None and claim.object not in self._entities):
             return False
         return not self._view.guarded.mentions(fact_text(fact))
+
+
+def _public_ids(entities: Iterable[WorldEntity]) -> dict[EntityId, EntityId]:
+    """Return new ids that are made of names: an old one may say more, such as an earlier name."""
+    ids: dict[EntityId, EntityId] = {}
+    taken: set[str] = set()
+    for entity in sorted(entities, key=lambda each: each.id):
+        wanted = slug(entity.name) or slug(entity.type)
+        numbered = (f"{wanted}-{n}" for n in count(2))
+        ids[entity.id] = EntityId(next(each for each in chain((wanted,), numbered) if each not in taken))
+        taken.add(ids[entity.id])
+    return ids
 
 
 def _known(entity: WorldEntity) -> KnownEntity:

@@ -9,11 +9,12 @@ from typing import Final
 
 from glyphoxa.config.campaign_csv import ENTITIES, FILES, RELATIONSHIPS, LocatedCsv, TablesFile, read_csv, read_tables
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, nearest, shown
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.imports.files import SourceFiles
+from glyphoxa.imports.source_words import is_for_dm
 
 _OPTION: Final = " (your own: --entity-type)"
 """An option of `campaign load`. An import needs none."""
@@ -74,6 +75,9 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
         links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
     for each in found.tables.entities:
         attributes = {name: str(value) for name, value in each.attributes.items()}
+        for_dm = [
+            SourceText(attributes.pop(name), hidden=True, page=name) for name in each.attributes if is_for_dm(name)
+        ]
         yield SourceDocument(
             each.id,
             each.name,
@@ -83,5 +87,6 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
             aliases=each.aliases,
             attributes=attributes,
             hidden=hidden[each.id],
+            texts=tuple(for_dm),
             links=tuple(links.get(each.id, ())),
         )

@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from glyphoxa.domain.errors import InvalidInput, counted, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.source_words import decoded
+from glyphoxa.imports.source_words import check_json, decoded
 from glyphoxa.language.words import fold
 from glyphoxa.providers.extras import not_installed
 
@@ -291,8 +291,9 @@ def _remove_obsolete(copy: Path) -> None:
 def _parsed(content: bytes, name: str) -> object:
     """
     Raises:
-        InvalidInput: It is no JSON.
+        InvalidInput: It is no JSON, or has too many values.
     """
+    check_json(content, name)
     try:
         try:
             return json.loads(content)

@@ -21,7 +21,16 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, is_for_dm, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import (
+    LOCATED_AT,
+    RELATED_TO,
+    check_json,
+    decoded,
+    is_for_dm,
+    name_of,
+    told_apart,
+    type_named,
+)
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 
@@ -124,7 +133,9 @@ def _templates(files: SourceFiles, root: str) -> str:
     if root + _TEMPLATES not in files.names:
         return ""
     try:
-        return str(json.loads(decoded(files.read(root + _TEMPLATES), _TEMPLATES))["folder"]).strip("/") + "/"
+        content = files.read(root + _TEMPLATES)
+        check_json(content, _TEMPLATES)
+        return str(json.loads(decoded(content, _TEMPLATES))["folder"]).strip("/") + "/"
     except (ValueError, RecursionError, LookupError, TypeError):
         return ""
 
@@ -198,7 +209,9 @@ def _take_value(note: _Note, key: str, name: str, value: Any) -> None:
         note.hidden = note.hidden or value is False or said.casefold() in _NO
     elif key not in _OWN and said:
         note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
-        if key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):
+        if "](" in said:  # a link may lead to what is hidden
+            note.body += f"\n\n{name}: {said}\n"
+        elif key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):
             note.body += f"\n\n{said}\n"
         elif plain := ", ".join(text for text in texts if "[[" not in text):
             note.values[name] = plain
@@ -239,6 +252,9 @@ class _Vault:
         self.missing: set[str] = set()
         self._root = root
         self._notes = {note.key: note for note in notes}
+        self._nearest: dict[str, _Note | None] = {}
+        shortest = sorted(self._notes.values(), key=lambda note: (len(note.key), note.key), reverse=True)
+        self._by_stem = {note.stem: note for note in shortest}
         self._named: dict[str, list[_Note]] = {}
         for note in self._notes.values():
             for name in {posixpath.basename(note.stem), *map(str.casefold, (note.name, *note.aliases))}:
@@ -287,8 +303,13 @@ class _Vault:
             target = self._find(value, note)
             if target and (relation := _relation(_plain_key(name), note, target)):
                 found.setdefault((target.key, relation), target.hidden)
-            elif target is None or not target.hidden:
-                attributes[name] = value
+                continue
+            parts = {part: self._find(part, note) for part in value.split(", ")}
+            secret = {part: each for part, each in parts.items() if each and each.hidden and not note.hidden}
+            for each in secret.values():
+                found.setdefault((each.key, _own_relation(_plain_key(name))), True)
+            if shown := ", ".join(part for part in parts if part not in secret):
+                attributes[name] = shown
         places = sorted((hidden, target) for (target, relation), hidden in found.items() if relation == LOCATED_AT)
         for hidden, place in places[1:]:  # a thing is in one place
             found[place, RELATED_TO] = found.pop((place, LOCATED_AT)) and found.get((place, RELATED_TO), hidden)
@@ -306,13 +327,20 @@ class _Vault:
         """Return the note that a link means: by its path, or the nearest one of that name."""
         path = target.casefold().removesuffix(".md").removesuffix(".markdown")
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(note.stem), path))
+        if posixpath.basename(beside) == posixpath.basename(path) and beside in self._by_stem:
+            return self._by_stem[beside]
+        if path not in self._nearest:  # the same for all notes, of which thousands may be called "index"
+            self._nearest[path] = self._nearest_to(path)
+        return self._nearest[path]
+
+    def _nearest_to(self, path: str) -> _Note | None:
         near = f"/{posixpath.normpath(path).lstrip('./')}"
         notes = [each for each in self._named.get(posixpath.basename(path), ()) if path]
         if "/" in path:
-            notes = [each for each in notes if each.stem == beside or f"/{each.stem}".endswith(near)]
+            notes = [each for each in notes if f"/{each.stem}".endswith(near)]
 
-        def rank(each: _Note) -> tuple[bool, bool, int, str]:
-            return each.stem != beside, not f"/{each.stem}".endswith(near), len(each.key), each.key
+        def rank(each: _Note) -> tuple[bool, int, str]:
+            return not f"/{each.stem}".endswith(near), len(each.key), each.key
 
         return min(notes, key=rank, default=None)
 

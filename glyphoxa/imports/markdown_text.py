@@ -220,12 +220,13 @@ def _markdown() -> MarkdownIt:
 
 
 def _callouts(state: StateCore) -> None:
-    """Note the kind of each callout, and leave its title."""
+    """Note the kind and title of each callout, and leave its title."""
     for quote_open, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         if quote_open.type == "blockquote_open" and inline.content.startswith("[!"):
             kind, _, rest = inline.content[2:].partition("]")
-            quote_open.meta["callout"] = kind
             inline.content = rest.lstrip("+-").strip()
+            title = "" if rest.lstrip("+-").startswith("\n") else inline.content.partition("\n")[0]
+            quote_open.meta["callout"] = f"{kind} {title}"
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:

@@ -35,8 +35,9 @@ def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read,
     """
     with open_source(path, progress) as files:
         world = READERS[kind](files)
-        if not files.left_out:
-            return world
-        left_out = shown(", ".join(files.left_out))
-        remark = f"links, devices, unreadable folders and files of the same name are not read: {left_out}"
-        return replace(world, remarks=(*world.remarks, remark))
+        # An upload lies in a temporary folder, which means nothing to whoever reads its remarks.
+        remarks = [each.replace(str(path), path.name) for each in world.remarks]
+        if files.left_out:
+            left_out = shown(", ".join(files.left_out))
+            remarks.append(f"links, devices, unreadable folders and files of the same name are not read: {left_out}")
+        return replace(world, remarks=tuple(remarks))

@@ -19,7 +19,7 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, check_json, decoded, name_of, told_apart, type_named
 
 _TERMS: Final = (
     "Roll20 has no export of its own, and its terms of service limit what other programs may copy from it:"
@@ -100,8 +100,10 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
 
 def _read_json(files: SourceFiles, file: str) -> dict[str, Any]:
     """Return the object in a JSON file; nothing if it is no object."""
+    read = files.read(file)
+    check_json(read, f"{file} in {files.path}")
     try:
-        content = json.loads(decoded(files.read(file), file))
+        content = json.loads(decoded(read, file))
     except ValueError as error:
         raise InvalidInput(f"{file!r} in {files.path} is no JSON: {error}") from None
     except RecursionError:
@@ -205,8 +207,12 @@ def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> t
 
 
 def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
-    """Return a document without its texts and links."""
+    """Return a document without links, and without its texts in HTML.
+
+    Players see the name and the biography of a character in their journal; only those who control it see its sheet.
+    """
     fields, attributes, type_ = record.fields, {}, "location"
+    is_open = True
     if record.kind == "handout":
         type_ = next(filter(None, map(type_named, reversed(folders))), "concept")
     elif record.kind == "character":
@@ -214,20 +220,25 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
         sheet = {**fields, **{str(row.get("name")): row.get("current") for row in rows}}
         named = {name: value for field, name in _ATTRIBUTES.items() if isinstance(value := sheet.get(field), str)}
         attributes = {name: plain for name, value in named.items() if (plain := name_of(value))}
-        controlled_by = _people(fields.get("controlledby")) - {"all"}
+        everybody = _people(fields.get("controlledby"))
+        controlled_by = everybody - {"all"}
         is_played = controlled_by & players if players else controlled_by
+        is_open = bool(is_played) or "all" in everybody
         type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
     seen_by = _people(fields.get("inplayerjournals"))
     hidden = record.kind == "page" or not ("all" in seen_by or (players and players <= seen_by))
     own = (record.key, record.name, type_, record.kind, record.file, folders)
-    return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
+    if hidden or is_open:
+        return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
+    sheet_only = (SourceText(f"{name}: {value}", hidden=True, page="sheet") for name, value in attributes.items())
+    return SourceDocument(*own, hidden=False, texts=tuple(sheet_only), portrait=record.portrait)
 
 
 def _united(
     group: Sequence[SourceDocument], records: Mapping[str, _Record], keys: Mapping[str, str], places: Mapping[str, str]
 ) -> SourceDocument:
     """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
-    texts: dict[SourceText, None] = {}
+    texts: dict[SourceText, None] = dict.fromkeys(text for each in group for text in each.texts)
     links: dict[tuple[str, str], bool] = {}
     for each in group:
         for field, html in records[each.key].texts.items():

@@ -34,6 +34,8 @@ _LONGEST_NAME: Final = 200
 _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
+MOST_VALUES: Final = 30_000_000
+"""Of a JSON text; they take a few GB. An export of 100 MB has about 10 million."""
 _ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
 
 
@@ -100,6 +102,15 @@ def decoded(content: bytes, name: str) -> str:
     if "\0" in text:
         raise InvalidInput(f"{name!r} is no text file")
     return text
+
+
+def check_json(content: bytes, name: str) -> None:
+    """
+    Raises:
+        InvalidInput: It has so many values that they would fill the memory, whatever its size: `[],[],[],`.
+    """
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise InvalidInput(f"{name!r} has more than {MOST_VALUES:,} values: it is no export")
 
 
 def told_apart(documents: Sequence[SourceDocument]) -> list[SourceDocument]:

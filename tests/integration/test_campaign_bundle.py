@@ -76,7 +76,9 @@ INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
     VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
 INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
 INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
-    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note', '{"key": "Inn.md"}', 'd', 'accepted', '{}');
+    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note',
+            '{"key": "Inn.md", "name": "Inn", "type": "location", "kind": "note", "file": "Inn.md"}',
+            'd', 'accepted', NULL);
 """
 
 
@@ -452,3 +454,13 @@ async def test_lines_of_the_docs_turn_a_bundle_into_markdown(
     assert text.startswith("# town\n")
     for part in ("## Mira (npc)", "- OWNS: The Sword", "## Session first", "**Tamsin:** word 1"):
         assert part in text
+
+
+async def test_bundle_with_an_import_that_cannot_be_read_is_refused(town: Store) -> None:
+    whole = json.loads(await exported(town, TOWN))
+    for change in ({"document": {}}, {"accepted": {"key": 3}}, {"edit": {"name": 5}}):
+        [row] = whole["tables"]["import_documents"]
+        odd = {**whole, "tables": {**whole["tables"], "import_documents": [{**row, **change}]}}
+        with pytest.raises(InvalidInput, match=r"tables.import_documents\[0\]"):
+            await imported(town, json.dumps(odd), OTHER)
+    assert OTHER not in await town.campaigns.ids()

@@ -19,8 +19,10 @@ from glyphoxa.dm.imported import EVERYTHING, DocumentSelection
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, a_campaign
-from tests.support.patience import DEADLINE_S
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.proof import IS_PROOF
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
@@ -54,6 +56,25 @@ async def test_documents_accepted_twice_at_once_become_entities_once(store: Stor
     done = await asyncio.gather(desk.accept(EVERYTHING), desk.accept(EVERYTHING), return_exceptions=True)
     assert sorted(type(each).__name__ for each in done) == ["CampaignChanges", "NotFound"]
     assert [each.name for each in await store.graph.entities(CAMPAIGN, DM)].count("Berta Moor") == 1
+
+
+async def test_world_is_written_while_an_accept_waits_for_an_import(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(MILL))
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection,
+        connection.transaction(),
+    ):
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('imports ' || $1, 0))", CAMPAIGN)
+        accepting = asyncio.create_task(desk.accept(EVERYTHING))
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while not await connection.fetchval(waiting):  # noqa: ASYNC110 - a lock tells nobody
+            await asyncio.sleep(0.01)
+        added = EntityAdded(EntityId("vask"), "npc", "Vask")
+        await store.world.commit(CAMPAIGN, [added], Cause("dm", 1))
+        assert not accepting.done()
+    await accepting
+    assert "Salt Mill" in {each.name for each in await store.graph.entities(CAMPAIGN, DM)}
 
 
 async def test_failed_accept_leaves_world_and_decisions_as_they_were(

@@ -11,10 +11,11 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.desk import import_desk_of
 from glyphoxa.dm.import_review import ImportDesk
 from glyphoxa.dm.imported import NEW_ENTITY, DocumentEdit, DocumentSelection, SourceLink, SourceText
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
-from glyphoxa.world.entity_events import EntityChanged, EntityRemoved, EntityScoped
+from glyphoxa.world.entity_events import EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
@@ -197,3 +198,42 @@ async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store
     assert waits.claim.predicate == "LOCATED_AT"
     await store.campaigns.load(replace(a_campaign(), name="Another"))
     assert "Salt Mill" in await names(store)
+
+
+async def test_additions_to_a_revealed_hidden_document_stay_hidden(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(SPY))
+    await desk.accept(DocumentSelection())
+    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
+    await store.world.commit(CAMPAIGN, [EntityScoped(spy, PUBLIC)], Cause("dm", 1))
+    await desk.take_in(
+        a_world(replace(SPY, aliases=("the Count",), attributes={**SPY.attributes, "occupation": "spy"}))
+    )
+    done = await desk.accept(DocumentSelection())
+    assert any("you revealed it" in each for each in done.remarks)
+    [seen] = [each for each in await store.graph.entities(CAMPAIGN, SMITH) if each.id == spy]
+    assert (seen.name, seen.aliases, dict(seen.attributes)) == ("Vask", (), {"race": "elf"})
+    assert "spy" in str(await store.graph.known(CAMPAIGN, DM, spy))
+
+
+async def test_additions_to_a_merged_hidden_document_stay_hidden(store: Store, desk: ImportDesk) -> None:
+    await desk.take_in(a_world(SPY))
+    await desk.accept(DocumentSelection())
+    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
+    smith = EntityId("e-grimjaw")
+    await store.world.commit(CAMPAIGN, [EntitiesMerged(smith, spy)], Cause("dm", 1))
+    await desk.take_in(a_world(replace(SPY, attributes={**SPY.attributes, "debts": "many"})))
+    await desk.accept(DocumentSelection())
+    assert "debts" not in str(await store.graph.known(CAMPAIGN, SMITH, smith))
+    assert "debts" in str(await store.graph.known(CAMPAIGN, DM, smith))
+
+
+async def test_entity_hidden_by_the_file_stays_hidden_after_it_left_it(store: Store) -> None:
+    double = Entity(EntityId("double"), "npc", "Lord Vey", ("Vask",), hidden=True)
+    file = a_campaign()
+    await store.campaigns.load(replace(file, entities=(*file.entities, double)))
+    desk = import_desk_of(store, CAMPAIGN)
+    await desk.take_in(a_world(replace(SPY, hidden=False)))
+    await desk.accept(DocumentSelection())
+    await store.campaigns.load(file)
+    assert "Lord Vey" in await names(store)
+    assert "Lord Vey" not in await names(store, SMITH)

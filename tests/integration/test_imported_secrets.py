@@ -9,13 +9,14 @@ from random import Random
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.bundle import Parts, export_campaign, export_for_players
+from glyphoxa.adapters.postgres.world.bundle import Parts, Place, bind_campaign, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import import_desk_of, recap_of, rehearsal_of
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactRevealed
@@ -104,3 +105,20 @@ async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(sto
     [secret] = [each for each in (await store.world.now(CAMPAIGN)).facts.values() if each.claim.content == notes.text]
     await store.world.commit(CAMPAIGN, [FactRevealed(secret.id, (SMITH,))], Cause("dm", 1))
     assert said not in str(await recap_of(store, CAMPAIGN, SESSION, "players"))
+
+
+async def test_bound_facts_of_a_hidden_entity_stay_hidden_at_its_namesake(store: Store) -> None:
+    other = CampaignId("other")
+    double = Entity(EntityId("double"), "npc", "Grimjaw", attributes={"debts": "Morvek"}, hidden=True)
+    await store.campaigns.load(a_campaign())
+    await store.campaigns.load(
+        replace(a_campaign(), id=other, entities=(double,), relationships=(), secrets=(), npcs=(), scenes=())
+    )
+    file = BytesIO()
+    await export_campaign(store.database, other, file, Parts(secrets=True))
+    file.seek(0)
+    await bind_campaign(store.database, store.world, file, Place(CAMPAIGN), now_ms=1)
+    assert "Grimjaw" in await told(store, SMITH)
+    assert "Morvek" not in await told(store, SMITH)
+    held = (await store.world.now(CAMPAIGN)).facts.values()
+    assert "Morvek" in [fact.claim.content for fact in held]

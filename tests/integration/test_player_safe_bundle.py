@@ -51,7 +51,7 @@ class Words:
 
 def _npc(words: Words, entity: Entity) -> Npc:
     example = Exchange(words.hidden(), words.hidden(), facts=words.hidden(), kept=words.hidden())
-    return Npc(NpcId(f"npc-{entity.id}"), entity.id, entity.name, words.hidden(), examples=(example,))
+    return Npc(NpcId(words.hidden()), entity.id, entity.name, words.hidden(), examples=(example,))
 
 
 def _campaign(words: Words, id: CampaignId) -> Campaign:
@@ -60,6 +60,8 @@ def _campaign(words: Words, id: CampaignId) -> Campaign:
         Entity(EntityId(w := words.hidden()), "npc", w.title(), (words.hidden(),), {"job": words.hidden()}, hidden=True)
         for _ in range(3)
     ]
+    # An id may be made of an earlier name.
+    shown[2] = replace(shown[2], id=EntityId(words.hidden()))
     npcs = tuple(_npc(words, entity) for entity in (*shown[:2], *guarded[:1]))
     known = guarded[2] = replace(guarded[2], hidden=False, known_by=(npcs[0].id,))
     relations = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.dm.imported import SourceLink, SourceWorld
+from glyphoxa.dm.imported import SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.imports.readers import read_source
 
@@ -48,7 +48,7 @@ def test_table_alone_in_another_encoding_is_read(tmp_path: Path) -> None:
     path.write_bytes("sep=;\r\nname;type\r\nHöhle;location\r\n".encode("cp1252"))
     world = read_source("csv", path)
     assert (world.id, [each.name for each in world.documents]) == ("Eldermoor", ["Höhle"])
-    assert world.remarks[0].startswith(f"{path}:3: not UTF-8")
+    assert world.remarks[0].startswith("Eldermoor.csv:3: not UTF-8")
 
 
 def test_zip_with_tables_is_read(tmp_path: Path) -> None:
@@ -80,3 +80,9 @@ def test_all_mistakes_are_reported_with_the_lines_of_the_own_file(tmp_path: Path
 def test_folder_without_tables_says_what_is_wanted(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"no table in it; name a \.csv file, or what contains entities\.csv"):
         read(tmp_path, other="name,type\n")
+
+
+def test_column_for_the_dm_is_a_hidden_text(tmp_path: Path) -> None:
+    [orla] = read(tmp_path, entities="name,type,occupation,GM notes\nOrla,npc,miller,She poisons wells.\n").documents
+    assert orla.attributes == {"occupation": "miller"}
+    assert orla.texts == (SourceText("She poisons wells.", hidden=True, page="GM notes"),)

@@ -399,6 +399,7 @@ def test_damaged_compendium_is_left_out_with_a_remark(tmp_path: Path) -> None:
     world = read(root)
     assert names(world) == {("Mira", "npc", True)}
     assert any(each.startswith("The compendium 'bestiary' was left out") for each in world.remarks)
+    assert str(tmp_path) not in str(world.remarks)
 
 
 def test_exports_are_hidden_and_keep_the_id_in_their_file_name(tmp_path: Path) -> None:

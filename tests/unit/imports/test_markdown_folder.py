@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
-from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -344,7 +343,7 @@ def test_vault_that_a_campaign_was_written_to_comes_back_with_its_secrets(tmp_pa
     town = SecretCampaign.of(seed)
     names = NameResolver.of(town.campaign, (entity for entity, _ in town.graph.scoped))
     told_of = town.graph.scoped, town.graph.of_world
-    notes = notes_of(VaultContent(town.campaign.name, town.campaign.language, UTC, names, *told_of, (), False))
+    notes = notes_of(VaultContent(town.campaign.name, town.campaign.language, names, *told_of, (), False))
     found = {each.name: each for each in vault(tmp_path, notes).documents}
     for entity, scope in town.graph.scoped:
         document = found[entity.name]
@@ -353,3 +352,25 @@ def test_vault_that_a_campaign_was_written_to_comes_back_with_its_secrets(tmp_pa
     hidden = {word for entity, scope in town.graph.scoped if scope.scope != "public" for word in words_in(entity.name)}
     told = " ".join(open_text(each) for each in found.values() if not each.hidden)
     assert not words_in(told) & hidden
+
+
+def test_callout_with_a_title_for_the_dm_is_hidden(tmp_path: Path) -> None:
+    text = "Seen.\n\n> [!note] GM only\n> He lies.\n\n> [!note]\n> GM screens are seen.\n\n> [!note]- Rumours\n> Heard."
+    [document] = vault(tmp_path, {"Bob.md": text}).documents
+    hidden = " ".join(each.text for each in document.texts if each.hidden)
+    visible = " ".join(each.text for each in document.texts if not each.hidden)
+    assert "He lies." in hidden and "He lies." not in visible
+    assert all(each in visible for each in ("Seen.", "GM screens are seen.", "Heard."))
+
+
+@pytest.mark.parametrize("value", ["[Vey, Ann]", "Vey", "'[Ann](Ann.md) and [him](Vey.md)'"])
+def test_value_that_names_a_hidden_note_is_a_hidden_relation(tmp_path: Path, value: str) -> None:
+    notes = {
+        "Bob.md": f"---\nfriends: {value}\n---\nA smith.",
+        "Vey.md": "---\nhidden: true\n---\nEvil.",
+        "Ann.md": "A",
+    }
+    [bob] = [each for each in vault(tmp_path, notes).documents if each.name == "Bob"]
+    visible = [each.text for each in bob.texts if not each.hidden]
+    assert "Vey" not in str((bob.attributes, visible)) and "him" not in str(visible)
+    assert [each.hidden for each in bob.links if each.target == "Vey.md"] == [True]

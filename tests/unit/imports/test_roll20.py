@@ -157,8 +157,16 @@ def test_json_of_the_vtt_enhancement_suite_is_read(tmp_path: Path, schema: int) 
     content = vttes(schema, "character", bio="<p>A wizard.</p>", attribs=[{"name": "race", "current": "Elf"}])
     document = named(read(tmp_path / "Eldrinax.json", content), "Eldrinax")
     assert (document.key, document.type, document.hidden) == ("-c1", "npc", False)
-    assert document.texts == (SourceText("A wizard.", False, "bio"), SourceText("Secret.", True, "GM notes"))
-    assert document.attributes == {"race": "Elf"}
+    sheet = SourceText("race: Elf", True, "sheet")
+    assert document.texts == (sheet, SourceText("A wizard.", False, "bio"), SourceText("Secret.", True, "GM notes"))
+    assert document.attributes == {}
+
+
+@pytest.mark.parametrize("controlled_by", ["all", "-anna"])
+def test_sheet_that_a_player_may_open_is_visible(tmp_path: Path, controlled_by: str) -> None:
+    content = vttes(3, "character", controlledby=controlled_by, attribs=[{"name": "race", "current": "Elf"}])
+    document = named(read(tmp_path / "Eldrinax.json", content), "Eldrinax")
+    assert (document.attributes, document.hidden) == ({"race": "Elf"}, False)
 
 
 def test_zip_of_the_vtt_enhancement_suite_is_read(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.dm.imported import SourceWorld
+from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.imports import files as files_module
+from glyphoxa.imports import source_words
 from glyphoxa.imports.files import SourceFiles, open_source
 from glyphoxa.imports.readers import READERS, read_source
 
@@ -303,3 +304,12 @@ def test_damaged_zip_is_read_or_refused(whole_zip: bytes, data: st.DataObject) -
                     assert files.read(name) in WHOLE.values()
         except InvalidInput as error:
             assert file.name in str(error)
+
+
+@pytest.mark.parametrize("kind", ["foundry", "roll20"])
+def test_json_of_too_many_values_is_refused(kind: ImportKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_words, "MOST_VALUES", 1_000)
+    path = tmp_path / "campaign.json"
+    path.write_text('{"characters": [' + "[]," * 1_000 + "[]]}")
+    with pytest.raises(InvalidInput, match="more than 1,000 values"):
+        read_source(kind, path)

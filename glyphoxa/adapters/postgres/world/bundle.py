@@ -12,10 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import asyncpg
+from pydantic import ValidationError
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.campaigns import Described, check_document, document_of, put_times
+from glyphoxa.adapters.postgres.world.imports import check_stored
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.adapters.postgres.world.world import COPIED, PostgresWorld, commit
 from glyphoxa.dm.campaign_bundle import BundledCampaign, BundleReader, BundleWriter, Row, carried_over
@@ -396,6 +398,7 @@ def _checked(
             if (valid := known[name].fault_of(value)) is not None:
                 raise InvalidInput(f"tables.{table}[{at}].{name} is {str(value)[:60]!r}: it must be {valid}")
         _check_numbers(table, at, row)
+        _check_document(table, at, row)
         if table in EMBEDDED and str(row["embedding"]).count(",") + 1 != known["embedding"].size:
             continue
         yield table, at, json.dumps(row)
@@ -419,6 +422,20 @@ def _check_numbers(table: str, at: int, row: Row) -> None:
     undoes = row.get("undoes")
     if table in _NUMBERED and undoes is not None and not 1 <= int(str(undoes)) <= at:
         raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
+
+
+def _check_document(table: str, at: int, row: Row) -> None:
+    """Check what an import left, whose JSON is read as documents."""
+    if table == "import_documents":
+        try:
+            check_stored(row)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise InvalidInput(
+                f"tables.{table}[{at}] has a document, accepted document or edit that cannot be read: {place[:60]}: "
+                f"{first['msg']}"
+            ) from None
 
 
 async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> None:

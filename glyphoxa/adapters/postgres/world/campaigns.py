@@ -275,21 +275,20 @@ class PostgresCampaigns:
         let_in: Callable[[Connection, Described, WorldState], Awaitable[Mapping[str, Tables]]],
         *,
         amount: int,
+        first: Callable[[Connection], Awaitable[object]],
     ) -> CampaignChanges:
         """Replace the content from these sources, in one transaction with what `let_in` writes.
 
         Args:
             let_in: Returns the content by source.
             amount: Approximate number of events, for the deadline.
+            first: Runs before the world is locked: an open table waits for no import.
 
         Raises:
             NotFound: There is no such campaign.
             InvalidInput: The database cannot hold the changes.
         """
-
-        async def nothing(_: Connection) -> None: ...
-
-        async with self._world.writing(campaign, amount=amount, first=nothing) as world:
+        async with self._world.writing(campaign, amount=amount, first=first) as world:
             was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
             held = await world.read()
             new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})
@@ -355,9 +354,16 @@ def _of_file(campaign: Campaign, was: Described | None) -> Described:
     new = replace(was, file=campaign, is_told=True)
     left = {e.id for e in was.whole.entities} - {e.id for e in new.whole.entities}
 
+    listed = {e.id for e in campaign.entities}
+    guarded = {e.id for e in was.file.entities if (e.hidden or e.known_by) and e.id not in listed}
+
     def kept(tables: Tables) -> Tables:
-        """Drop relations to entities that were removed from the file."""
-        return replace(tables, relationships=tuple(r for r in tables.relationships if not left & {r.source, r.target}))
+        """Drop relations to entities that were removed from the file; what the file hid until now stays hidden."""
+        return replace(
+            tables,
+            entities=tuple(replace(e, hidden=True) if e.id in guarded else e for e in tables.entities),
+            relationships=tuple(r for r in tables.relationships if not left & {r.source, r.target}),
+        )
 
     return replace(new, tables=kept(was.tables), imports={name: kept(one) for name, one in was.imports.items()})
 

@@ -158,8 +158,10 @@ class PostgresImports(ImportDesk):
         return await self._campaigns.changes_by_imports(self._campaign, let_in)
 
     async def accept(self, selection: DocumentSelection) -> CampaignChanges:
-        async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
+        async def lock(connection: Connection) -> None:
             await connection.execute(self._sql["lock"], self._campaign)
+
+        async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
             rows = await self._need(connection, selection, "waiting")
             before = await self._accepted(connection, rows)
             columns, tables = await asyncio.to_thread(lambda: _let_in(_stored(rows), _stored(before), was, world))
@@ -168,7 +170,8 @@ class PostgresImports(ImportDesk):
 
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             n = await connection.fetchval(self._sql["total"], self._campaign)
-        return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
+        amount = _EVENTS_A_DOCUMENT * n
+        return await self._campaigns.accept_imports(self._campaign, let_in, amount=amount, first=lock)
 
     async def propose_claims(self) -> int:
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
@@ -268,6 +271,14 @@ def _encoded(documents: Sequence[SourceDocument]) -> tuple[list[str], list[str],
     dumped = [storable_json(_document.dump_python(each, mode="json")) for each in documents]
     clean = [_document.validate_python(each) for each in dumped]
     return [json.dumps(each) for each in dumped], [each.key for each in clean], [digest_of(each) for each in clean]
+
+
+def check_stored(row: Mapping[str, object]) -> None:
+    """Raises: ValidationError: It is no row of `import_documents` that can be read."""
+    _document.validate_python(row.get("document"))
+    _edit.validate_python(row.get("edit") or {})
+    if row.get("accepted") is not None:
+        _document.validate_python(row["accepted"])
 
 
 def _stored(rows: Collection[asyncpg.Record]) -> list[StoredDocument]:
