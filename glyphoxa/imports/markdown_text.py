@@ -164,9 +164,10 @@ def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
     """Return where the hidden part that begins here ends; where it begins if none does."""
     token = tokens[at]
     if token.type in _RAW:
-        # A callout in code or HTML, where no callout is read, was meant to be one.
-        marks = (part.partition("]")[0] for part in token.content.split("[!")[1:])
-        return at + 1 if is_for_dm(token.info) or any(map(is_for_dm, marks)) else at
+        # A callout or fence in code or HTML, where neither is read, was meant to be one.
+        marks = [part.partition("]")[0] for part in token.content.split("[!")[1:]]
+        marks += [part.partition("\n")[0] for part in token.content.replace("~~~", "```").split("```")[1:]]
+        return at + 1 if any(map(is_for_dm, (token.info, *marks))) else at
     if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
