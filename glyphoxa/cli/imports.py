@@ -148,12 +148,11 @@ def _seen_by(document: SourceDocument) -> str:
 
 async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Namespace) -> None:
     source = f"{world.kind}:{world.id}"
-    pictures = {each.key: each.portrait for each in world.documents if each.portrait}
+    pictures = {(source, each.key): each.portrait for each in world.documents if each.portrait}
     wanted = []
     for entity in (each.entity for each in desk.seen if each.entity.type in ("npc", "player")):
-        accepted = await desk.imports.documents_of(entity.id)
-        path = next((pictures[each.key] for each in accepted if each.source == source and each.key in pictures), None)
-        if path is not None:
+        found = [pictures.get((each.source, each.document.key)) for each in await desk.imports.documents_of(entity.id)]
+        if path := next(filter(None, found), None):
             wanted.append((entity, path))
     campaign = file_named(options.campaign) or (desk.settings.campaign if options.campaign is None else None)
     for line in await asyncio.to_thread(lambda: [*_draw_portraits(wanted, options, campaign)]):

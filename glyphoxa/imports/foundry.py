@@ -12,14 +12,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import counted
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import type_named
+from glyphoxa.imports.source_words import fields_of, listed, type_named
 from glyphoxa.language.words import fold
 from glyphoxa.providers.extras import not_installed
 
@@ -106,7 +106,7 @@ def read_foundry(files: SourceFiles) -> SourceWorld:
     """
     contents = Contents(files, _kept)
     manifest = contents.manifest
-    packs = [_dict(each) for each in _list(manifest.get("packs"))]
+    packs = [fields_of(each) for each in listed(manifest.get("packs"))]
     world = _World(contents.documents, {str(each.get("name")): _clean(each.get("label")) for each in packs})
     documents = tuple(world.documents())
     id_ = _clean(manifest.get("id") or manifest.get("name")) or files.path.stem
@@ -128,26 +128,26 @@ def _kept(collection: str, content: Content) -> _Kept | None:
             return _Kept(name, refers_to=f"Actor.{content.get('actorId')}", is_secret=bool(content.get("hidden")))
         case "scenes.notes":
             return _Kept(name, refers_to=str(content.get("pageId") or content.get("entryId")))
-    system = _dict(content.get("system") or content.get("data"))
+    system = fields_of(content.get("system") or content.get("data"))
     texts, attributes, aliases = _of_system(system)
-    page = _dict(content.get("text"))
+    page = fields_of(content.get("text"))
     html = (content.get("content"), page.get("content") or _rendered(page.get("markdown")))
-    caption = _dict(content.get("image")).get("caption")
+    caption = fields_of(content.get("image")).get("caption")
     own = [_Text("", _MEDIA.sub("", each), _OBSERVER) for each in (*html, caption) if isinstance(each, str)]
-    token = _dict(content.get("prototypeToken") or content.get("token"))
+    token = fields_of(content.get("prototypeToken") or content.get("token"))
     # The token of a unique character may have another name. Tokens of monsters share the name of their kind.
     if token.get("actorLink") is True and _number(token.get("displayName")) >= _SHOWN_ALWAYS:
         aliases.append(_clean(token.get("name")))
-    ownership = _dict(content.get("ownership", content.get("permission")))
+    ownership = fields_of(content.get("ownership", content.get("permission")))
     # Icons that come with Foundry are no portraits.
     picture = _clean(content.get("img") or (content.get("src") if type_ == "image" else ""))
-    inside = [_list(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
+    inside = [listed(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
     origins = (
-        _dict(content.get("_stats")).get("compendiumSource"),
-        _dict(_dict(content.get("flags")).get("core")).get("sourceId"),
+        fields_of(content.get("_stats")).get("compendiumSource"),
+        fields_of(fields_of(content.get("flags")).get("core")).get("sourceId"),
     )
     is_unidentified = (
-        system.get("identified") is False or _dict(system.get("identification")).get("status") == "unidentified"
+        system.get("identified") is False or fields_of(system.get("identification")).get("status") == "unidentified"
     )
     return _Kept(
         name,
@@ -420,7 +420,7 @@ class _World:
             name=entity.name,
             type=entity.type,
             kind=first.kind,
-            file=_clean(first.stored.file),
+            file=first.stored.file,
             folders=first.folders,
             aliases=tuple(dict.fromkeys(alias for each in shown for alias in each.aliases)),
             attributes=attributes,
@@ -441,13 +441,13 @@ class _World:
     def _add_text(
         self, entity: _Entity, text: _Text, texts: dict[tuple[str, bool], SourceText], *, hidden: bool
     ) -> None:
-        def name_of(reference: str, only_dm: bool) -> str:
+        def label(reference: str, only_dm: bool) -> str:
             other, part = self._referred(reference)
             if other is None or part is None:
                 return ""
             return part.name if hidden or only_dm or not other.hidden else "..."
 
-        converted = html_text(text.html, name_of=name_of)
+        converted = html_text(text.html, name_of=label)
         for content, is_hidden, references in (
             (converted.visible, hidden, converted.links),
             (converted.hidden, True, converted.hidden_links),
@@ -485,17 +485,7 @@ def _folded(name: str) -> str:
 
 
 def _clean(value: object) -> str:
-    """Return a value as one line, without characters that the database rejects."""
-    text = str(value) if isinstance(value, (str, int, float)) else ""
-    return " ".join(text.replace("\0", "").encode(errors="replace").decode().split())
-
-
-def _dict(value: object) -> Content:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return name_of(str(value)) if isinstance(value, (str, int, float)) else ""
 
 
 def _number(value: object) -> float:

@@ -6,7 +6,6 @@ others (pages, tokens) have their own records. Documents of every source are ret
 
 from __future__ import annotations
 
-import json
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from glyphoxa.domain.errors import InvalidInput, counted, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.source_words import decoded
+from glyphoxa.imports.source_words import json_of, listed
 from glyphoxa.language.words import fold
 from glyphoxa.providers.extras import not_installed
 
@@ -87,7 +86,7 @@ class Contents(Generic[Kept]):
         manifest = _manifest_of(files)
         self._root = manifest.removesuffix(_MANIFEST)
         self.manifest = self._json(manifest)[0] if manifest else {}
-        is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
+        is_combined = any(listed(self.manifest.get(each)) for each in _COLLECTIONS)
         n_read = self._read_databases(is_world=bool(manifest))
         if is_combined or not manifest or not n_read:
             n_read += sum(map(self._read_json, files.names))
@@ -105,7 +104,7 @@ class Contents(Generic[Kept]):
 
     def _json(self, name: str) -> list[Content]:
         """Return the object in a file, or all of an array."""
-        content = _parsed(self._files.read(name), name)
+        content = json_of(self._files.read(name), name)
         listed = content if isinstance(content, list) else [content]
         objects = [each for each in listed if isinstance(each, dict)]
         if not objects:
@@ -157,7 +156,7 @@ class Contents(Generic[Kept]):
                 self._add(collection, content, (name, ""))
             else:
                 for each in _COLLECTIONS:
-                    self._add_all(each, _listed(content, each), (name, ""))
+                    self._add_all(each, listed(content.get(each)), (name, ""))
         return len(self._documents) > n_before
 
     def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
@@ -176,11 +175,11 @@ class Contents(Generic[Kept]):
         if collection == "adventures":
             at = (file, pack or str(content.get("name") or "adventure"))
             for each in _COLLECTIONS - {"adventures", "users"}:
-                self._add_all(each, _listed(content, each), at)
+                self._add_all(each, listed(content.get(each)), at)
             return
         for kind in _INSIDE.get(collection, ()):
             if kind in content:
-                content[kind] = self._add_all(f"{collection}.{kind}", _listed(content, kind), at, id_)
+                content[kind] = self._add_all(f"{collection}.{kind}", listed(content.get(kind)), at, id_)
         if (kept := self._keep(collection, content)) is not None:
             place = file.removeprefix(self._root) if file != "." else self._files.path.name
             self._documents[pack, collection, parent, id_] = Stored(collection, id_, parent, pack, place, kept)
@@ -250,11 +249,6 @@ def _leveldb_of(name: str) -> str:
     return str(path.parent) if is_one else ""
 
 
-def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
-    found = content.get(name)
-    return found if isinstance(found, list) else []
-
-
 def _remove_obsolete(copy: Path) -> None:
     """Delete the files of a LevelDB that its manifest does not name: they contain records deleted since, or are empty.
 
@@ -288,25 +282,9 @@ def _remove_obsolete(copy: Path) -> None:
         path.unlink()
 
 
-def _parsed(content: bytes, name: str) -> object:
-    """
-    Raises:
-        InvalidInput: It is no JSON.
-    """
-    try:
-        try:
-            return json.loads(content)
-        except UnicodeDecodeError:
-            return json.loads(decoded(content, name))
-    except RecursionError:
-        raise InvalidInput(f"{name!r} has too many levels inside each other") from None
-    except ValueError as error:
-        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
-
-
 def _json_or_none(content: bytes, name: str) -> Content | None:
     try:
-        found = _parsed(content, name)
+        found = json_of(content, name)
     except InvalidInput:
         return None
     return found if isinstance(found, dict) else None

@@ -6,7 +6,6 @@ between notes are relations: the key in the front matter or before `::` names th
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import posixpath
 from collections.abc import Iterable, Mapping
@@ -17,11 +16,11 @@ from typing import Any, Final
 
 from glyphoxa.config.campaign_checks import wrong_attribute
 from glyphoxa.config.located_yaml import read_yaml
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, is_for_dm, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, is_for_dm, json_of, told_apart, type_named
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 
@@ -124,8 +123,8 @@ def _templates(files: SourceFiles, root: str) -> str:
     if root + _TEMPLATES not in files.names:
         return ""
     try:
-        return str(json.loads(decoded(files.read(root + _TEMPLATES), _TEMPLATES))["folder"]).strip("/") + "/"
-    except (ValueError, RecursionError, LookupError, TypeError):
+        return str(json_of(files.read(root + _TEMPLATES), _TEMPLATES)["folder"]).strip("/") + "/"  # type: ignore[index]
+    except (InvalidInput, LookupError, TypeError):
         return ""
 
 

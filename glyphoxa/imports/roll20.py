@@ -15,11 +15,20 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import LOCATED_AT, RELATED_TO, decoded, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import (
+    LOCATED_AT,
+    RELATED_TO,
+    decoded,
+    fields_of,
+    json_of,
+    listed,
+    told_apart,
+    type_named,
+)
 
 _TERMS: Final = (
     "Roll20 has no export of its own, and its terms of service limit what other programs may copy from it:"
@@ -81,7 +90,7 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
     for file in sorted(names, key=lambda each: (each.count("/"), each)):
         path = PurePosixPath(file)
         if path.suffix.casefold() == ".json" and not (campaign and path.name in _IN_CAMPAIGN):
-            content = _read_json(files, file)
+            content = fields_of(json_of(files.read(file), file))
             if not campaign and _is_campaign(content):
                 campaign = content
             for record in _records(content, file, files, names):
@@ -98,17 +107,6 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
     return SourceWorld("roll20", number if number.strip("0") else title, title, _documents(campaign, records), remarks)
 
 
-def _read_json(files: SourceFiles, file: str) -> dict[str, Any]:
-    """Return the object in a JSON file; nothing if it is no object."""
-    try:
-        content = json.loads(decoded(files.read(file), file))
-    except ValueError as error:
-        raise InvalidInput(f"{file!r} in {files.path} is no JSON: {error}") from None
-    except RecursionError:
-        raise InvalidInput(f"{file!r} in {files.path} is nested too deeply for an export") from None
-    return content if isinstance(content, dict) else {}
-
-
 def _is_campaign(content: Mapping[str, Any]) -> bool:
     return isinstance(content.get("characters"), list) or isinstance(content.get("handouts"), list)
 
@@ -121,8 +119,7 @@ def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: f
         return
     *folders, name = _names(file)
     kind = str(content.get("type")) if "schema_version" in content else PurePosixPath(name).stem
-    wrapped = content.get(kind)
-    fields = wrapped if isinstance(wrapped, dict) else content
+    fields = fields_of(content.get(kind)) or content
     if kind not in _TEXTS:
         kind = next((kind for kind, signs in _SIGNS if any(sign in fields for sign in signs)), "")
     if not kind or not isinstance(fields.get("name"), str):
@@ -139,7 +136,7 @@ def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: f
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [each for each in listed(value) if isinstance(each, dict)]
 
 
 def _names(file: str) -> list[str]:
@@ -168,7 +165,7 @@ def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str
     if isinstance(tree, str) and not above:
         with suppress(ValueError, RecursionError):
             yield from _folders(json.loads(tree or "[]"), ())
-    for each in tree if isinstance(tree, list) and len(above) < _DEEPEST else ():
+    for each in listed(tree) if len(above) < _DEEPEST else ():
         if isinstance(each, str):
             yield each, above
         elif isinstance(each, dict):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from rapidfuzz import fuzz, process
 
 from glyphoxa.config.campaign_csv import encoding_of
 from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import plain_name
+from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import words
 from glyphoxa.providers.extras import not_installed
@@ -30,7 +30,6 @@ _OF_TOOLS: Final = {
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
 _FOR_THE_DM: Final = frozenset(("gm", "dm", "secret", "secrets", "hidden"))
-_LONGEST_NAME: Final = 200
 _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
@@ -73,11 +72,6 @@ def is_for_dm(name: str) -> bool:
     return any(word.full in _FOR_THE_DM for word in words(name.replace("_", " ")))
 
 
-def name_of(text: str) -> str:
-    """Return a text as a name that can be stored; "" if nothing of it can."""
-    return "".join(filter(str.isprintable, plain_name(text)))[:_LONGEST_NAME].strip()
-
-
 def decoded(content: bytes, name: str) -> str:
     """Return the text of a file, whatever its encoding is.
 
@@ -100,6 +94,33 @@ def decoded(content: bytes, name: str) -> str:
     if "\0" in text:
         raise InvalidInput(f"{name!r} is no text file")
     return text
+
+
+def json_of(content: bytes, name: str) -> object:
+    """Return what a JSON file holds.
+
+    Raises:
+        InvalidInput: It is no JSON.
+    """
+    try:
+        try:
+            return json.loads(content)
+        except UnicodeDecodeError:
+            return json.loads(decoded(content, name))
+    except RecursionError:
+        raise InvalidInput(f"{name!r} is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
+
+
+def listed(value: object) -> list[Any]:
+    """Return a list of a JSON file; an empty one if it is none."""
+    return value if isinstance(value, list) else []
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    """Return an object of a JSON file; an empty one if it is none."""
+    return value if isinstance(value, dict) else {}
 
 
 def told_apart(documents: Sequence[SourceDocument]) -> list[SourceDocument]:

@@ -13,8 +13,9 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.adapters.postgres.server.offload import gc_paused
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.desk import Desk
-from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
+from glyphoxa.dm.import_review import Group, Proposal
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
@@ -171,7 +172,7 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
 
 
-async def _seen(imports: ImportDesk, selection: DocumentSelection, form: Form) -> int:
+async def _seen(imports: PostgresImports, selection: DocumentSelection, form: Form) -> int:
     """Return how many documents are meant.
 
     Raises:

@@ -23,7 +23,6 @@ from glyphoxa.dm.import_review import (
     Arrival,
     DocumentReference,
     Group,
-    ImportDesk,
     KnownEntities,
     Proposal,
     Seen,
@@ -35,7 +34,6 @@ from glyphoxa.dm.import_review import (
     pages_of,
     placed,
     proposal_of,
-    reference_to,
     tables_of,
     where_stated,
 )
@@ -60,8 +58,15 @@ _document: Final = TypeAdapter(SourceDocument)
 _edit: Final = TypeAdapter(DocumentEdit)
 
 
-class PostgresImports(ImportDesk):
-    """Implements `ImportDesk`. Deadlines: that of a commit for `take_in` and `accept`, otherwise 10 s."""
+class PostgresImports:
+    """The DM's decisions about imports of one campaign, each a single transaction.
+
+    Every call may raise `Unavailable`, and if no document matches, `NotFound`. Deadlines: that of a commit for
+    `take_in` and `accept`, otherwise 10 s.
+
+    Args:
+        claims_in: Finds claims in pages.
+    """
 
     def __init__(
         self,
@@ -71,10 +76,6 @@ class PostgresImports(ImportDesk):
         campaign: CampaignId,
         claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
     ) -> None:
-        """
-        Args:
-            claims_in: Finds claims in pages.
-        """
         self._database = database
         self._world = world
         self._campaigns = campaigns
@@ -83,6 +84,11 @@ class PostgresImports(ImportDesk):
         self._sql = load_queries("world/imports")
 
     async def take_in(self, world: SourceWorld) -> Arrival:
+        """Store what a source brought, for review.
+
+        Raises:
+            InvalidInput: The same source is being imported now.
+        """
         source = storable(f"{world.kind}:{world.id}")
         world = await asyncio.to_thread(cleaned, world)
         async with world_transaction(
@@ -112,6 +118,7 @@ class PostgresImports(ImportDesk):
         return arrival_of(source, world, digests, seen)
 
     async def groups(self) -> Sequence[Group]:
+        """Return all waiting documents in groups, the largest first."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["groups"], self._campaign)
         return [Group(**row) for row in rows]
@@ -124,8 +131,9 @@ class PostgresImports(ImportDesk):
         limit: int = 100,
         decision: Decision = "waiting",
     ) -> tuple[int, Sequence[Proposal]]:
+        """Return how many documents wait, or were skipped, and some of them: by source, type and name."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await self._count(connection, selection, decision)
+            n = await connection.fetchval(self._sql["count"], self._campaign, *_parameters(selection, decision))
             rows = await self._rows(connection, selection, decision, offset=offset, limit=limit)
             entities = await connection.fetch(self._sql["entities"], self._campaign)
 
@@ -138,6 +146,11 @@ class PostgresImports(ImportDesk):
         return n, await asyncio.to_thread(proposals)
 
     async def edit(self, selection: DocumentSelection, edit: DocumentEdit) -> int:
+        """Change waiting documents; what `edit` leaves at None stays. Returns their number.
+
+        Raises:
+            InvalidInput: Several would get the same name or entity, or the type or name is invalid.
+        """
         async with self._deciding() as connection:
             rows = await self._need(connection, selection, "waiting")
             entities = await connection.fetch(self._sql["entities"], self._campaign)
@@ -148,6 +161,7 @@ class PostgresImports(ImportDesk):
         return len(rows)
 
     async def preview(self, selection: DocumentSelection) -> CampaignChanges:
+        """Return what accepting these would change."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await self._need(connection, selection, "waiting")
             before = await self._accepted(connection, rows)
@@ -158,6 +172,12 @@ class PostgresImports(ImportDesk):
         return await self._campaigns.changes_by_imports(self._campaign, let_in)
 
     async def accept(self, selection: DocumentSelection) -> CampaignChanges:
+        """Let waiting documents into the campaign, all or none.
+
+        Raises:
+            InvalidInput: They do not fit the campaign.
+        """
+
         async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
             await connection.execute(self._sql["lock"], self._campaign)
             rows = await self._need(connection, selection, "waiting")
@@ -171,6 +191,11 @@ class PostgresImports(ImportDesk):
         return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
 
     async def propose_claims(self) -> int:
+        """Read texts of accepted documents for claims, which then need review like other facts.
+
+        Returns:
+            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
+        """
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             n_claims = await connection.fetchval(self._sql["claims"], self._campaign)
             if n_claims is None or n_claims >= MOST_OF_IMPORT:
@@ -190,17 +215,20 @@ class PostgresImports(ImportDesk):
         return n_read
 
     async def skip(self, selection: DocumentSelection) -> int:
+        """Leave waiting documents out, now and in later imports. Returns their number."""
         return await self._decide(selection, "waiting", "skipped")
 
     async def restore(self, selection: DocumentSelection) -> int:
+        """Let skipped documents wait again. Returns their number."""
         return await self._decide(selection, "skipped", "waiting")
 
     async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
+        """Return the accepted documents that an entity comes from, or those that state a claim about it, by page."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
         found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
         if stating is None:
-            return [reference_to(*each) for each in found]
+            return [DocumentReference(*each) for each in found]
         return [one for each in found if (one := where_stated(*each, stating)) is not None]
 
     @asynccontextmanager
@@ -214,9 +242,6 @@ class PostgresImports(ImportDesk):
             rows = await self._need(connection, selection, before)
             await connection.execute(self._sql["decide"], self._campaign, *_keys(rows), after)
         return len(rows)
-
-    async def _count(self, connection: Connection, selection: DocumentSelection, decision: Decision) -> int:
-        return int(await connection.fetchval(self._sql["count"], self._campaign, *_parameters(selection, decision)))
 
     async def _rows(
         self,
@@ -233,10 +258,6 @@ class PostgresImports(ImportDesk):
     async def _need(
         self, connection: Connection, selection: DocumentSelection, decision: Decision
     ) -> list[asyncpg.Record]:
-        """
-        Raises:
-            NotFound: No document matches.
-        """
         rows = await self._rows(connection, selection, decision)
         if not rows:
             what = "needs review" if decision == "waiting" else "was skipped"
