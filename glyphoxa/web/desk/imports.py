@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.desk import Desk
-from glyphoxa.dm.import_review import Group, Proposal
+from glyphoxa.dm.import_review import Group
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
@@ -56,18 +56,10 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         "tools": _TOOLS,
         "most_bytes": MOST_BYTES,
-        "groups": [
-            {
-                "words": " · ".join(part for part in (each.kind, each.type, each.folder) if part),
-                "source": each.source,
-                "n": each.n,
-                "fields": {**(fields := {**_fields(each), "folder": f"/{each.folder}"}), "n": each.n},
-                "query": urlencode(fields),
-            }
-            for each in groups[:MOST_GROUPS]
-        ],
+        "groups": [(each, {**_fields(each), "folder": f"/{each.folder}"}) for each in groups[:MOST_GROUPS]],
         "n_more_groups": max(0, len(groups) - MOST_GROUPS),
-        "documents": [_document(each) for each in found],
+        "proposals": [(each, proposal_in_words(each)) for each in found],
+        "longest_text": _LONGEST_TEXT,
         "n": n,
         "n_all": sum(each.n for each in groups),
         "decision": decision,
@@ -77,32 +69,6 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
         "n_pages": max(1, -(-n // PER_PAGE)),
         "types": sorted({*ENTITY_TYPES, *(each.type for each in groups)}),
         "names": sorted({entity.name for each in found for entity in each.like}),
-    }
-
-
-def _document(proposal: Proposal) -> Shown:
-    one, same_as = proposal.document, proposal.same_as
-    return {
-        "key": one.key,
-        "source": proposal.source,
-        "name": one.name,
-        "type": one.type,
-        "hidden": one.hidden,
-        "about": " · ".join((one.type, one.kind, "/".join(one.folders) or one.file)),
-        "becomes": proposal_in_words(proposal),
-        "same_as": "" if same_as is None else same_as.name,
-        "entity": "" if same_as is None else same_as.id,
-        "aliases": one.aliases,
-        "attributes": dict(one.attributes),
-        "n_links": len(one.links),
-        "texts": [
-            {
-                "page": each.page,
-                "hidden": each.hidden,
-                "text": each.text if len(each.text) <= _LONGEST_TEXT else f"{each.text[:_LONGEST_TEXT]}…",
-            }
-            for each in one.texts
-        ],
     }
 
 
@@ -188,17 +154,18 @@ async def _edit(desk: Desk, selection: DocumentSelection, form: Form) -> str:
     n, found = await desk.imports.waiting(selection, limit=1)
     if n != 1:
         raise NotFound(f"the document {form.get('key', '')!r} no longer needs review")
-    old = _document(found[0])
+    old, held = found[0].document, found[0].same_as
+    was = "" if held is None else held.name
     name, of_type, same_as = (form.get(field, "").strip() for field in ("new_name", "new_type", "same_as"))
     hidden = form.get("hidden") == "yes"
     edit = DocumentEdit(
-        name=None if name in ("", old["name"]) else name,
-        type=None if of_type in ("", old["type"]) else of_type,
-        hidden=None if hidden is old["hidden"] else hidden,
-        same_as=None if same_as == old["same_as"] else desk.resolver.entity(same_as).id if same_as else NEW_ENTITY,
+        name=None if name in ("", old.name) else name,
+        type=None if of_type in ("", old.type) else of_type,
+        hidden=None if hidden is old.hidden else hidden,
+        same_as=None if same_as == was else desk.resolver.entity(same_as).id if same_as else NEW_ENTITY,
     )
     await desk.imports.edit(selection, edit)
-    return f"changed: {edit.name or old['name']}"
+    return f"changed: {edit.name or old.name}"
 
 
 # -- uploads
