@@ -89,7 +89,7 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
     )
 
     def notes() -> dict[str, str]:
-        return notes_of(content if readers == "dm" else content.for_players(recaps.players.guarded))
+        return notes_of(content if readers == "dm" else content.for_players(recaps.players))
 
     return await offload(notes, amount=len(content.entities) * _ROWS_A_NOTE)
 

@@ -177,16 +177,8 @@ async def _facts_about(call: DiscordCall, desk: Desk, name: str) -> list[Fact]:
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
     if call.caller.is_dm:
         return facts
-    known, recaps = desk.resolver.entities, await SessionRecaps.of(source.store, source.campaign)
-    return [
-        fact
-        for fact in facts
-        if fact.visibility.scope == "public"
-        and fact.status == "accepted"
-        and fact.claim.subject in known
-        and (fact.claim.object is None or fact.claim.object in known)
-        and not recaps.players.guarded.mentions(desk.facts.words(fact))
-    ]
+    players = (await SessionRecaps.of(source.store, source.campaign)).players
+    return [fact for fact in facts if players.may_know(fact, desk.resolver.entities)]
 
 
 # Suggestions while somebody types. They contain nothing that the caller may not know.

@@ -14,11 +14,10 @@ from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.campaign_bundle import Row, statements
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import slug
-from glyphoxa.domain.knowledge import PUBLIC, Fact
+from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
-from glyphoxa.world.wording import fact_text
 
 _GUARDED: Final = ("secret", "hidden")
 _OF_SESSION: Final = ("id", "started_at", "last_ordinal")
@@ -48,13 +47,14 @@ class PublicPart:
             campaign.language,
             (*(each.text for each in campaign.secrets), *(text for text in secrets if isinstance(text, str))),
         )
-        guarded = self._view.guarded
         self._entities = {
-            entity.id: replace(entity, aliases=tuple(name for name in entity.aliases if not guarded.mentions(name)))
+            entity.id: replace(entity, aliases=self._view.public_aliases(entity.aliases))
             for entity in state.entities.values()
             if entity.visibility.scope == "public"
         }
-        self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._is_public(fact)]
+        self._facts = [
+            fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._view.may_know(fact, self._entities)
+        ]
         self._rules = state.own_rules()
         npcs = {npc.id for npc in campaign.npcs if npc.entity_id in self._entities}
         self._speakers = {"", *npcs, *(player.id for player in campaign.players)}
@@ -99,14 +99,6 @@ class PublicPart:
     def _public_id(self, speaker: object, name: str) -> object:
         """An id may say more than a name."""
         return speaker if speaker in self._speakers else slug(name)
-
-    def _is_public(self, fact: Fact) -> bool:
-        claim = fact.claim
-        if fact.status != "accepted" or fact.visibility.scope != "public":
-            return False
-        if claim.subject not in self._entities or (claim.object is not None and claim.object not in self._entities):
-            return False
-        return not self._view.guarded.mentions(fact_text(fact))
 
 
 def _known(entity: WorldEntity) -> KnownEntity:

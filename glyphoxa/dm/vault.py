@@ -16,6 +16,7 @@ from typing import Final
 
 import yaml
 
+from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.entities import NameResolver
@@ -25,8 +26,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
 from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
 from glyphoxa.language.relations import in_words
-from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.world.wording import fact_text, visibility_in_words, whole_value
+from glyphoxa.world.wording import visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
 """By file systems, or in a wikilink."""
@@ -81,24 +81,15 @@ class VaultContent:
     sessions: Sequence[PlayedSession] = ()
     with_transcript: bool = False
 
-    def for_players(self, guarded: Gazetteer) -> VaultContent:
-        """Return the part that players may know.
-
-        Args:
-            guarded: Names that players may not know. No fact and no alias mentions one.
-        """
+    def for_players(self, view: PlayersView) -> VaultContent:
+        """Return the part that players may know."""
         public = [
-            (replace(entity, aliases=tuple(each for each in entity.aliases if not guarded.mentions(each))), scope)
+            (replace(entity, aliases=view.public_aliases(entity.aliases)), scope)
             for entity, scope in self.entities
             if scope.scope == "public"
         ]
         known = {entity.id for entity, _ in public}
-        facts = [
-            fact
-            for fact in self.facts
-            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(fact_text(fact))
-        ]
-        return replace(self, entities=public, facts=facts)
+        return replace(self, entities=public, facts=[fact for fact in self.facts if view.may_know(fact, known)])
 
 
 def notes_of(content: VaultContent) -> dict[str, str]:
