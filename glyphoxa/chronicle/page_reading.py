@@ -46,7 +46,6 @@ class Page:
     Attributes:
         entity: What the document became.
         text: Markdown. Headings, tables and quoted blocks of it are not read.
-        hidden: Only the DM could read it in the other tool.
         source: Where it stands, for the DM.
     """
 
@@ -66,15 +65,11 @@ async def claims_in(
 ) -> tuple[FactStated, ...]:
     """Return claims in the prose of these pages that the DM should review, the surest first.
 
-    A claim of a hidden page, or about a hidden entity, is hidden.
+    A claim of a hidden page, or about a hidden entity, is hidden. Raises: As `Extractor.extract`.
 
     Args:
         known: All entities of the campaign, those of the import included.
-        language: BCP 47 tag of the campaign.
         stated: Facts that hold, or that the DM rejected: they are not proposed again.
-
-    Raises:
-        Unavailable, Unparseable: See `Extractor.extract`.
     """
     entities = {each.id: each for each in known}
     found: dict[FactId, FactStated] = {}

@@ -86,10 +86,6 @@ def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> 
 
 
 def _link(links: Links, audit: AuditLog, player: PlayerId | None) -> str:
-    """
-    Raises:
-        InvalidInput: No table was opened yet, or the extra for tables is not installed.
-    """
     need("itsdangerous", by="a link", extra="voice")
     if not links.url:
         raise InvalidInput("there are no links yet: open a table with `glyphoxa serve`, without --open")

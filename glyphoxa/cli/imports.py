@@ -162,14 +162,7 @@ async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Nam
 def _draw_portraits(
     wanted: Sequence[tuple[Entity, str]], options: argparse.Namespace, campaign: Path | None
 ) -> Iterator[str]:
-    """Write pictures of a source into a folder; existing files stay. Yields lines for the campaign file, and problems.
-
-    Args:
-        campaign: The campaign file; its portraits must be beside it.
-
-    Raises:
-        InvalidInput: The folder is not beside it.
-    """
+    """Write pictures of a source into a folder beside the campaign file; existing files stay. Yields lines to print."""
     folder: Path = options.portraits.resolve()
     beside = folder.parent if campaign is None else campaign.resolve().parent
     if not folder.is_relative_to(beside):
@@ -335,12 +328,7 @@ def _filters(options: argparse.Namespace) -> DocumentSelection:
 
 
 async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> DocumentSelection:
-    """Return the selection that names and options describe.
-
-    Raises:
-        InvalidInput: There are neither, or a name is ambiguous.
-        NotFound: No such document needs review.
-    """
+    """Return the selection that names and options describe."""
     chosen = _filters(options)
     if not options.name:
         if chosen == EVERYTHING and not options.all:

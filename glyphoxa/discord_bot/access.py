@@ -20,11 +20,7 @@ _STRANGERS: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who belongs to the table.
-
-    Attributes:
-        player: None for the game master.
-    """
+    """Somebody who belongs to the table; `player` is None for the game master."""
 
     user: int
     player: PlayerId | None
@@ -51,13 +47,7 @@ class Door:
     _limits: dict[tuple[int, Asked], RateLimit] = field(default_factory=dict)
 
     def admit(self, user: int, guild: int | None, *, asked: Asked, at_ms: int) -> Caller:
-        """
-        Args:
-            guild: None for a direct message.
-
-        Raises:
-            Refused: The user is not one of those, asks elsewhere, or asks too often.
-        """
+        """Raises: Refused: The user is not one of those, asks elsewhere, or asks too often."""
         caller = self._caller(user) if guild is not None and guild == self.settings.guild else None
         key = (_STRANGERS if caller is None else user, asked)
         limit = self._limits.setdefault(key, RateLimit(10, 2_000) if asked == "command" else RateLimit(40, 250))

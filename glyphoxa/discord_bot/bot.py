@@ -38,11 +38,7 @@ _STYLES: Final = {
 
 
 class Bot(discord.Client):
-    """Serves one campaign in one server.
-
-    Args:
-        settings: With a server.
-    """
+    """Serves one campaign in one server."""
 
     def __init__(self, services: Services, settings: DiscordSettings) -> None:
         super().__init__(
@@ -125,11 +121,7 @@ class Bot(discord.Client):
         return {"view": discord.ui.View(timeout=None).add_item(_Button("confirm", token))}
 
     async def _result(self, ask: Callable[[], Awaitable[Answer]], *, tells_why: bool) -> tuple[Answer, bool]:
-        """Return the answer and True; or what prevented it, and False.
-
-        Args:
-            tells_why: The caller may read what a server or database said.
-        """
+        """Return the answer and True; or what prevented it, and False: in full only if the caller may read it."""
         try:
             return await ask(), True
         except InvalidInput as wrong:

@@ -53,11 +53,7 @@ Act = Callable[[], Awaitable["Answer"]]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the commands work on.
-
-    Attributes:
-        link: Returns a player's personal link, or with None the game master's. May block.
-    """
+    """What the commands work on; `link` returns a player's personal link, or with None the game master's. May block."""
 
     source: DeskSource
     tables: PostgresTableCommands
@@ -83,11 +79,7 @@ class DiscordCall:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A fact that needs review.
-
-    Attributes:
-        shown: The fact's id, a colon, and what was shown of its state, as `decide` takes them.
-    """
+    """A fact that needs review; `shown` is its id, a colon, and what was shown of its state, as `decide` takes them."""
 
     lines: tuple[str, ...]
     shown: str
@@ -95,10 +87,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """
-    Attributes:
-        act: What follows if the caller confirms it.
-    """
+    """Lines; `act` is what follows if the caller confirms it."""
 
     lines: tuple[str, ...]
     cards: tuple[Card, ...] = ()
@@ -118,10 +107,9 @@ def _command(
     is_public: Callable[[Mapping[str, Any]], bool] = lambda _: False,
     **meanings: str,
 ) -> Callable[[Any], Any]:
-    """Declare a command.
+    """Declare a command of the game master, or also of players.
 
     Args:
-        is_for_players: Others are for the game master alone.
         is_public: Whether everybody in the channel may read the answer, given the options.
         meanings: What each option means.
     """
@@ -169,10 +157,6 @@ def as_known(desk: Desk, caller: Caller) -> Desk:
 
 
 async def _facts_about(call: DiscordCall, desk: Desk, name: str) -> list[Fact]:
-    """
-    Args:
-        desk: As `as_known` returns it.
-    """
     entity, source = desk.resolver.entity(name), call.services.source
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
     if call.caller.is_dm:
@@ -380,11 +364,7 @@ def _seen(desk: Desk, fact: Fact) -> str:
 
 
 async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
-    """Decide on a fact that was shown as a card.
-
-    Args:
-        what: accept, reject or hide.
-        shown: As on the card.
+    """Accept, reject or hide a fact, as it was shown on a card.
 
     Raises:
         NotFound: There is no such fact any more.

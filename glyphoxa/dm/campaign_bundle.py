@@ -44,11 +44,6 @@ _NO_BUNDLE: Final = f'this is not a bundle: a bundle is a JSON object with "form
 
 @dataclass(frozen=True, slots=True)
 class BundledCampaign:
-    """
-    Attributes:
-        language: As in a campaign file: "en".
-    """
-
     id: CampaignId
     name: str
     language: str
@@ -57,11 +52,7 @@ class BundledCampaign:
 class BundleWriter:
     """Writes a bundle with sorted keys and one row per line, so that bundles can be compared by line.
 
-    Args:
-        with_secrets: Whether rows may contain secrets.
-
     Attributes:
-        campaign: As given.
         n_rows: The number of rows written, by table.
     """
 
@@ -106,9 +97,6 @@ class BundleWriter:
 
 class BundleReader:
     """Reads a bundle of any version once, from its beginning to its end, in bounded memory.
-
-    Args:
-        tables: All tables that a bundle can have.
 
     Attributes:
         n_rows: The number of rows read so far, by table.
@@ -225,10 +213,7 @@ class _WholeLines:
 
 
 def check_new_id(wanted: CampaignId) -> None:
-    """
-    Raises:
-        InvalidInput: The text is not a valid campaign id.
-    """
+    """Raises: InvalidInput: The text is not a valid campaign id."""
     if not wanted or slug(wanted) != wanted:
         hint = f"; {slug(wanted)!r} would be" if slug(wanted) else ""
         raise InvalidInput(f"{wanted!r} is not a valid campaign id: use lower-case words joined by `-`{hint}")
@@ -238,9 +223,6 @@ def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: s
     """Return the events that state one world in another, as it is now, without summaries of its sessions.
 
     Entities with the same id, or with the same type and name, are the same. What the DM rejected here stays rejected.
-
-    Args:
-        reason: Shown to the DM with each fact.
     """
     known = {(each.type, each.name.casefold()): each.id for each in here.entities.values()}
     named = {
@@ -272,10 +254,7 @@ def statements(
 ) -> list[Event]:
     """Return the events that state these entities and facts in another world, without evidence from a transcript.
 
-    Accepted facts are confirmed; others need a review there, too.
-
-    Args:
-        facts: In the order in which they were stated.
+    Accepted facts are confirmed; others need a review there, too. Facts come in the order in which they were stated.
     """
     made: list[Event] = [
         EntityAdded(each.id, each.type, each.name, each.aliases, _here(each.visibility), "import") for each in entities

@@ -193,9 +193,9 @@ def arrival_of(source: str, world: SourceWorld, digests: Mapping[str, str], seen
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """
+    """A document as the source has it, and as it was accepted, with its texts as they are in the campaign.
+
     Attributes:
-        accepted: As it was accepted, with its texts as they are in the campaign; None: never.
         entity: The entity that it is part of, since it was accepted.
         is_own: The entity exists because of it.
     """
@@ -321,9 +321,6 @@ def placed(
     documents: Iterable[StoredDocument], known: KnownEntities, is_taken: Callable[[EntityId], bool]
 ) -> list[StoredDocument]:
     """Return documents as they are once accepted: each is a new entity or part of one. `known` is extended.
-
-    Args:
-        is_taken: Whether an id cannot be that of a new entity.
 
     Raises:
         InvalidInput: The entity that one shall be part of no longer exists.
@@ -473,12 +470,7 @@ def where_stated(source: str, document: SourceDocument, claim: Claim) -> Documen
 def checked_edit(
     edit: DocumentEdit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]
 ) -> DocumentEdit:
-    """Return an edit of these documents as it is stored.
-
-    Raises:
-        InvalidInput: Several would get the same name or entity, an accepted one another entity, or the name, type or
-            entity is invalid.
-    """
+    """Return an edit of these documents as it is stored. Raises: InvalidInput: It does not fit them."""
     if edit.name is not None:
         if len(documents) > 1:
             raise InvalidInput(f"{len(documents)} documents cannot all be called {edit.name!r}; name one of them")

@@ -27,9 +27,6 @@ _OF_UTTERANCE: Final = ("session_id", "ordinal", "utterance_id", "timestamp", "d
 class PublicPart:
     """The public entities and facts of a world, and the utterances that all players heard.
 
-    Args:
-        state: Its current facts are enough.
-
     Attributes:
         campaign: A campaign file with the players and the calendar only.
     """
@@ -73,11 +70,7 @@ class PublicPart:
         return [*rules, *statements(entities, self._facts, cause)]
 
     def rows(self, table: str, rows: Sequence[Row], n_before: int) -> list[Row]:
-        """What players may read of rows of `sessions` and `session_entries`; rows of other tables as they are.
-
-        Args:
-            n_before: The number of rows that were kept of this table before.
-        """
+        """What players may read of rows of a table; the utterances count on from `n_before`."""
         match table:
             case "sessions":
                 return [{name: row[name] for name in _OF_SESSION} for row in rows]

@@ -44,8 +44,7 @@ class PlayedSession:
         number: From 1, in the order in which sessions began.
         n_said: Number of all its utterances.
         ended: When its last utterance began.
-        days: Days of the story in words; "" if unknown.
-        recap: Lines that the players may read.
+        days: Days of the story in words.
         dm_recap: Lines for the game master only.
         said: What the readers may read of it, in order.
     """
@@ -63,13 +62,9 @@ class PlayedSession:
 
 @dataclass(frozen=True, slots=True)
 class VaultContent:
-    """What a vault is made of.
+    """What a vault is made of: entities with their scopes, and facts, of which accepted ones are written.
 
     Attributes:
-        language: BCP 47 tag of the campaign.
-        names: Of the entities and of people.
-        entities: Each with its scope.
-        facts: Only accepted ones are written.
         with_transcript: Whether the notes of sessions contain everything in `said`.
     """
 

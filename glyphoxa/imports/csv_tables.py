@@ -20,10 +20,7 @@ _OPTION: Final = " (your own: --entity-type)"
 
 
 def read_csv_tables(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: There are no such tables; or with every mistake in them, each at its line.
-    """
+    """Raises: InvalidInput: There are no such tables; or with every mistake in them, each at its line."""
     is_table = files.names == (files.path.name,)
     folders = [str(PurePosixPath(name).parent) for name in files.names if PurePosixPath(name).name in FILES]
     if not is_table and not folders:

@@ -60,10 +60,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """
+    """A file by its path in Unicode's composed form: macOS decomposes letters, and links to the file may not.
+
     Attributes:
-        name: Its path inside the source, in Unicode's composed form: macOS decomposes letters, and links to the file
-            may not.
         n_stored: Its bytes as it lies there, compressed or not.
         n_expected: The bytes that reading it is said to give.
     """
@@ -79,8 +78,7 @@ class SourceFiles:
 
     Attributes:
         path: What the user named.
-        names: Paths of all regular files, sorted. Links, devices, and paths that lead out of the source are not among
-            them.
+        names: Paths of all regular files that do not lead out of the source, sorted.
         left_out: Links, devices, folders that may not be read, and names of several files, of which the last is read.
     """
 
@@ -100,10 +98,7 @@ class SourceFiles:
         self._progress = progress
 
     def read(self, name: str) -> bytes:
-        """
-        Raises:
-            InvalidInput: It is larger than `MOST_BYTES`, damaged, encrypted, or too much was read in all.
-        """
+        """Raises: InvalidInput: It is larger than `MOST_BYTES`, damaged, encrypted, or too much was read in all."""
         return b"".join(self._pieces(name, lambda file: file.read(_PIECE)))
 
     def lines(self, name: str) -> Iterator[bytes]:
@@ -116,9 +111,6 @@ class SourceFiles:
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
         """A private copy of a folder with the files directly in it, which is deleted at the end of the block.
-
-        Args:
-            name: "" for the source itself.
 
         Raises:
             InvalidInput: As `read`, or two of its files have the same name here.

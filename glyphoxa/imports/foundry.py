@@ -61,10 +61,7 @@ _ID: Final = re.compile(r"(?=.*(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9]{16}")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """
-    Attributes:
-        level: The level of ownership that a player needs to read it.
-    """
+    """A text, and the level of ownership that a player needs to read it."""
 
     page: str
     html: str
@@ -99,11 +96,7 @@ class _Kept:
 
 
 def read_foundry(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: These are no files of Foundry VTT, or damaged ones.
-        NotInstalled: A library is missing.
-    """
+    """Raises: InvalidInput: These are no files of Foundry VTT, or damaged ones."""
     contents = Contents(files, _kept)
     manifest = contents.manifest
     packs = [fields_of(each) for each in listed(manifest.get("packs"))]
@@ -241,11 +234,7 @@ class _Part:
 
 @dataclass(slots=True, eq=False)
 class _Entity:
-    """
-    Attributes:
-        parts: Documents with one name and type; key and kind are those of the first one.
-        links: Key of a target, type -> whether it is hidden.
-    """
+    """Documents with one name and type. `links`: key of a target, type -> whether it is hidden."""
 
     parts: list[_Part]
     name: str

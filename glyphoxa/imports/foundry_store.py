@@ -51,7 +51,6 @@ class Stored(Generic[Kept]):
         parent: Id of the document that it is inside of; "" for none.
         pack: Name of its compendium or adventure; "" for the world itself.
         file: Its file or folder inside the source, or inside the world if the source is one.
-        content: What `keep` returned.
     """
 
     collection: str
@@ -65,16 +64,12 @@ class Stored(Generic[Kept]):
 class Contents(Generic[Kept]):
     """The documents of a source.
 
-    Attributes:
-        manifest: The content of world.json; empty without one.
-
     Args:
         keep: Returns the part of a document that is needed; None to drop it. It is called as documents are read, so
             that a world need not fit into memory. "pages", "tokens", "notes" and "items" are lists of ids.
 
     Raises:
         InvalidInput: These are no files of Foundry, or they are damaged.
-        NotInstalled: A library is missing.
     """
 
     def __init__(self, files: SourceFiles, keep: Callable[[str, Content], Kept | None]) -> None:
@@ -250,11 +245,7 @@ def _leveldb_of(name: str) -> str:
 
 
 def _remove_obsolete(copy: Path) -> None:
-    """Delete the files of a LevelDB that its manifest does not name: they contain records deleted since, or are empty.
-
-    Raises:
-        ValueError: It is damaged, or one is missing.
-    """
+    """Delete the files of a LevelDB that its manifest does not name: they contain records deleted since, if any."""
     from chromium_reader.leveldb import ManifestFile
 
     current = copy / "CURRENT"

@@ -46,7 +46,6 @@ class HtmlText:
         visible: Markdown without images, link addresses and dice commands.
         hidden: The sections that only the DM could read, in the same form.
         links: Targets of the links in the visible part: Foundry's ids (`Actor.x`) or addresses.
-        hidden_links: Targets of the links in the hidden part.
     """
 
     visible: str = ""
@@ -62,12 +61,7 @@ def _no_name(_target: str, _hidden: bool) -> str:
 def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> HtmlText:
     """Convert a page.
 
-    Args:
-        name_of: Returns the text for a reference without a label. Arguments: its target, and whether it is in a hidden
-            section.
-
-    Raises:
-        NotInstalled: The libraries that read HTML are missing.
+    `name_of` returns the text for a reference without a label, given its target and whether it is in a hidden section.
     """
     html = html.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "")
     if not any(mark in html for mark in "<&["):

@@ -44,15 +44,12 @@ _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 @dataclass(slots=True)
 class _Note:
-    """A note as it is read.
+    """A note as it is read. Links, values (short ones) and pictures are those of its front matter.
 
     Attributes:
         file: Its path in the source.
         key: Its path in the vault, with its suffix.
         body: Its text, with the prose and the secrets of its front matter.
-        links: Of its front matter.
-        values: Of its front matter, short ones.
-        pictures: Of its front matter.
     """
 
     file: str
@@ -74,11 +71,7 @@ class _Note:
 
 
 def read_markdown(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: It has no Markdown notes, or a note cannot be read.
-        NotInstalled: The libraries that read HTML are missing.
-    """
+    """Raises: InvalidInput: It has no Markdown notes, or a note cannot be read."""
     remarks: list[str] = []
     root = _root(files)
     templates = _templates(files, root)
@@ -228,11 +221,7 @@ def _type(named: str, tags: Iterable[str], folders: tuple[str, ...]) -> str:
 
 
 class _Vault:
-    """Finds the notes that links mean.
-
-    Attributes:
-        missing: Targets that no note has.
-    """
+    """Finds the notes that links mean; `missing` are targets that no note has."""
 
     def __init__(self, notes: Iterable[_Note], files: Iterable[str], root: str) -> None:
         self.missing: set[str] = set()

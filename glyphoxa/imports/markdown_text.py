@@ -46,12 +46,9 @@ class NoteLink:
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """
-    Attributes:
-        visible: As Markdown without links, images and code.
-        hidden: What only the DM reads, likewise.
-        tags: Of the visible part, without `#`.
-        pictures: Files that the visible part shows, as they are written.
+    """What players may read of a note as Markdown without links, images and code; likewise what only the DM reads.
+
+    The tags, without `#`, and the pictures, as they are written, are those of the visible part.
     """
 
     visible: str = ""
@@ -62,14 +59,7 @@ class NoteText:
 
 
 def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
-    """
-    Args:
-        text: Of a note, without its front matter.
-        is_hidden: Whether players may not know what a link leads to: a paragraph with such a link is hidden.
-
-    Raises:
-        NotInstalled: The libraries that read HTML are missing.
-    """
+    """Read a note without its front matter. A paragraph with a link to something hidden is hidden."""
     apart: list[str] = []
     for opening, closing in _COMMENTS:
         text = _without(text, opening, closing, apart)

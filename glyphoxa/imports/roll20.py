@@ -60,12 +60,7 @@ _DEEPEST: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A document of Roll20.
-
-    Attributes:
-        kind: "character", "handout" or "page".
-        texts: In HTML, by field.
-    """
+    """A character, handout or page of Roll20, with its texts in HTML by field."""
 
     kind: str
     key: str
@@ -78,11 +73,7 @@ class _Record:
 
 
 def read_roll20(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: It has no campaign, character or handout of Roll20, or a file in it cannot be read.
-        NotInstalled: The libraries that read HTML are missing.
-    """
+    """Raises: InvalidInput: It has no campaign, character or handout of Roll20, or a file cannot be read."""
     campaign: dict[str, Any] = {}
     records: dict[str, _Record] = {}
     names = frozenset(files.names)

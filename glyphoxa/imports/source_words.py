@@ -73,12 +73,7 @@ def is_for_dm(name: str) -> bool:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return the text of a file, whatever its encoding is.
-
-    Raises:
-        InvalidInput: It is no text.
-        NotInstalled: A library is missing.
-    """
+    """Return the text of a file, whatever its encoding is. Raises: InvalidInput: It is no text."""
     encoding = encoding_of(content)
     n_foreign = sum(byte > 127 for byte in content[:4096])
     if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
@@ -97,11 +92,7 @@ def decoded(content: bytes, name: str) -> str:
 
 
 def json_of(content: bytes, name: str) -> object:
-    """Return what a JSON file holds.
-
-    Raises:
-        InvalidInput: It is no JSON.
-    """
+    """Return what a JSON file holds. Raises: InvalidInput: It is no JSON."""
     try:
         try:
             return json.loads(content)
@@ -114,12 +105,10 @@ def json_of(content: bytes, name: str) -> object:
 
 
 def listed(value: object) -> list[Any]:
-    """Return a list of a JSON file; an empty one if it is none."""
     return value if isinstance(value, list) else []
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """Return an object of a JSON file; an empty one if it is none."""
     return value if isinstance(value, dict) else {}
 
 

@@ -20,11 +20,7 @@ PATH: Final = "/calendar.ics"
 
 
 def add_calendar(app: FastAPI, feed: CalendarFeed | None, entrance: Entrance) -> None:
-    """Put the calendar on a page's server.
-
-    Args:
-        feed: None where there is no long-term memory.
-    """
+    """Put the calendar on a page's server; without a feed, there is no long-term memory."""
     limits: dict[Grant, SeatLimits] = {}
 
     async def calendar(request: Request) -> Response:

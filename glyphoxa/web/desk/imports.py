@@ -109,14 +109,7 @@ def _in_words(selection: DocumentSelection) -> str:
 
 @PAGES.post("/desk/import", may_last=True)
 async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
-    """
-    Args:
-        form: `do`, the fields of a selection, and the page to go `back` to.
-
-    Raises:
-        NotFound: No such document needs review any more.
-        InvalidInput: It cannot be decided so.
-    """
+    """Do what a form says: `do`, the fields of a selection, and the page to go `back` to."""
     imports, selection, what = frame.memory().imports(), _selection(form), form.get("do", "")
     match what:
         case "accept":
@@ -139,11 +132,7 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
 
 
 async def _seen(imports: PostgresImports, selection: DocumentSelection, form: Form) -> int:
-    """Return how many documents are meant.
-
-    Raises:
-        InvalidInput: They are not as many as the form says that the game master saw.
-    """
+    """Return how many documents are meant. Raises: InvalidInput: The game master saw another number."""
     n, _ = await imports.waiting(selection, limit=1)
     if str(n) != (seen := form.get("n", "1")):
         raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was changed")

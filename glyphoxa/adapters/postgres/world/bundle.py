@@ -80,10 +80,9 @@ _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `type` is its PostgreSQL type.
+    """A column of a table; `type` is its PostgreSQL type, `size` the dimensions of a vector.
 
     Attributes:
-        size: The dimensions of a vector.
         needed: It cannot be null.
         required: A row must contain it.
     """
@@ -130,7 +129,6 @@ async def export_campaign(database: Database, campaign: CampaignId, file: Binary
     """Write all stored data of a campaign, from one snapshot and in bounded memory.
 
     Raises:
-        NotFound: There is no such campaign.
         InvalidInput: It has or had secrets, and the bundle may have none. The file is incomplete.
         Unavailable: The database is away, or an hour was not enough. The file is incomplete.
     """
@@ -149,10 +147,7 @@ async def export_for_players(
     """Write what players may know: public entities and facts as they are now, and what all of them heard.
 
     The world is stated again in a scratch campaign, so that history and decisions stay out. Left out is also what names
-    an entity that is not public, and a line that touches a secret.
-
-    Raises:
-        NotFound, Unavailable: As `export_campaign`.
+    an entity that is not public, and a line that touches a secret. Raises: As `export_campaign`.
     """
     async with _exporting(database, campaign, file, with_secrets=False) as (world, writer, scratch):
         document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
@@ -169,15 +164,12 @@ async def export_for_players(
 
 
 async def import_campaign(database: Database, file: BinaryIO, *, into: CampaignId | None = None) -> BundleReader:
-    """Store a new campaign, all of it or nothing, in bounded memory.
-
-    Args:
-        into: Its id here; None for its own.
+    """Store a new campaign, all of it or nothing, in bounded memory; `into` is its id here, None for its own.
 
     Raises:
         InvalidInput: The file is no bundle; a campaign or transcript with this id exists; a row does not fit its table;
             or the projections do not match the events. The message names the place.
-        Unavailable: The database is away, or an hour was not enough; nothing was written.
+        Unavailable: The database is away, or an hour was not enough.
     """
     async with world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as world:
         staged = await _stage(world.connection, file)
@@ -187,11 +179,7 @@ async def import_campaign(database: Database, file: BinaryIO, *, into: CampaignI
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An utterance of a campaign.
-
-    Attributes:
-        session: None: the newest utterance.
-    """
+    """An utterance of a campaign; without `session` the newest."""
 
     campaign: CampaignId
     session: SessionId | None = None
@@ -204,15 +192,10 @@ async def bind_campaign(
     """State the entities and facts of a bundle, as they are at its end, in the world of an existing campaign.
 
     They are attached to an utterance: rolling back past it, retracting or correcting it drops them. If nothing was said
-    yet, they are attached to nothing. No transcript is copied.
+    yet, they are attached to nothing. No transcript is copied. Raises: As `import_campaign`.
 
     Returns:
         What the bundle contains, and the events.
-
-    Raises:
-        NotFound: There is no such campaign or utterance.
-        InvalidInput: As `import_campaign`.
-        Unavailable: As above; nothing was written.
     """
     cause = await _cause_at(database, place, now_ms)
     async with (
@@ -304,8 +287,7 @@ async def _copy(
 ) -> None:
     """Write tables, each of one campaign.
 
-    Args:
-        choose: Returns what to write of a block of rows, given its table and how many rows of it are written.
+    `choose` returns what to write of a block of rows, given its table and how many rows of it are written.
     """
     for table, source in sources.items():
         await asyncio.to_thread(writer.put, table, ())
@@ -344,21 +326,13 @@ async def columns_of(connection: Connection, table: str) -> dict[str, Column]:
 
 @dataclass(frozen=True, slots=True)
 class _Staged:
-    """A bundle whose rows are in the temporary table.
-
-    Attributes:
-        columns: Of the rows of each table that is not empty.
-    """
+    """A bundle whose rows are in the temporary table, and the columns of each table that is not empty."""
 
     reader: BundleReader
     columns: Mapping[str, KeysView[str]]
 
 
 async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[str] = ()) -> _Staged:
-    """
-    Args:
-        without: Tables whose rows are skipped.
-    """
     sql = load_queries("world/bundle")
     await connection.execute(sql["utc"])
     await connection.execute(sql["stage"])
