@@ -270,8 +270,7 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
         print("nothing was changed")
         return 1
     done = await desk.imports.accept(selection)
-    n_changes = len(done.added) + len(done.changed) + len(done.removed)
-    print(f"accepted: {counted(n, 'document')}, {counted(n_changes, 'change')} to the campaign")
+    print(f"accepted: {counted(n, 'document')}, {counted(done.n, 'change')} to the campaign")
     n_read = 0
     while n := await desk.imports.propose_claims():
         n_read += n

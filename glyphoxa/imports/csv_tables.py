@@ -70,15 +70,6 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
         is_hidden = edge.hidden or is_scoped or hidden[edge.source] or hidden[edge.target]
         links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
     for each in found.tables.entities:
-        attributes = {name: str(value) for name, value in each.attributes.items()}
-        yield SourceDocument(
-            each.id,
-            each.name,
-            each.type,
-            "row",
-            file,
-            aliases=each.aliases,
-            attributes=attributes,
-            hidden=hidden[each.id],
-            links=tuple(links.get(each.id, ())),
-        )
+        attributes, to = {name: str(value) for name, value in each.attributes.items()}, tuple(links.get(each.id, ()))
+        own = (each.id, each.name, each.type, "row", file, (), each.aliases, attributes)
+        yield SourceDocument(*own, hidden=hidden[each.id], links=to)

@@ -19,7 +19,7 @@ from glyphoxa.domain.errors import counted
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import fields_of, listed, type_named
+from glyphoxa.imports.source_words import FOR_THE_DM, fields_of, listed, type_named
 from glyphoxa.language.words import fold
 from glyphoxa.providers.extras import not_installed
 
@@ -40,7 +40,7 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Field of a system, or type of an actor's item -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
-_FOR_THE_DM: Final = ("private", "secret", "hidden", "gm", "dm", "gamemaster", "keeper")
+_PRIVATE: Final = (*FOR_THE_DM, "private", "gamemaster", "keeper")
 _RULES: Final = frozenset(
     ("items", "effects", "activities", "advancement", "rules", "source", "spells", "migrationdata", "prerequisites")
 )
@@ -173,7 +173,7 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
         if not value.strip() or not (is_name or " " in value or "<" in value or not value.isascii()):
             continue
         words = [word.lower() for part in path for word in _WORDS.findall(part)]
-        is_private = any(word.startswith(_FOR_THE_DM) or word.endswith("gm") for word in words)
+        is_private = any(word.startswith(_PRIVATE) or word.endswith("gm") for word in words)
         if is_name and not is_private and len(value) <= _LONGEST_ATTRIBUTE and not _TAG.search(value):
             if attribute is None:
                 aliases += map(_clean, value.split(","))

@@ -36,8 +36,8 @@ _NAMES: Final = ("name", "title")
 _ALIASES: Final = ("aliases", "alias")
 _TAGS: Final = ("tags", "tag")
 _PICTURES: Final = ("image", "picture", "portrait", "avatar")
-_OF_TOOLS: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
-_OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_TOOLS))
+_OF_OBSIDIAN: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
+_OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_OBSIDIAN))
 """Keys of the front matter that are no attributes."""
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
@@ -246,20 +246,8 @@ class _Vault:
         links, attributes = self._links(note)
         texts = SourceText(note.text.visible, note.hidden), SourceText(note.text.hidden, hidden=True, page="secrets")
         pictures = (self._picture(each, note) for each in (*note.pictures, *note.text.pictures))
-        return SourceDocument(
-            note.key,
-            note.name,
-            note.type,
-            "note",
-            note.file,
-            note.folders,
-            tuple(alias for alias in note.aliases if alias.casefold() != note.name.casefold()),
-            attributes,
-            note.hidden,
-            tuple(text for text in texts if text.text),
-            links,
-            next(filter(None, pictures), ""),
-        )
+        own = (note.key, note.name, note.type, "note", note.file, note.folders, note.aliases, attributes, note.hidden)
+        return SourceDocument(*own, tuple(each for each in texts if each.text), links, next(filter(None, pictures), ""))
 
     def _links(self, note: _Note) -> tuple[tuple[SourceLink, ...], dict[str, str]]:
         """Return the relations of a note, and the attributes that name no note."""

@@ -29,7 +29,7 @@ _OF_TOOLS: Final = {
 """What tools and their templates call our types."""
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
-_FOR_THE_DM: Final = frozenset(("gm", "dm", "secret", "secrets", "hidden"))
+FOR_THE_DM: Final = ("gm", "dm", "secret", "hidden")
 _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
@@ -69,7 +69,7 @@ def is_for_dm(name: str) -> bool:
     >>> is_for_dm("GM-only"), is_for_dm("Notes for the DM"), is_for_dm("Dmitri")
     (True, True, False)
     """
-    return any(word.full in _FOR_THE_DM for word in words(name.replace("_", " ")))
+    return any(word.full.removesuffix("s") in FOR_THE_DM for word in words(name.replace("_", " ")))
 
 
 def decoded(content: bytes, name: str) -> str:

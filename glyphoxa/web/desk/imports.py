@@ -115,8 +115,7 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
         case "accept":
             n = await _seen(imports, selection, form)
             made = await imports.accept(selection)
-            n_changes = len(made.added) + len(made.changed) + len(made.removed)
-            done = f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
+            done = f"accepted: {counted(n, 'document')}, with {counted(made.n, 'change')} to the campaign"
         case "skip":
             await _seen(imports, selection, form)
             done = f"skipped: {counted(await imports.skip(selection), 'document')}"
@@ -160,7 +159,7 @@ async def _edit(desk: Desk, selection: DocumentSelection, form: Form) -> str:
 # -- uploads
 
 
-@PAGES.upload("/desk/import/file")
+@PAGES.get("/desk/import/file", method="POST", may_last=True)
 async def take_in(frame: DeskFrame, request: Request) -> Response:
     """Read a file of the `kind` and `name` in the query, which is the body, and answer what it brought, in lines."""
     asked = request.query_params
