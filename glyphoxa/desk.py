@@ -358,15 +358,9 @@ async def tables_for(
     entity_types: Collection[str] = (),
     otherwise: Campaign | None = None,
 ) -> tuple[TablesFile, Described]:
-    """Read tables as they fit a stored campaign. Returns that campaign, too.
+    """Read tables as they fit a stored campaign; `otherwise`, if nothing is stored of it. Returns that campaign, too.
 
-    Args:
-        entity_types: As in `read_tables`.
-        otherwise: What the campaign is if nothing is stored of it.
-
-    Raises:
-        InvalidInput: As `read_tables`.
-        Unavailable: The database is away.
+    See `read_tables`.
     """
     was = await store.campaigns.described(campaign)
     described = was or Described(otherwise or Campaign(campaign, campaign, "en", (), (), (), (), ()))
@@ -560,13 +554,7 @@ Audience = Literal["players", "dm"] | NpcId
 
 @dataclass(frozen=True, slots=True)
 class SessionRecaps:
-    """SessionRecaps of a campaign's sessions, by the names and secrets that it has now.
-
-    Attributes:
-        known: All its names.
-        names: The same, to find them in lines.
-        players: What its players may read.
-    """
+    """Recaps of a campaign's sessions, by the names and secrets that it has now."""
 
     campaign: Campaign
     log: PostgresChronicleLog
@@ -591,11 +579,7 @@ class SessionRecaps:
         return await said_in(self.log, self.campaign.id, session)
 
     async def told(self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = TOKENS) -> list[str]:
-        """As `recap_of`.
-
-        Args:
-            said: All of a session.
-        """
+        """As `recap_of`, given all of a session."""
         language = self.campaign.language
 
         def told() -> list[str]:

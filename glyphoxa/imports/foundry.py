@@ -268,8 +268,9 @@ class _World:
         # Without players, the default level applies.
         self._players = [user for user, role in roles.items() if _ROLE_PLAYER <= role < _ROLE_ASSISTANT] or ["default"]
         parts = [*self._parts()]
-        self._nameless = [each.name for each in parts if not fold(each.name)]
-        self._entities = _merged(self._once(each for each in parts if fold(each.name)))
+        named = [each for each in parts if fold(each.name)]
+        self._n_nameless = len(parts) - len(named)
+        self._entities = _merged(self._once(named))
         self._found: dict[str, tuple[_Entity, _Part]] = {}
         for entity in self._entities:
             for part in entity.parts:
@@ -283,16 +284,13 @@ class _World:
         parts = [part for entity in self._entities for part in entity.parts]
         owned = [each for each in parts if not each.stored.content.is_secret]
         n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in owned)
-        partly, nameless = counted(n_partly, "document"), counted(len(self._nameless), "document")
-        told = (
-            (n_partly, f"{partly} that only some of the players could see: hidden, in full or in part."),
-            (self._nameless, f"{nameless} left out: no letter or digit in the name."),
-            (
-                all(each.hidden for each in parts),
-                "Nothing in these files could be seen by players: all of it is hidden.",
-            ),
-        )
-        return [remark for holds, remark in told if holds]
+        partly, nameless = counted(n_partly, "document"), counted(self._n_nameless, "document")
+        all_hidden = all(each.hidden for each in parts)
+        return [
+            *([f"{partly} that only some of the players could see: hidden, in full or in part."] * (n_partly > 0)),
+            *([f"{nameless} left out: no letter or digit in the name."] * (self._n_nameless > 0)),
+            *(["Nothing in these files could be seen by players: all of it is hidden."] * all_hidden),
+        ]
 
     def documents(self) -> Iterator[SourceDocument]:
         self._add_places()
@@ -394,13 +392,12 @@ class _World:
         texts: dict[tuple[str, bool], SourceText] = {}
         attributes: dict[str, str] = {}
         for part in entity.parts:
-            is_known = hidden or (not part.hidden and part.level >= _OBSERVER)
-            for name, value in self._attributes(part.stored).items():
-                if is_known:
-                    attributes.setdefault(name, value)
-                else:
-                    line = f"{name}: {value}"
-                    texts.setdefault((line, True), SourceText(line, True, "attributes"))
+            found = self._attributes(part.stored)
+            if hidden or (not part.hidden and part.level >= _OBSERVER):
+                attributes = {**found, **attributes}
+            else:
+                lines = (f"{name}: {value}" for name, value in found.items())
+                texts |= {(line, True): SourceText(line, True, "attributes") for line in lines}
             for text in part.stored.content.texts:
                 self._add_text(entity, text, texts, hidden=part.hidden or part.level < text.level)
         shown = [each.stored.content for each in entity.parts if each.hidden == hidden]
