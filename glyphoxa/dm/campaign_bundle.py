@@ -36,6 +36,7 @@ _Event: TypeAlias = tuple[str, Any]
 """A part of a JSON text: its kind and value."""
 
 _SECRET_SCOPES: Final = ("secret", "hidden")
+_OF_SECRETS: Final = ('"secret"', '"hidden"', '"secrets"')
 _IN_ALL: Final = ("format", "version", "campaign", "tables")
 _OF_CAMPAIGN: Final = ("id", "language", "name")
 _MAX_DEPTH: Final = 100
@@ -77,7 +78,7 @@ class BundleWriter:
             self.n_rows[table] = 0
         for row in rows:
             text = _json(row)
-            if not self._with_secrets and _may_tell_secret(text) and _tells_secret(row):
+            if not self._with_secrets and any(word in text for word in _OF_SECRETS) and _tells_secret(row):
                 raise InvalidInput(
                     f"campaign {self.campaign.id!r} has or had secrets, and a bundle contains the whole campaign; "
                     "nothing was written. To include them: --with-secrets; for a file without them: --player-safe"
@@ -282,10 +283,6 @@ def statements(
 def _here(visibility: Visibility) -> Visibility:
     """Return a visibility without the utterances of another transcript."""
     return replace(visibility, knowers=tuple(replace(each, utterance_id=None) for each in visibility.knowers))
-
-
-def _may_tell_secret(text: str) -> bool:
-    return any(f'"{word}"' in text for word in (*_SECRET_SCOPES, "secrets"))
 
 
 def _tells_secret(value: object) -> bool:

@@ -238,7 +238,9 @@ class KnownEntities:
     def same_as(self, document: SourceDocument) -> Entity | None:
         """Return the only entity of that type that has the document's name, or one of its aliases for its name."""
         for found in self._called(document):
-            fits = [entity for entity in found.values() if _is_one_kind(entity.type, document.type)]
+            # A page, which is a concept, may be about anything.
+            types = {"concept", document.type} | ({"npc", "player"} if document.type in ("npc", "player") else set())
+            fits = [each for each in found.values() if each.type in types or document.type == "concept"]
             if fits:
                 return fits[0] if len(fits) == 1 else None
         return None
@@ -259,11 +261,6 @@ class KnownEntities:
         yield self._by_alias.get(name, {}) if name else {}
         called = [self._by_name.get(fold(alias), {}) for alias in document.aliases]
         yield {each.id: each for same in called for each in same.values()}
-
-
-def _is_one_kind(one: str, other: str) -> bool:
-    """Whether two types may be of one thing. A page, which is a concept, may be about anything."""
-    return one == other or "concept" in (one, other) or {one, other} == {"npc", "player"}
 
 
 def proposal_of(stored: StoredDocument, known: KnownEntities) -> Proposal:

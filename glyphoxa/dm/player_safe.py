@@ -85,13 +85,11 @@ class PublicPart:
         text = self._view.readable(speaker, str(row["text"]), str(row["raw_text"]))
         if text is None or row["retracted"] or row["withheld"] or row["aside"]:
             return None
-        ids = {name: self._public_id(row[name], speaker) for name in ("speaker_id", "npc_id")}
+        # An id may say more than a name.
+        own = {name: row[name] for name in ("speaker_id", "npc_id")}
+        ids = {name: each if each in self._speakers else slug(speaker) for name, each in own.items()}
         said = {"speaker_name": speaker, "text": text, "raw_text": text}
         return {**{name: row[name] for name in _OF_UTTERANCE}, **said, **ids}
-
-    def _public_id(self, speaker: object, name: str) -> object:
-        """An id may say more than a name."""
-        return speaker if speaker in self._speakers else slug(name)
 
 
 def _known(entity: WorldEntity) -> KnownEntity:

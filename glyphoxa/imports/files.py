@@ -42,8 +42,6 @@ _ABANDONED_S: Final = 24 * 3600
 _ENCRYPTED: Final = 0x1
 _UTF8: Final = 0x800
 """Flags of a file in a zip."""
-_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
-_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -94,7 +92,9 @@ class SourceFiles:
         self.left_out = tuple(sorted({*left_out, *twice}))
         self._read: dict[str, int] = {}
         self._n_read = 0
-        self._n_expected = sum(each.n_expected for each in self._files.values() if not _is_media(each.name))
+        media = ("image/", "audio/", "video/", "font/")
+        types = {name: mimetypes.guess_type(name)[0] or "" for name in self.names}
+        self._n_expected = sum(self._files[name].n_expected for name in types if not types[name].startswith(media))
         self._progress = progress
 
     def read(self, name: str) -> bytes:
@@ -210,7 +210,7 @@ class _Bounded(FileIO):
 
 def _starts_as_zip(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(4) in _ZIP
+        return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def _in_zip(path: Path, archive: zipfile.ZipFile, left_out: list[str]) -> Iterator[_File]:
@@ -225,7 +225,7 @@ def _in_zip(path: Path, archive: zipfile.ZipFile, left_out: list[str]) -> Iterat
             continue
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
             left_out.append(name)
-        elif info.compress_type not in _METHODS:
+        elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InvalidInput(f"{place} is compressed in an unusual way: unpack it, and name the folder")
         else:
             yield _File(str(PurePosixPath(name)), partial(archive.open, info), info.compress_size, info.file_size)
@@ -262,10 +262,6 @@ def _opened(path: Path) -> IO[bytes]:
     """Open a regular file, not a link or a pipe that has taken its place since. Raises: OSError."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
-
-
-def _is_media(name: str) -> bool:
-    return (mimetypes.guess_type(name)[0] or "").partition("/")[0] in ("image", "audio", "video", "font")
 
 
 def _remove_abandoned() -> None:

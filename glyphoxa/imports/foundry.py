@@ -453,17 +453,17 @@ def _merged(parts: Sequence[_Part]) -> list[_Entity]:
         groups.setdefault((name, type_, own), []).append(part)
     entities = [_Entity(group, group[0].name) for group in groups.values()]
     pages = [each for each in entities if each.parts[0].is_journal]
-    for mark in (lambda part: part.within, lambda part: part.within and "".join(part.folders[-1:]), _id_shown):
+    for mark in (
+        lambda part: part.within,
+        lambda part: part.within and "".join(part.folders[-1:]),
+        lambda part: part.key[-_ID_SHOWN:],
+    ):
         count = Counter(_folded(each.name) for each in pages)
         for page in pages:
             name, more = page.parts[0].name, mark(page.parts[0])
             if count[_folded(page.name)] > 1 and _folded(more) not in ("", _folded(name)):
                 page.name = f"{name} ({more})"
     return entities
-
-
-def _id_shown(part: _Part) -> str:
-    return part.key[-_ID_SHOWN:]
 
 
 def _folded(name: str) -> str:

@@ -54,11 +54,7 @@ class HtmlText:
     hidden_links: tuple[str, ...] = ()
 
 
-def _no_name(_target: str, _hidden: bool) -> str:
-    return ""
-
-
-def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> HtmlText:
+def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> HtmlText:
     """Convert a page.
 
     `name_of` returns the text for a reference without a label, given its target and whether it is in a hidden section.

@@ -162,14 +162,13 @@ def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
     if token.type == "heading_open" and is_for_dm(tokens[at + 1].content):
-        after = ((n, tokens[n]) for n in range(at + 1, len(tokens)))
-        ends = (n for n, each in after if each.level < token.level or _is_heading_above(each, token))
-        return next(ends, len(tokens))
+        for end in range(at + 1, len(tokens)):
+            other = tokens[end]
+            is_heading = other.type == "heading_open" and other.level == token.level and other.tag <= token.tag
+            if other.level < token.level or is_heading:
+                return end
+        return len(tokens)
     return at
-
-
-def _is_heading_above(token: Token, heading: Token) -> bool:
-    return token.type == "heading_open" and token.level == heading.level and token.tag <= heading.tag
 
 
 def _is_for_dm(paragraph: str) -> bool:

@@ -8,7 +8,7 @@ hold the fields of Roll20's own documents, so they are told by their content.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -53,7 +53,6 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Fields and attributes of sheets that say what somebody is."""
 _PICTURES: Final = ("png", "jpg", "jpeg", "webp", "gif")
-_JOURNAL: Final = "journal.roll20.net/"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEEPEST: Final = 100
 
@@ -85,8 +84,14 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
             if not campaign and _is_campaign(content):
                 campaign = content
             for record in _records(content, file, files, names):
-                known = records.get(record.key)
-                records[record.key] = record if known is None else _completed(known, record)
+                known = records.get(record.key, record)
+                records[record.key] = replace(
+                    known,
+                    fields={**record.fields, **known.fields},
+                    texts={**record.texts, **known.texts},
+                    folders=known.folders or record.folders,
+                    portrait=known.portrait or record.portrait,
+                )
     if not records:
         raise InvalidInput(
             f"{files.path}: no document of Roll20 in it; name a zip or campaign.json of R20Exporter, or JSON of the VTT"
@@ -94,8 +99,12 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
         )
     title = name_of(str(campaign.get("campaign_title") or "")) or files.path.stem
     number = name_of(str(campaign.get("campaign_id") or ""))
-    remarks = (*_remarks(campaign, records.values()), _TERMS)
-    return SourceWorld("roll20", number if number.strip("0") else title, title, _documents(campaign, records), remarks)
+    empty = [each.name for each in records.values() if each.kind == "handout" and not each.texts]
+    why = ": exports of Jumpgate games often lack them" if campaign.get("release") == "jumpgate" else ""
+    lacks = [f"{len(empty)} handouts have no text{why}: {shown(', '.join(empty))}"] if empty else []
+    return SourceWorld(
+        "roll20", number if number.strip("0") else title, title, _documents(campaign, records), (*lacks, _TERMS)
+    )
 
 
 def _is_campaign(content: Mapping[str, Any]) -> bool:
@@ -142,13 +151,6 @@ def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str
     written = {field: text for field in _TEXTS[kind] if isinstance(text := fields.get(field), str) and text.strip()}
     texts = {field: text for field, text in {**beside, **written}.items() if not text.strip().isdecimal()}
     return _Record(kind, key, name, fields, texts, file)
-
-
-def _completed(known: _Record, other: _Record) -> _Record:
-    """Return a document, completed from another file."""
-    fields, texts = {**other.fields, **known.fields}, {**other.texts, **known.texts}
-    folders, portrait = known.folders or other.folders, known.portrait or other.portrait
-    return replace(known, fields=fields, texts=texts, folders=folders, portrait=portrait)
 
 
 def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -225,7 +227,7 @@ def _united(
             for text, addresses, hidden in parts:
                 texts.update({SourceText(text, hidden, page): None} if text else {})
                 for address in addresses:
-                    key = keys.get(address.rpartition("/")[2]) if _JOURNAL in address else None
+                    key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
                     if key not in (None, group[0].key):
                         links[key, RELATED_TO] = links.get((key, RELATED_TO), True) and hidden
     place = next((places[each.key] for each in group if each.key in places), None)
@@ -240,10 +242,3 @@ def _united(
         links=tuple(SourceLink(target, type_, hidden) for (target, type_), hidden in links.items()),
         portrait=next((each.portrait for each in group if each.portrait), ""),
     )
-
-
-def _remarks(campaign: Mapping[str, Any], records: Iterable[_Record]) -> Iterator[str]:
-    empty = [each.name for each in records if each.kind == "handout" and not each.texts]
-    if empty:
-        why = ": exports of Jumpgate games often lack them" if campaign.get("release") == "jumpgate" else ""
-        yield f"{len(empty)} handouts have no text{why}: {shown(', '.join(empty))}"
