@@ -11,8 +11,9 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import imports_of, recap_of, rehearsal_of
+from glyphoxa.app.background import imports_of
 from glyphoxa.config.settings import Settings
+from glyphoxa.desk import recap_of, rehearsal_of
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
