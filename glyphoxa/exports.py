@@ -154,7 +154,7 @@ def _manifest_in(folder: Path, wanted: _Manifest) -> _Manifest:
 
 def _write_notes(root: Path, notes: Mapping[str, str], before: _Manifest) -> VaultChanges:
     texts = {path: text.encode("utf-8", "replace") for path, text in notes.items()}
-    new = {path: _digest(text) for path, text in texts.items()}
+    new = {path: sha256(text).hexdigest() for path, text in texts.items()}
     found = {path: _digest_in(root, path) for path in {**before.notes, **new}}
     ours = {path for path, digest in found.items() if digest in ("", new.get(path, ""), *before.notes.get(path, ()))}
     gone = [path for path, digest in found.items() if path in ours and path not in new and digest != ""]
@@ -176,10 +176,6 @@ def _write_notes(root: Path, notes: Mapping[str, str], before: _Manifest) -> Vau
     return VaultChanges(len(written), len(now) - len(written), len(gone), kept)
 
 
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
-
-
 def _digest_in(root: Path, path: str) -> str | None:
     """Return the digest of a note; "" if there is none, None for anything that is no file inside the folder."""
     try:
@@ -187,7 +183,7 @@ def _digest_in(root: Path, path: str) -> str | None:
         is_inside = ".." not in PurePosixPath(path).parts and place.parent.resolve().is_relative_to(root)
         if not is_inside or place.is_symlink() or place.parent.is_file() or (place.exists() and not place.is_file()):
             return None
-        return _digest(place.read_bytes()) if place.exists() else ""
+        return sha256(place.read_bytes()).hexdigest() if place.exists() else ""
     except ValueError:  # not a path at all
         return None
 

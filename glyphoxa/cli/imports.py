@@ -329,11 +329,9 @@ def _filters(options: argparse.Namespace) -> DocumentSelection:
 async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> DocumentSelection:
     """Return the selection that names and options describe."""
     chosen = _filters(options)
+    if not (options.name or options.all) and chosen == EVERYTHING:
+        raise InvalidInput("name documents, or select them with --type, --kind, --folder or --source; all: --all")
     if not options.name:
-        if chosen == EVERYTHING and not options.all:
-            raise InvalidInput(
-                "name documents, or select them with --type, --kind, --folder or --source; all of them: --all"
-            )
         return chosen
     decision: Decision = "skipped" if are_skipped else "waiting"
     _, found = await desk.imports.waiting(chosen, limit=_MOST_NAMED, decision=decision)

@@ -30,10 +30,10 @@ from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
-from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
+from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
-from glyphoxa.domain.ids import EntityId, PlayerId, SessionId
+from glyphoxa.domain.ids import PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.imports.readers import read_source
 from glyphoxa.language.words import fold
@@ -144,15 +144,12 @@ def _known(seen: Iterable[SeenEntity], caller: Caller) -> Sequence[SeenEntity]:
     return sorted(known, key=lambda each: fold(each.entity.name))
 
 
-def _entities(desk: Desk, caller: Caller) -> dict[EntityId, Entity]:
-    return {each.entity.id: each.entity for each in _known(desk.seen, caller)}
-
-
 def as_known(desk: Desk, caller: Caller) -> Desk:
     """Return the desk with the names that the caller may know, so that no message contains another."""
     if caller.is_dm:
         return desk
-    resolver = replace(desk.resolver, entities=_entities(desk, caller), npcs=())
+    known = {each.entity.id: each.entity for each in _known(desk.seen, caller)}
+    resolver = replace(desk.resolver, entities=known, npcs=())
     return replace(desk, resolver=resolver, facts=replace(desk.facts, resolver=resolver))
 
 

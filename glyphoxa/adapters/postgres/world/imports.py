@@ -133,8 +133,9 @@ class PostgresImports:
     ) -> tuple[int, Sequence[Proposal]]:
         """Return how many documents wait, or were skipped, and some of them: by source, type and name."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await connection.fetchval(self._sql["count"], self._campaign, *_parameters(selection, decision))
-            rows = await self._rows(connection, selection, decision, offset=offset, limit=limit)
+            chosen = _parameters(selection, decision)
+            n = await connection.fetchval(self._sql["count"], self._campaign, *chosen)
+            rows = await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
             entities = await connection.fetch(self._sql["entities"], self._campaign)
 
         def proposals() -> list[Proposal]:
@@ -243,30 +244,16 @@ class PostgresImports:
             await connection.execute(self._sql["decide"], self._campaign, *_keys(rows), after)
         return len(rows)
 
-    async def _rows(
-        self,
-        connection: Connection,
-        selection: DocumentSelection,
-        decision: Decision,
-        *,
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> list[asyncpg.Record]:
-        chosen = _parameters(selection, decision)
-        return await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
-
     async def _need(
         self, connection: Connection, selection: DocumentSelection, decision: Decision
     ) -> list[asyncpg.Record]:
-        rows = await self._rows(connection, selection, decision)
+        chosen = _parameters(selection, decision)
+        rows = await connection.fetch(self._sql["select"], self._campaign, *chosen, 0, None)
         if not rows:
             what = "needs review" if decision == "waiting" else "was skipped"
-            which = ", ".join(
-                f"{part} {value if isinstance(value, str) else ', '.join(value[:3])!r}"
-                for part, value in asdict(selection).items()
-                if value
-            )
-            raise NotFound(f"no imported document {what}" + (f" with {which}" if which else ""))
+            parts = {part: value for part, value in asdict(selection).items() if value}
+            which = (f"{part} {one if isinstance(one, str) else ', '.join(one[:3])!r}" for part, one in parts.items())
+            raise NotFound(f"no imported document {what}" + (f" with {', '.join(which)}" if parts else ""))
         return rows
 
     async def _accepted(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> list[asyncpg.Record]:
@@ -308,15 +295,9 @@ def _stored(rows: Collection[asyncpg.Record]) -> list[StoredDocument]:
 def _let_in(
     documents: Sequence[StoredDocument], before: Sequence[StoredDocument], was: Described, world: WorldState
 ) -> tuple[tuple[list[str], list[str], list[str], list[str], list[bool]], dict[str, Tables]]:
-    """Return the columns of accepted documents, and the content of their sources.
-
-    Args:
-        before: What was accepted of these sources so far.
-    """
-    whole = was.whole
-    held = [Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values()]
-    gone = {entity.id: entity for entity in whole.entities if entity.id not in world.entities}
-    known = KnownEntities(held)
+    """Return the columns of accepted documents, and the content of their sources, given what was accepted `before`."""
+    gone = {entity.id: entity for entity in was.whole.entities if entity.id not in world.entities}
+    known = KnownEntities(Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values())
     made = placed(documents, known, lambda entity: entity in gone or entity in world.merged)
     known.by_id = {**gone, **known.by_id}
     now = {(each.source, each.document.key): each for each in (*before, *made)}
