@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from rapidfuzz import fuzz, process
 
@@ -210,7 +210,7 @@ class StoredDocument:
     @property
     def edited(self) -> SourceDocument:
         """The document with the DM's edits."""
-        edited = {"name": self.edit.name, "type": self.edit.type, "hidden": self.edit.hidden}
+        edited: dict[str, Any] = {"name": self.edit.name, "type": self.edit.type, "hidden": self.edit.hidden}
         return replace(self.document, **{part: value for part, value in edited.items() if value is not None})
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -453,11 +453,12 @@ def _merged(parts: Sequence[_Part]) -> list[_Entity]:
         groups.setdefault((name, type_, own), []).append(part)
     entities = [_Entity(group, group[0].name) for group in groups.values()]
     pages = [each for each in entities if each.parts[0].is_journal]
-    for mark in (
+    marks: tuple[Callable[[_Part], str], ...] = (
         lambda part: part.within,
         lambda part: part.within and "".join(part.folders[-1:]),
         lambda part: part.key[-_ID_SHOWN:],
-    ):
+    )
+    for mark in marks:
         count = Counter(_folded(each.name) for each in pages)
         for page in pages:
             name, more = page.parts[0].name, mark(page.parts[0])
