@@ -21,7 +21,6 @@ from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
 from glyphoxa.imports.html_text import html_text
 from glyphoxa.imports.source_words import FOR_THE_DM, fields_of, listed, type_named
 from glyphoxa.language.words import fold
-from glyphoxa.providers.extras import not_installed
 
 _LIMITED: Final = 1
 _OBSERVER: Final = 2
@@ -485,8 +484,6 @@ def _number(value: object) -> float:
 def _rendered(markdown: object) -> str:
     if not isinstance(markdown, str) or not markdown:
         return ""
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError as error:
-        raise not_installed(error, by="an import of pages in Markdown") or error from error
+    from markdown_it import MarkdownIt
+
     return str(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))

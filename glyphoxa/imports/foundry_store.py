@@ -17,7 +17,6 @@ from glyphoxa.domain.errors import InvalidInput, counted, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.source_words import json_of, listed
 from glyphoxa.language.words import fold
-from glyphoxa.providers.extras import not_installed
 
 Kept = TypeVar("Kept")
 Content = dict[str, Any]
@@ -197,10 +196,8 @@ class Contents(Generic[Kept]):
             raise InvalidInput(f"{file!r} in {self._files.path} is no database of Foundry (NeDB), or damaged")
 
     def _read_leveldb(self, folder: str, pack: str) -> None:
-        try:
-            from chromium_reader.leveldb import KeyState, RawLevelDb
-        except ImportError as error:
-            raise not_installed(error, by="an import of LevelDB") or error from error
+        from chromium_reader.leveldb import KeyState, RawLevelDb
+
         newest: dict[bytes, int] = {}
         with self._files.folder("" if folder == "." else folder) as copy:
             try:

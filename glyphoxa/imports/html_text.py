@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.providers.extras import not_installed
-
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborNode
@@ -64,10 +62,8 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
         return HtmlText(html.strip())
     if html.count("<") > _MOST_TAGS:
         return HtmlText(hidden=" ".join(entities.unescape(_TAG.sub(" ", html)).split()))
-    try:
-        from selectolax.lexbor import LexborHTMLParser
-    except ImportError as error:
-        raise not_installed(error, by="an import with pages in HTML") or error from error
+    from selectolax.lexbor import LexborHTMLParser
+
     body = LexborHTMLParser(html).body
     if body is None:
         return HtmlText()

@@ -17,7 +17,6 @@ from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import words
-from glyphoxa.providers.extras import not_installed
 
 LOCATED_AT: Final = "LOCATED_AT"
 RELATED_TO: Final = "RELATED_TO"
@@ -77,10 +76,8 @@ def decoded(content: bytes, name: str) -> str:
     encoding = encoding_of(content)
     n_foreign = sum(byte > 127 for byte in content[:4096])
     if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
-        try:
-            from charset_normalizer import from_bytes
-        except ImportError as error:
-            raise not_installed(error, by="reading files of other tools") or error from error
+        from charset_normalizer import from_bytes
+
         found = from_bytes(content[: 1 << 16], cp_isolation=list(_ENCODINGS))
         best, usual = found.best(), next((each for each in found if encoding in each.could_be_from_charset), None)
         if best is not None and (usual is None or usual.chaos > best.chaos):
