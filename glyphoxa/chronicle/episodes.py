@@ -30,22 +30,16 @@ _OF_A_SECRET: Final = 2
 
 
 def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity.
-
-    What they named themselves they know, unless the DM hid it later.
-    """
+    """Return whether players may not know an entity; what they named themselves they do, unless the DM hid it later."""
     scope = entity.visibility.scope
     return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PlayersView:
-    """Shows what players may read, worded with public names only.
+    """Shows what players may read, worded with public names only; `guarded` are names that they may not know.
 
     Args:
         secrets: A line with some words of one of them is left out.
-
-    Attributes:
-        guarded: Names that players may not know.
     """
 
     def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:

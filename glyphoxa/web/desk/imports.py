@@ -182,7 +182,9 @@ async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
         path = Path(folder, _file_name(request.query_params.get("name", "")))
         await receive_file(request, path, most_bytes=MOST_BYTES)
         try:
-            return await asyncio.to_thread(_read, kind, path)
+            # A collection among so many new objects would stop a table that is open.
+            with gc_paused(amount=MOST_BYTES):
+                return await asyncio.to_thread(read_source, kind, path)
         except InvalidInput as error:  # names where the file lay here, which means nothing to its sender
             raise InvalidInput(str(error).replace(f"{path}", path.name)) from None
 
@@ -190,9 +192,3 @@ async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
 def _file_name(name: str) -> str:
     """Return the name of an uploaded file; readers tell from it what the file holds, and what it is called."""
     return plain(name.replace("\\", "/").rpartition("/")[2])[-_LONGEST_NAME:].lstrip(".") or "upload"
-
-
-def _read(kind: ImportKind, path: Path) -> SourceWorld:
-    # A collection among so many new objects would stop a table that is open.
-    with gc_paused(amount=path.stat().st_size):
-        return read_source(kind, path)
