@@ -31,7 +31,6 @@ from glyphoxa.cli.scope import (
     write_new_file,
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.config.campaign_file import MOST_BYTES as MOST_PORTRAIT_BYTES
 from glyphoxa.config.campaign_file import redrawn
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import find_called
@@ -176,10 +175,7 @@ def _draw_portraits(
                 ends = [name for name in files.names if f"/{unquote(path)}".endswith(f"/{name}")]
                 if not ends:
                     raise InvalidInput(f"its picture {path!r} is not in {options.path}")
-                content = files.read(max(ends, key=len))
-                if len(content) > MOST_PORTRAIT_BYTES:
-                    raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
-                portrait = redrawn(path, content)
+                portrait = redrawn(path, files.read(max(ends, key=len)))
                 file = folder / f"{slug(entity.id) or 'portrait'}.{portrait.content_type.partition('/')[2]}"
                 if not file.exists():
                     write_new_file(file, portrait.content)

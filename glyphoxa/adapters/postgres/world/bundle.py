@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, KeysView, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, KeysView, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -172,9 +172,9 @@ async def import_campaign(database: Database, file: BinaryIO, *, into: CampaignI
         Unavailable: The database is away, or an hour was not enough.
     """
     async with world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as world:
-        staged = await _stage(world.connection, file)
-        await _store(world.connection, staged, staged.reader.campaign.id if into is None else into)
-    return staged.reader
+        reader, columns = await _stage(world.connection, file)
+        await _store(world.connection, reader, columns, reader.campaign.id if into is None else into)
+    return reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +202,10 @@ async def bind_campaign(
         world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as transaction,
         _scratch(transaction.connection) as scratch,
     ):
-        staged = await _stage(transaction.connection, file, without=(*_TRANSCRIPT, *EMBEDDED))
-        await _store(transaction.connection, staged, scratch)
+        reader, columns = await _stage(transaction.connection, file, without=(*_TRANSCRIPT, *EMBEDDED))
+        await _store(transaction.connection, reader, columns, scratch)
         state = await WorldTransaction.of(transaction.connection, scratch).tables.read_current()
-    bundled = staged.reader.campaign
+    bundled = reader.campaign
     events = carried_over(state, await world.now(place.campaign), cause, reason=f"bundle of {bundled.name}")
     return bundled, await world.commit(place.campaign, events, cause)
 
@@ -324,29 +324,24 @@ async def columns_of(connection: Connection, table: str) -> dict[str, Column]:
 # Reading: rows are checked, staged in a temporary table, and stored in the order in which tables refer to each other.
 
 
-@dataclass(frozen=True, slots=True)
-class _Staged:
-    """A bundle whose rows are in the temporary table, and the columns of each table that is not empty."""
-
-    reader: BundleReader
-    columns: Mapping[str, KeysView[str]]
-
-
-async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[str] = ()) -> _Staged:
+async def _stage(
+    connection: Connection, file: BinaryIO, *, without: Collection[str] = ()
+) -> tuple[BundleReader, Mapping[str, KeysView[str]]]:
+    """Return the reader of a bundle whose rows are staged, and the columns of each table that is not empty."""
     sql = load_queries("world/bundle")
     await connection.execute(sql["utc"])
     await connection.execute(sql["stage"])
     tables = {table: await columns_of(connection, table) for table in (*BUNDLED, *EMBEDDED)}
     columns: dict[str, KeysView[str]] = {}
-    staged = _Staged(BundleReader(file, tables=tables), columns)
-    rows = _checked(staged.reader, tables, columns)
+    reader = BundleReader(file, tables=tables)
+    rows = _checked(reader, tables, columns)
     kept = ((table, at, text) for table, at, text in rows if table not in without)
     while block := await asyncio.to_thread(lambda: list(islice(kept, _AT_A_TIME))):
         await connection.copy_records_to_table("bundle_rows", records=block)
     for table in BUNDLED:
-        if table not in staged.reader.n_rows and table not in LATER:
+        if table not in reader.n_rows and table not in LATER:
             raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted({*BUNDLED} - {*LATER}))}")
-    return staged
+    return reader, columns
 
 
 def _checked(
@@ -395,9 +390,11 @@ def _check_numbers(table: str, at: int, row: Row) -> None:
         raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
 
 
-async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> None:
+async def _store(
+    connection: Connection, reader: BundleReader, columns: Mapping[str, KeysView[str]], into: CampaignId
+) -> None:
     """Store the staged rows as a new campaign."""
-    sql, bundled = load_queries("world/bundle"), staged.reader.campaign
+    sql, bundled = load_queries("world/bundle"), reader.campaign
     await connection.execute(sql["enter"], into)
     if await connection.fetchval(sql["new_campaign"], into, bundled.name, bundled.language) is None:
         raise InvalidInput(f"the campaign {into!r} already exists: choose another id with --as NEWID")
@@ -406,8 +403,8 @@ async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> N
         if await connection.fetchval(query, into):
             raise InvalidInput(f"a transcript of {into!r} already exists: choose another id with --as NEWID")
     for table in (*BUNDLED, *EMBEDDED):
-        if table in staged.columns:
-            await _put(connection, into, table, staged)
+        if table in columns:
+            await _put(connection, into, table, columns[table], reader.n_rows[table])
     await connection.execute(sql["put_undoes"], into)
     if (document := await connection.fetchval(sql["document"], into)) is not None:
         try:
@@ -416,21 +413,20 @@ async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> N
             raise InvalidInput(f"tables.campaign_documents[0].{error}") from None
     if into != bundled.id:
         await connection.execute(sql["rename_document"], into)
-    await _check_world(WorldTransaction.of(connection, into), staged.reader.n_rows["world_events"])
+    await _check_world(WorldTransaction.of(connection, into), reader.n_rows["world_events"])
 
 
-async def _put(connection: Connection, into: CampaignId, table: str, staged: _Staged) -> None:
+async def _put(connection: Connection, into: CampaignId, table: str, columns: Iterable[str], n_rows: int) -> None:
     """Store the rows of a table. Numbers of this database are assigned in the same order."""
     here = {name: value for name, value in _OF_THIS_DATABASE.get(table, {}).items() if value is not None}
     assigned = ("id", "undoes") if table in _NUMBERED else ()
-    names = [name for name in (*staged.columns[table], *here) if name not in assigned]
+    names = [name for name in (*columns, *here) if name not in assigned]
     listed, taken = (", ".join(f'{of}"{name}"' for name in names) for of in ("", "r."))
     query = (
         f"INSERT INTO {table} (campaign_id, {listed}) SELECT $1, {taken} "  # noqa: S608 - all are columns
         f"FROM bundle_rows b, jsonb_populate_record(NULL::{table}, b.row::jsonb || $4) r "
         "WHERE b.table_name = $5 AND b.at >= $2 AND b.at < $3 ORDER BY b.at"
     )
-    n_rows = staged.reader.n_rows[table]
     for first in range(0, n_rows, _AT_A_TIME):
         if await _refused(connection, query, into, first, first + _AT_A_TIME, here, table) is None:
             continue
