@@ -75,7 +75,6 @@ def _check_players(settings: Settings, campaign: Campaign) -> None:
 
 
 async def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> Settings:
-    """Return settings that name the campaign's own file, or none."""
     file = file_named(wanted) or settings.campaign
     with suppress(InvalidInput):
         if file is not None and await declared_in(file) == campaign:

@@ -323,7 +323,6 @@ def _filters(options: argparse.Namespace) -> DocumentSelection:
 
 
 async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> DocumentSelection:
-    """Return the selection that names and options describe."""
     chosen = _filters(options)
     if not (options.name or options.all) and chosen == EVERYTHING:
         raise InvalidInput("name documents, or select them with --type, --kind, --folder or --source; all: --all")

@@ -516,7 +516,6 @@ async def _load_tables(call: DiscordCall, path: Path) -> Answer:
 def _to_confirm(
     path: Path, changes: CampaignChanges | None, load: Callable[[], Awaitable[object]], warnings: Sequence[str]
 ) -> Answer:
-    """Show what loading changes, and load it when the game master confirms."""
     if changes is None or changes.is_empty:
         return Answer(("nothing to change",))
 

@@ -302,7 +302,6 @@ def _tells_secret(value: object) -> bool:
 
 
 def _value(event: _Event, events: Iterator[_Event], depth: int = 0) -> object:
-    """Return the JSON value that begins with this event."""
     if depth > _MAX_DEPTH:
         raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`")
     kind, value = event

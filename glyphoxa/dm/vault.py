@@ -125,7 +125,6 @@ def _joined(*paragraphs: str) -> str:
 
 
 def _bullets(lines: Iterable[str], title: str = "", *, mark: str = "- ") -> str:
-    """Return a list below its title; "" without lines."""
     told = "\n".join(f"{mark}{line}" for line in lines)
     return told and f"{title}{told}"
 

@@ -159,7 +159,6 @@ def _kept(collection: str, content: Content) -> _Kept | None:
 
 
 def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
-    """Find texts, attributes and aliases in the fields of any system."""
     texts: dict[str, _Text] = {}
     attributes: dict[str, str] = {}
     aliases: list[str] = []

@@ -130,10 +130,12 @@ def _is_note(file: str) -> bool:
 def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     front, body, hidden = _front_matter(key, text, remarks)
     path = PurePosixPath(key)
+    title, _, id_ = path.stem.rpartition(" ")
+    is_of_notion = len(id_) == _NOTION_ID and set(id_) <= set(hexdigits)
     note = _Note(
         file,
         key,
-        name_of(next(iter(_texts(front, _NAMES)), _title(path.stem))) or key,
+        name_of(next(iter(_texts(front, _NAMES)), title if is_of_notion else path.stem)) or key,
         path.parent.parts,
         body,
         tuple(dict.fromkeys(_texts(front, _ALIASES))),
@@ -150,12 +152,6 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
     note.hidden = note.hidden or any(map(is_for_dm, (*tags, *note.folders)))
     return note
-
-
-def _title(stem: str) -> str:
-    """Return the name of a file without the id that Notion adds."""
-    title, _, id_ = stem.rpartition(" ")
-    return title if len(id_) == _NOTION_ID and set(id_) <= set(hexdigits) else stem
 
 
 def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str, Any], str, bool]:

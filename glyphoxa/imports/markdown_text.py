@@ -115,7 +115,6 @@ def _without(text: str, opening: str, closing: str, apart: list[str]) -> str:
 
 
 def _without_blocks(text: str, apart: list[str]) -> str:
-    """Take blocks between `:::secret` and `:::` out of a text."""
     kept: list[str] = []
     block: list[str] = []
     depth = 0

@@ -112,12 +112,13 @@ def _is_campaign(content: Mapping[str, Any]) -> bool:
 
 
 def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: frozenset[str]) -> Iterator[_Record]:
-    """Yield the documents of a JSON file: a campaign's, or the one that it is."""
     if _is_campaign(content):
         for listed, kind in _LISTS.items():
             yield from (_record(kind, fields, file) for fields in _listed(content.get(listed)))
         return
-    *folders, name = _names(file)
+    # R20Exporter puts numbers before names.
+    numbered = PurePosixPath(file).parts
+    *folders, name = [each[6:] if each[:3].isdigit() and each[3:6] == " - " else each for each in numbered]
     kind = str(content.get("type")) if "schema_version" in content else PurePosixPath(name).stem
     fields = fields_of(content.get(kind)) or content
     if kind not in _TEXTS:
@@ -139,11 +140,6 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     return [each for each in listed(value) if isinstance(each, dict)]
 
 
-def _names(file: str) -> list[str]:
-    """Return the parts of a path without the numbers that R20Exporter puts before them."""
-    return [part[6:] if part[:3].isdigit() and part[3:6] == " - " else part for part in PurePosixPath(file).parts]
-
-
 def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str, str] = _NOTHING) -> _Record:
     name = name_of(str(fields.get("name") or "")) or f"unnamed {kind}"
     key = name_of(str(fields.get("id") or fields.get("oldId") or "")) or f"{kind}:{name.casefold()}"
@@ -154,7 +150,6 @@ def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str
 
 
 def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the key of each document in the journal, with its folders."""
     if isinstance(tree, str) and not above:
         with suppress(ValueError, RecursionError):
             yield from _folders(json.loads(tree or "[]"), ())
@@ -195,7 +190,6 @@ def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> t
 
 
 def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
-    """Return a document without its texts and links."""
     fields, attributes, type_ = record.fields, {}, "location"
     if record.kind == "handout":
         type_ = next(filter(None, map(type_named, reversed(folders))), "concept")

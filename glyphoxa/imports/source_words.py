@@ -56,7 +56,6 @@ def type_named(name: str, *, of_folder: bool = True) -> str | None:
 
 @cache
 def _types() -> tuple[Mapping[str, str], ...]:
-    """Return the words for our types, those of tools, and others, in singular and plural."""
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
     every = ({type_: type_ for type_ in ENTITY_TYPES}, _OF_TOOLS, spoken)
     return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)

@@ -268,7 +268,6 @@ async def _mark_read(world: WorldTransaction, scratch: CampaignId) -> None:
 
 
 async def _fill(scratch: WorldTransaction, public: PublicPart) -> None:
-    """Fill the scratch campaign with what players may know."""
     sql, connection, campaign = load_queries("world/bundle"), scratch.connection, public.campaign
     await connection.execute(sql["enter"], scratch.campaign)
     await connection.execute(sql["new_campaign"], scratch.campaign, campaign.name, campaign.language)
@@ -297,7 +296,6 @@ async def _copy(
 
 
 async def _rows(connection: Connection, campaign: CampaignId, table: str) -> AsyncIterator[list[Row]]:
-    """The rows of a table in blocks."""
     sql = load_queries("world/bundle")
     await connection.execute(sql["enter"], campaign)
     key = ", ".join(row[0] for row in await connection.fetch(sql["key"], table))
@@ -393,7 +391,6 @@ def _check_numbers(table: str, at: int, row: Row) -> None:
 async def _store(
     connection: Connection, reader: BundleReader, columns: Mapping[str, KeysView[str]], into: CampaignId
 ) -> None:
-    """Store the staged rows as a new campaign."""
     sql, bundled = load_queries("world/bundle"), reader.campaign
     await connection.execute(sql["enter"], into)
     if await connection.fetchval(sql["new_campaign"], into, bundled.name, bundled.language) is None:
@@ -446,7 +443,6 @@ async def _refused(connection: Connection, query: str, *arguments: object) -> st
 
 
 async def _check_world(world: WorldTransaction, n_events: int) -> None:
-    """Check that the projections follow from the events."""
     try:
         told = await world.log.state_at(n_events)
         held = await world.tables.read()

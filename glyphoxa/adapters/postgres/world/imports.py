@@ -272,7 +272,6 @@ def _keys(rows: Sequence[asyncpg.Record]) -> tuple[list[str], list[str]]:
 
 
 def _encoded(documents: Sequence[SourceDocument]) -> tuple[list[str], list[str], list[str]]:
-    """Return documents as JSON, their keys, and their digests."""
     dumped = [storable_json(_document.dump_python(each, mode="json")) for each in documents]
     clean = [_document.validate_python(each) for each in dumped]
     return [json.dumps(each) for each in dumped], [each.key for each in clean], [digest_of(each) for each in clean]
