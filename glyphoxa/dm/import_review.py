@@ -468,14 +468,13 @@ def checked_edit(
     edit: DocumentEdit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]
 ) -> DocumentEdit:
     """Return an edit of these documents as it is stored. Raises: InvalidInput: It does not fit them."""
+    if (one := edit.name or edit.same_as) and len(documents) > 1:
+        raise InvalidInput(f"{len(documents)} documents cannot all be {one!r}; name one of them")
     if edit.name is not None:
-        if len(documents) > 1:
-            raise InvalidInput(f"{len(documents)} documents cannot all be called {edit.name!r}; name one of them")
         name = plain_name(edit.name)
         if not name or name != name_of(name):
-            raise InvalidInput(
-                f"the name {name[:40]!r} is invalid: it must have 1 to {LONGEST_NAME} characters in one line"
-            )
+            valid_name = f"it must have 1 to {LONGEST_NAME} characters in one line"
+            raise InvalidInput(f"the name {name[:40]!r} is invalid: {valid_name}")
         edit = replace(edit, name=name)
     if edit.type is not None:
         valid = {*ENTITY_TYPES, *types.values(), *(each.document.type for each in documents)}
@@ -487,11 +486,7 @@ def checked_edit(
     if edit.same_as is not None:
         if edit.same_as and edit.same_as not in types:
             raise InvalidInput(f"no entity {edit.same_as!r} in this campaign: {did_you_mean(edit.same_as, types)}")
-        if edit.same_as and len(documents) > 1:
-            raise InvalidInput(f"{len(documents)} documents cannot all be {edit.same_as!r}; name one of them")
-        for each in documents:
-            if each.entity is not None:
-                raise InvalidInput(
-                    f"{each.edited.name}: it is already part of the entity {each.entity!r}; merge the entities instead"
-                )
+        for each in (each for each in documents if each.entity is not None):
+            what = f"{each.edited.name}: it is already part of the entity {each.entity!r}"
+            raise InvalidInput(f"{what}; merge the entities instead")
     return edit
