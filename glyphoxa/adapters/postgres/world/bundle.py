@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import asyncpg
 
@@ -57,17 +57,16 @@ _REFUSED: Final = (
     asyncpg.ProgramLimitExceededError,
     asyncpg.UndefinedObjectError,
 )
-_WHOLE: Final = {"int4": 31, "int8": 63}
-_KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
-    "text": ((str,), "a text"),
-    "regconfig": ((str,), "the name of a text search configuration"),
-    "timestamptz": ((str,), "a time, as 2026-01-31T20:15:00+00:00"),
-    "bool": ((bool,), "true or false"),
-    "int4": ((int,), "a whole number below 2^31"),
-    "int8": ((int,), "a whole number below 2^63"),
-    "float8": ((int, float), "a number"),
-    "_text": ((list,), "a list of texts"),
-    "vector": ((str,), "a vector, as [0.1,0.2]"),
+_KINDS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "text": (lambda it: type(it) is str, "a text"),
+    "regconfig": (lambda it: type(it) is str, "the name of a text search configuration"),
+    "timestamptz": (lambda it: type(it) is str, "a time, as 2026-01-31T20:15:00+00:00"),
+    "bool": (lambda it: type(it) is bool, "true or false"),
+    "int4": (lambda it: type(it) is int and -(2**31) <= it < 2**31, "a whole number below 2^31"),
+    "int8": (lambda it: type(it) is int and -(2**63) <= it < 2**63, "a whole number below 2^63"),
+    "float8": (lambda it: type(it) in (int, float), "a number"),
+    "_text": (lambda it: type(it) is list and all(type(each) is str for each in it), "a list of texts"),
+    "vector": (lambda it: type(it) is str, "a vector, as [0.1,0.2]"),
 }
 _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(
@@ -101,13 +100,8 @@ class Column:
         if self.type not in _KINDS:  # JSON
             kind, told = _JSON_KINDS.get(self.name, (object, ""))
             return None if isinstance(value, kind) else told
-        kinds, told = _KINDS[self.type]
-        fits = isinstance(value, kinds) and (self.type == "bool" or not isinstance(value, bool))
-        if fits and self.type in _WHOLE:
-            fits = isinstance(value, int) and -(2 ** _WHOLE[self.type]) <= value < 2 ** _WHOLE[self.type]
-        if fits and self.type == "_text":
-            fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        return None if fits else told
+        fits, told = _KINDS[self.type]
+        return None if fits(value) else told
 
 
 @dataclass(frozen=True, slots=True)
