@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from rapidfuzz import fuzz, process
 
 from glyphoxa.config.campaign_csv import encoding_of
 from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import plain_name
+from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import words
-from glyphoxa.providers.extras import not_installed
 
 LOCATED_AT: Final = "LOCATED_AT"
 RELATED_TO: Final = "RELATED_TO"
@@ -29,8 +28,7 @@ _OF_TOOLS: Final = {
 """What tools and their templates call our types."""
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
-_FOR_THE_DM: Final = frozenset(("gm", "dm", "secret", "secrets", "hidden"))
-_LONGEST_NAME: Final = 200
+FOR_THE_DM: Final = ("gm", "dm", "secret", "hidden")
 _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
@@ -60,7 +58,6 @@ def type_named(name: str, *, of_folder: bool = True) -> str | None:
 
 @cache
 def _types() -> tuple[Mapping[str, str], ...]:
-    """Return the words for our types, those of tools, and others, in singular and plural."""
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
     every = ({type_: type_ for type_ in ENTITY_TYPES}, _OF_TOOLS, spoken)
     return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)
@@ -72,28 +69,16 @@ def is_for_dm(name: str) -> bool:
     >>> is_for_dm("GM-only"), is_for_dm("Notes for the DM"), is_for_dm("Dmitri")
     (True, True, False)
     """
-    return any(word.full in _FOR_THE_DM for word in words(name.replace("_", " ")))
-
-
-def name_of(text: str) -> str:
-    """Return a text as a name that can be stored; "" if nothing of it can."""
-    return "".join(filter(str.isprintable, plain_name(text)))[:_LONGEST_NAME].strip()
+    return any(word.full.removesuffix("s") in FOR_THE_DM for word in words(name.replace("_", " ")))
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return the text of a file, whatever its encoding is.
-
-    Raises:
-        InvalidInput: It is no text.
-        NotInstalled: A library is missing.
-    """
+    """Return the text of a file, whatever its encoding is. Raises: InvalidInput: It is no text."""
     encoding = encoding_of(content)
     n_foreign = sum(byte > 127 for byte in content[:4096])
     if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
-        try:
-            from charset_normalizer import from_bytes
-        except ImportError as error:
-            raise not_installed(error, by="reading files of other tools") or error from error
+        from charset_normalizer import from_bytes
+
         found = from_bytes(content[: 1 << 16], cp_isolation=list(_ENCODINGS))
         best, usual = found.best(), next((each for each in found if encoding in each.could_be_from_charset), None)
         if best is not None and (usual is None or usual.chaos > best.chaos):
@@ -113,17 +98,35 @@ def check_json(content: bytes, name: str) -> None:
         raise InvalidInput(f"{name!r} has more than {MOST_VALUES:,} values: it is no export")
 
 
-def told_apart(documents: Sequence[SourceDocument]) -> list[SourceDocument]:
-    """Add the name of its folder to each document that shares its name and type with another one."""
-    by_folder = _renamed(documents, lambda each: each.folders[-1] if each.folders else "")
-    return _renamed(by_folder, lambda each: each.file)
+def json_of(content: bytes, name: str) -> object:
+    """Return what a JSON file holds. Raises: InvalidInput: It is no JSON, or too large."""
+    check_json(content, name)
+    try:
+        try:
+            return json.loads(content)
+        except UnicodeDecodeError:
+            return json.loads(decoded(content, name))
+    except RecursionError:
+        raise InvalidInput(f"{name!r} is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
 
 
-def _renamed(documents: Iterable[SourceDocument], by: Callable[[SourceDocument], str]) -> list[SourceDocument]:
-    listed = list(documents)
-    count = Counter((each.name.casefold(), each.type) for each in listed)
-    shared = [count[each.name.casefold(), each.type] > 1 for each in listed]
-    return [
-        replace(each, name=f"{each.name} ({by(each)})") if is_shared and by(each) else each
-        for each, is_shared in zip(listed, shared, strict=True)
-    ]
+def listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def told_apart(documents: Iterable[SourceDocument]) -> list[SourceDocument]:
+    """Add the name of its folder, or its file, to each document that shares its name and type with another one."""
+    made = list(documents)
+    for by_folder in (True, False):
+        count = Counter((each.name.casefold(), each.type) for each in made)
+        for n, each in enumerate(made):
+            more = "".join(each.folders[-1:]) if by_folder else each.file
+            if more and count[each.name.casefold(), each.type] > 1:
+                made[n] = replace(each, name=f"{each.name} ({more})")
+    return made

@@ -21,6 +21,7 @@ from glyphoxa.imports import files as files_module
 from glyphoxa.imports import source_words
 from glyphoxa.imports.files import SourceFiles, open_source
 from glyphoxa.imports.readers import READERS, read_source
+from glyphoxa.providers.extras import NotInstalled
 
 
 def zipped(path: Path, contents: dict[str, bytes], *, mode: int = stat.S_IFREG | 0o644) -> Path:
@@ -313,3 +314,9 @@ def test_json_of_too_many_values_is_refused(kind: ImportKind, tmp_path: Path, mo
     path.write_text('{"characters": [' + "[]," * 1_000 + "[]]}")
     with pytest.raises(InvalidInput, match="more than 1,000 values"):
         read_source(kind, path)
+
+
+def test_missing_extra_is_named_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.providers.extras.module_is_there", lambda name: name != "selectolax")
+    with pytest.raises(NotInstalled, match=r"import markdown needs 'selectolax', .*glyphoxa\[exchange\]"):
+        read_source("markdown", Path("nowhere"))

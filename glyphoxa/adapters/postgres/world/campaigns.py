@@ -277,15 +277,13 @@ class PostgresCampaigns:
         amount: int,
         first: Callable[[Connection], Awaitable[object]],
     ) -> CampaignChanges:
-        """Replace the content from these sources, in one transaction with what `let_in` writes.
+        """Replace the content from the sources that `let_in` returns, in one transaction with what it writes.
 
         Args:
-            let_in: Returns the content by source.
             amount: Approximate number of events, for the deadline.
             first: Runs before the world is locked: an open table waits for no import.
 
         Raises:
-            NotFound: There is no such campaign.
             InvalidInput: The database cannot hold the changes.
         """
         async with self._world.writing(campaign, amount=amount, first=first) as world:
