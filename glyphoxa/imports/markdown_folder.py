@@ -33,7 +33,6 @@ from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 
 _SUFFIXES: Final = (".md", ".markdown")
-_DRAWING: Final = ".excalidraw.md"
 _TEMPLATES: Final = ".obsidian/templates.json"
 _NOTION_ID: Final = 32
 _MOST_BYTES: Final = 1 << 20
@@ -132,7 +131,7 @@ def _templates(files: SourceFiles, root: str) -> str:
 def _is_note(file: str) -> bool:
     path = PurePosixPath(file)
     is_hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
-    return path.suffix.casefold() in _SUFFIXES and not file.endswith(_DRAWING) and not is_hidden
+    return path.suffix.casefold() in _SUFFIXES and not file.endswith(".excalidraw.md") and not is_hidden
 
 
 def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
