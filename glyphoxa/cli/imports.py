@@ -265,8 +265,8 @@ def _show_document(proposal: Proposal) -> None:
         if value:
             print(f"  {plain(name)}: {plain(value)}")
     for text in one.texts:
-        page = f"{text.page}, " if text.page else ""
-        print(f"  text ({plain(page)}{'DM' if text.hidden else 'players'}): {cut(plain(text.text), _TEXT_LENGTH)}")
+        which = ", ".join(filter(None, (plain(text.page), "DM" if text.hidden else "players")))
+        print(f"  text ({which}): {cut(plain(text.text), _TEXT_LENGTH)}")
 
 
 @_REVIEW.action("accept documents: they become part of the campaign, all or none", *_WHICH, YES)

@@ -559,7 +559,7 @@ def _edges(
         target = entity_of.get(link.target)
         if target is None or target == entity:
             continue
-        kind = link.type if link.type != "LOCATED_AT" or not is_placed else "RELATED_TO"
+        kind = link.type if link.type != "LOCATED_AT" or not is_placed else "LINKED_TO"
         is_placed |= kind == "LOCATED_AT"
         edge = Relationship(entity, target, kind, hidden=link.hidden or is_hidden)
         if kind == "LOCATED_AT" and not is_own:

@@ -398,7 +398,7 @@ class _World:
             parent = next((each for each in above if each not in (None, place)), None)
             place.link(parent, "LOCATED_AT", hidden=place.parts[0].hidden)
             journal, _ = self._referred(place.parts[0].stored.content.refers_to)
-            place.link(journal, "RELATED_TO", hidden=True)
+            place.link(journal, "LINKED_TO", hidden=True)
 
     def _document(self, entity: _Entity) -> SourceDocument:
         hidden, first = entity.hidden, entity.parts[0]
@@ -455,7 +455,7 @@ class _World:
             if content:
                 texts.setdefault((content, is_hidden), SourceText(content, is_hidden, text.page))
             for reference in references:
-                entity.link(self._referred(reference)[0], "RELATED_TO", hidden=is_hidden)
+                entity.link(self._referred(reference)[0], "LINKED_TO", hidden=is_hidden)
 
 
 def _merged(parts: Sequence[_Part]) -> list[_Entity]:

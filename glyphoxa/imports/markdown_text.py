@@ -182,10 +182,10 @@ def _is_heading_above(token: Token, heading: Token) -> bool:
 
 
 def _is_for_dm(paragraph: str) -> bool:
-    """Return whether a paragraph begins like `**GM notes:**`, or has a field like `secret:: `."""
+    """Return whether a paragraph begins like `**GM notes**`, or a line of it like `Secret:` or `secret::`."""
     bold = paragraph[2:].partition(paragraph[:2])[0] if paragraph.startswith(("**", "__")) else ""
-    keys = (line.partition("::")[0] for line in paragraph.splitlines() if "::" in line)
-    return is_for_dm(bold) or any(map(is_for_dm, keys))
+    keys = (line.partition(":")[0] for line in paragraph.splitlines() if ":" in line)
+    return is_for_dm(bold) or any(len(key) <= _LONGEST_KEY and is_for_dm(key) for key in keys)
 
 
 def _html(tokens: Iterable[Token]) -> str:
