@@ -228,6 +228,9 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
         for each in found:
             _show_document(each)
         return 0
+    if not n:
+        print("no imported documents like these need review")
+        return 0
     table = a_table("name", "type", "kind", "seen by", "becomes", "id")
     for each in found:
         one = each.document

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Final, Protocol
 
@@ -108,7 +108,8 @@ class DocumentReference:
     def words(self) -> str:
         """For the DM: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
         page = f", {self.page}" if self.page else ""
-        return f"{self.source.partition(':')[0]} {self.kind} {self.name}{page} ({self.file}, {self.key})"
+        place = ", ".join(dict.fromkeys((self.file, self.key)))
+        return f"{self.source.partition(':')[0]} {self.kind} {self.name}{page} ({place})"
 
 
 class ImportDesk(Protocol):
@@ -571,10 +572,20 @@ _UNSURE: Final = 0.5
 
 
 def in_short(text: str) -> str:
-    """Return the beginning of a Markdown text without its headings and tables: at most 500 characters."""
-    lines = [line.strip() for line in text.splitlines()]
-    prose = "\n".join(line.lstrip(">*-+ ") for line in lines if line and not line.startswith(("#", "|", "---")))
-    plain = (prose or " ".join(lines)).replace("**", "").replace("__", "").replace("`", "")
+    """Return the beginning of a Markdown text without its headings and tables: at most 500 characters.
+
+    >>> in_short("# Moor\\n\\nIn the **far south**\\n\\n- Lights\\n- Peat")
+    'In the far south. Lights. Peat'
+    """
+    text = text.replace("**", "").replace("__", "").replace("`", "").replace("::", ":")
+    lines = [line.strip("> ") for line in text.splitlines()]
+    prose = ""
+    for above, line in pairwise(["", *lines]):
+        if line and not line.startswith(("#", "|", "---")) and len(prose) < 2 * _MOST_CHARACTERS:
+            is_item = line.startswith(("* ", "- ", "+ "))
+            prose += ". " if (is_item or not above) and prose[-1:].isalnum() else " "
+            prose += line[2:].lstrip() if is_item else line
+    plain = (prose or " ".join(lines)).strip()
     return shortened(plain[: 2 * _MOST_CHARACTERS], _MOST_CHARACTERS)
 
 
