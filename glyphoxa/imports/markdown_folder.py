@@ -89,7 +89,7 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     for file in files.names:
         key = file.removeprefix(root)
         if _is_note(file) and not (templates and key.startswith(templates)):
-            content = files.read(file)
+            content = files.read(file, most=_MOST_BYTES)
             if len(content) <= _MOST_BYTES:
                 notes.append(_note(file, key, decoded(content, file), remarks))
             else:
