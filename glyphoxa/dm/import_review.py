@@ -574,7 +574,7 @@ _UNSURE: Final = 0.5
 def in_short(text: str) -> str:
     """Return the beginning of a Markdown text without its headings and tables: at most 500 characters.
 
-    >>> in_short("# Moor\\n\\nIn the **far south**\\n\\n- Lights\\n- Peat")
+    >>> in_short(chr(10).join(("# Moor", "", "In the **far south**", "", "- Lights", "- Peat")))
     'In the far south. Lights. Peat'
     """
     text = text.replace("**", "").replace("__", "").replace("`", "").replace("::", ":")
