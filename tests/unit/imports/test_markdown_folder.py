@@ -351,11 +351,8 @@ def test_vault_that_a_campaign_was_written_to_comes_back_with_its_secrets(tmp_pa
     town = SecretCampaign.of(seed)
     names = NameResolver.of(town.campaign, (entity for entity, _ in town.graph.scoped))
     told_of = town.graph.scoped, town.graph.of_world
-    notes = notes_of(
-        VaultContent(town.campaign.name, town.campaign.language, names, *told_of, (), with_transcript=False)
-    )
-    content = VaultContent(town.campaign.name, town.campaign.language, names, *told_of, (), with_transcript=False)
-    notes = notes_of(content)
+    content = VaultContent(town.campaign.name, town.campaign.language, names, *told_of)
+    found = {each.name: each for each in vault(tmp_path, notes_of(content)).documents}
     for entity, scope in town.graph.scoped:
         document = found[entity.name]
         assert (document.type, document.aliases) == (entity.type, entity.aliases)
