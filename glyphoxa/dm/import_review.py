@@ -536,7 +536,7 @@ def _statements(
                 secrets[text.text] = None
             elif is_own and "description" not in attributes:
                 attributes["description"] = text.text
-            else:
+            elif text.text != attributes.get("description"):  # of a note that was moved
                 notes[text.text] = None
         edges += _edges(id, document, entity_of, is_own=is_own, is_hidden=is_secret)
     if notes:
