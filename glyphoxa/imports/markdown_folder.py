@@ -21,9 +21,10 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import LINKED_TO, LOCATED_AT, decoded, is_for_dm, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import LOCATED_AT, decoded, is_for_dm, name_of, told_apart, type_named
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
+from glyphoxa.recall.facts import LINKED_TO
 
 _SUFFIXES: Final = (".md", ".markdown")
 _DRAWING: Final = ".excalidraw.md"

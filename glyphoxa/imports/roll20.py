@@ -19,7 +19,8 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import LINKED_TO, LOCATED_AT, decoded, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import LOCATED_AT, decoded, name_of, told_apart, type_named
+from glyphoxa.recall.facts import LINKED_TO
 
 _TERMS: Final = (
     "Roll20 has no export of its own, and its terms of service limit what other programs may copy from it:"

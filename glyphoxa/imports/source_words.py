@@ -20,7 +20,6 @@ from glyphoxa.language.words import words
 from glyphoxa.providers.extras import not_installed
 
 LOCATED_AT: Final = "LOCATED_AT"
-LINKED_TO: Final = "LINKED_TO"
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
 _LONGEST_NAME: Final = 200
