@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import imports_of, make_names
@@ -40,7 +41,6 @@ from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk
-from glyphoxa.dm.import_review import ImportDesk
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
@@ -215,7 +215,7 @@ class Desk:
     days: CampaignTimes
     atoms: PostgresAtoms
     states: PostgresSessionStates
-    imports: ImportDesk
+    imports: PostgresImports
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return how the DM and the NPCs have a session in mind.
@@ -285,16 +285,8 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         await store.times.times(campaign),
         store.atoms,
         store.states,
-        import_desk_of(store, campaign),
+        imports_of(store, campaign),
     )
-
-
-def import_desk_of(store: Store, campaign: CampaignId) -> ImportDesk:
-    """
-    Args:
-        campaign: One that is stored.
-    """
-    return imports_of(store, campaign)
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
@@ -317,9 +309,9 @@ class DeskSource:
         """As the campaign is now. Raises: Unavailable: The database is away."""
         return await desk_of(self.store, self.settings, self.campaign)
 
-    def imports(self) -> ImportDesk:
+    def imports(self) -> PostgresImports:
         """What other tools' worlds brought, without the cost of opening the whole desk."""
-        return import_desk_of(self.store, self.campaign)
+        return imports_of(self.store, self.campaign)
 
     async def names(self) -> NamesDesk:
         """As the campaign's names are now. Raises: Unavailable: The database is away."""
@@ -366,15 +358,9 @@ async def tables_for(
     entity_types: Collection[str] = (),
     otherwise: Campaign | None = None,
 ) -> tuple[TablesFile, Described]:
-    """Read tables as they fit a stored campaign. Returns that campaign, too.
+    """Read tables as they fit a stored campaign; `otherwise`, if nothing is stored of it. Returns that campaign, too.
 
-    Args:
-        entity_types: As in `read_tables`.
-        otherwise: What the campaign is if nothing is stored of it.
-
-    Raises:
-        InvalidInput: As `read_tables`.
-        Unavailable: The database is away.
+    See `read_tables`.
     """
     was = await store.campaigns.described(campaign)
     described = was or Described(otherwise or Campaign(campaign, campaign, "en", (), (), (), (), ()))
@@ -568,13 +554,7 @@ Audience = Literal["players", "dm"] | NpcId
 
 @dataclass(frozen=True, slots=True)
 class SessionRecaps:
-    """SessionRecaps of a campaign's sessions, by the names and secrets that it has now.
-
-    Attributes:
-        known: All its names.
-        names: The same, to find them in lines.
-        players: What its players may read.
-    """
+    """Recaps of a campaign's sessions, by the names and secrets that it has now."""
 
     campaign: Campaign
     log: PostgresChronicleLog
@@ -599,11 +579,7 @@ class SessionRecaps:
         return await said_in(self.log, self.campaign.id, session)
 
     async def told(self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = TOKENS) -> list[str]:
-        """As `recap_of`.
-
-        Args:
-            said: All of a session.
-        """
+        """As `recap_of`, given all of a session."""
         language = self.campaign.language
 
         def told() -> list[str]:

@@ -41,11 +41,7 @@ _ROWS_A_CALENDAR: Final = 5_000
 async def played_sessions(
     inspection: PostgresInspection, campaign: CampaignId, times: CampaignTimes
 ) -> list[PlayedSession]:
-    """Return the sessions in which something was said, without recaps. Times are in the campaign's zone, or in UTC.
-
-    Raises:
-        Unavailable: The database is away.
-    """
+    """Return the sessions in which something was said, without recaps. Times are in the campaign's zone, or in UTC."""
     found = await inspection.entries_per_session(campaign)
     return [_played(number, talk, times) for number, talk in enumerate(found, start=1) if talk.n_entries]
 
@@ -66,11 +62,7 @@ def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSessi
 
 
 async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcript: bool = False) -> dict[str, str]:
-    """Return the text of each note of a vault by its path.
-
-    Raises:
-        Unavailable: The database is away.
-    """
+    """Return the text of each note of a vault by its path. Raises: Unavailable: The database is away."""
     recaps = await SessionRecaps.of(store, desk.campaign)
     sessions = [
         await _session_for(readers, recaps, each)
@@ -89,7 +81,7 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
     )
 
     def notes() -> dict[str, str]:
-        return notes_of(content if readers == "dm" else content.for_players(recaps.players.guarded))
+        return notes_of(content if readers == "dm" else content.for_players(recaps.players))
 
     return await offload(notes, amount=len(content.entities) * _ROWS_A_NOTE)
 
@@ -108,11 +100,7 @@ MANIFEST: Final = ".glyphoxa-vault.json"
 
 
 class _Manifest(BaseModel):
-    """What was written into a vault.
-
-    Attributes:
-        notes: Digests of what each note may hold, by its path. Two while a run is under way.
-    """
+    """The digests of what each note in a vault may hold, by its path: two while a run is under way."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -127,11 +115,7 @@ class _Manifest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class VaultChanges:
-    """What a run did.
-
-    Attributes:
-        kept: Paths of notes that somebody else wrote or edited. They are unchanged.
-    """
+    """What a run did; `kept` are paths of notes that somebody else wrote or edited. They are unchanged."""
 
     n_written: int = 0
     n_unchanged: int = 0
@@ -170,7 +154,7 @@ def _manifest_in(folder: Path, wanted: _Manifest) -> _Manifest:
 
 def _write_notes(root: Path, notes: Mapping[str, str], before: _Manifest) -> VaultChanges:
     texts = {path: text.encode("utf-8", "replace") for path, text in notes.items()}
-    new = {path: _digest(text) for path, text in texts.items()}
+    new = {path: sha256(text).hexdigest() for path, text in texts.items()}
     found = {path: _digest_in(root, path) for path in {**before.notes, **new}}
     ours = {path for path, digest in found.items() if digest in ("", new.get(path, ""), *before.notes.get(path, ()))}
     gone = [path for path, digest in found.items() if path in ours and path not in new and digest != ""]
@@ -192,10 +176,6 @@ def _write_notes(root: Path, notes: Mapping[str, str], before: _Manifest) -> Vau
     return VaultChanges(len(written), len(now) - len(written), len(gone), kept)
 
 
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()
-
-
 def _digest_in(root: Path, path: str) -> str | None:
     """Return the digest of a note; "" if there is none, None for anything that is no file inside the folder."""
     try:
@@ -203,7 +183,7 @@ def _digest_in(root: Path, path: str) -> str | None:
         is_inside = ".." not in PurePosixPath(path).parts and place.parent.resolve().is_relative_to(root)
         if not is_inside or place.is_symlink() or place.parent.is_file() or (place.exists() and not place.is_file()):
             return None
-        return _digest(place.read_bytes()) if place.exists() else ""
+        return sha256(place.read_bytes()).hexdigest() if place.exists() else ""
     except ValueError:  # not a path at all
         return None
 
@@ -228,11 +208,7 @@ _SHORTEST: Final = timedelta(minutes=1)
 
 
 def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSession]) -> bytes:
-    """Return an iCalendar file with an event for each session. The same sessions give the same bytes.
-
-    Raises:
-        NotInstalled: The extra `exchange` is missing.
-    """
+    """Return an iCalendar file with an event for each session. The same sessions give the same bytes."""
     need("icalendar", by="a calendar of sessions", extra="exchange")
     from icalendar import Calendar, Event
 
@@ -267,12 +243,7 @@ class CalendarFeed:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read(self) -> bytes:
-        """Return the calendar as it is now.
-
-        Raises:
-            NotInstalled: The extra `exchange` is missing.
-            Unavailable: The database is away.
-        """
+        """Return the calendar as it is now. Raises: Unavailable: The database is away."""
         async with self._turn:
             view = self._view or await SessionRecaps.of(self.store, self.campaign)
             known, stored = await view.log.known(self.campaign), await self.store.campaigns.get(self.campaign)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -17,6 +17,7 @@ from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.wording import fact_text
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
@@ -29,22 +30,16 @@ _OF_A_SECRET: Final = 2
 
 
 def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity.
-
-    What they named themselves they know, unless the DM hid it later.
-    """
+    """Return whether players may not know an entity; what they named themselves they do, unless the DM hid it later."""
     scope = entity.visibility.scope
     return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PlayersView:
-    """Shows what players may read, worded with public names only.
+    """Shows what players may read, worded with public names only; `guarded` are names that they may not know.
 
     Args:
         secrets: A line with some words of one of them is left out.
-
-    Attributes:
-        guarded: Names that players may not know.
     """
 
     def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
@@ -61,6 +56,16 @@ class PlayersView:
             if text is not None:
                 shown.append(replace(each, utterance=replace(utterance, text=text)))
         return shown
+
+    def public_aliases(self, aliases: Iterable[str]) -> tuple[str, ...]:
+        return tuple(alias for alias in aliases if not self.guarded.mentions(alias))
+
+    def may_know(self, fact: Fact, entities: Container[EntityId]) -> bool:
+        """Return whether players may know a fact, given the entities that they know."""
+        claim = fact.claim
+        is_public = fact.status == "accepted" and fact.visibility.scope == "public"
+        ends_known = claim.subject in entities and (claim.object is None or claim.object in entities)
+        return is_public and ends_known and not self.guarded.mentions(fact_text(fact))
 
     def readable(self, speaker: str, text: str, raw_text: str) -> str | None:
         """Return the words of an utterance that players may read; None for none.

@@ -46,7 +46,6 @@ class Page:
     Attributes:
         entity: What the document became.
         text: Markdown. Headings, tables and quoted blocks of it are not read.
-        hidden: Only the DM could read it in the other tool.
         source: Where it stands, for the DM.
     """
 
@@ -66,15 +65,11 @@ async def claims_in(
 ) -> tuple[FactStated, ...]:
     """Return claims in the prose of these pages that the DM should review, the surest first.
 
-    A claim of a hidden page, or about a hidden entity, is hidden.
+    A claim of a hidden page, or about a hidden entity, is hidden. Raises: As `Extractor.extract`.
 
     Args:
         known: All entities of the campaign, those of the import included.
-        language: BCP 47 tag of the campaign.
         stated: Facts that hold, or that the DM rejected: they are not proposed again.
-
-    Raises:
-        Unavailable, Unparseable: See `Extractor.extract`.
     """
     entities = {each.id: each for each in known}
     found: dict[FactId, FactStated] = {}
@@ -87,9 +82,11 @@ async def claims_in(
             extraction = await extractor.extract(SceneTalk(_NOWHERE, _NEVER_SAID, language, said), known)
             for claim, confidence, evidence in _claims(extraction):
                 page, ends = page_of[evidence], [entities.get(end) for end in (claim.subject, claim.object) if end]
-                if None in ends or _is_in_passing(claim, entities.get(page.entity)):
-                    continue
-                if claim.fact_id in found or claim.fact_id in stated:
+                about = entities.get(page.entity)
+                # On a page about one person, half of the attributes of somebody else are wrong.
+                is_persons = about is not None and about.type in PEOPLE
+                in_passing = is_persons and claim.object is None and claim.subject != page.entity
+                if None in ends or in_passing or claim.fact_id in found or claim.fact_id in stated:
                     continue
                 is_hidden = hidden or any(end is not None and end.visibility != PUBLIC for end in ends)
                 provenance = Provenance(confidence, origin="import", reason=page.source, accept_at=NEVER)
@@ -101,11 +98,6 @@ async def claims_in(
         if n_of[fact.provenance.reason] <= MOST_OF_PAGE:
             surest.append(fact)
     return tuple(surest[:MOST_OF_IMPORT])
-
-
-def _is_in_passing(claim: Claim, about: KnownEntity | None) -> bool:
-    """Return whether a page about one person has an attribute of somebody else: half of these are wrong."""
-    return claim.object is None and about is not None and about.type in PEOPLE and claim.subject != about.id
 
 
 def _lines(page: Page, about: KnownEntity | None) -> Iterator[str]:

@@ -10,9 +10,8 @@ import sys
 import time
 from contextlib import suppress
 
-from glyphoxa.cli.scope import CAMPAIGN, file_named, opened_store, settings_with_memory, stored_campaign
+from glyphoxa.cli.scope import CAMPAIGN, declared_in, file_named, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, in_a_loop
-from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -48,7 +47,7 @@ async def _serve(options: argparse.Namespace) -> int:
         links = links_of(campaign, settings.data_directory)
         audit = AuditLog(audit_path(settings.data_directory, campaign.id))
         services = Services(
-            DeskSource(store, _with_file(settings, options.campaign, campaign.id), campaign.id),
+            DeskSource(store, await _with_file(settings, options.campaign, campaign.id), campaign.id),
             PostgresTableCommands(store.database, store.listener),
             lambda player: _link(links, audit, player),
         )
@@ -75,21 +74,15 @@ def _check_players(settings: Settings, campaign: Campaign) -> None:
             )
 
 
-def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> Settings:
-    """Return settings that name the campaign's own file, or none."""
+async def _with_file(settings: Settings, wanted: str | None, campaign: CampaignId) -> Settings:
     file = file_named(wanted) or settings.campaign
-    try:
-        is_its_own = file is not None and read_campaign(file).campaign.id == campaign
-    except InvalidInput:
-        is_its_own = False
-    return settings.model_copy(update={"campaign": file if is_its_own else None})
+    with suppress(InvalidInput):
+        if file is not None and await declared_in(file) == campaign:
+            return settings.model_copy(update={"campaign": file})
+    return settings.model_copy(update={"campaign": None})
 
 
 def _link(links: Links, audit: AuditLog, player: PlayerId | None) -> str:
-    """
-    Raises:
-        InvalidInput: No table was opened yet, or the extra for tables is not installed.
-    """
     need("itsdangerous", by="a link", extra="voice")
     if not links.url:
         raise InvalidInput("there are no links yet: open a table with `glyphoxa serve`, without --open")

@@ -31,7 +31,6 @@ from glyphoxa.cli.scope import (
     write_new_file,
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.config.campaign_file import MOST_BYTES as MOST_PORTRAIT_BYTES
 from glyphoxa.config.campaign_file import redrawn
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import find_called
@@ -148,12 +147,11 @@ def _seen_by(document: SourceDocument) -> str:
 
 async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Namespace) -> None:
     source = f"{world.kind}:{world.id}"
-    pictures = {each.key: each.portrait for each in world.documents if each.portrait}
+    pictures = {(source, each.key): each.portrait for each in world.documents if each.portrait}
     wanted = []
     for entity in (each.entity for each in desk.seen if each.entity.type in ("npc", "player")):
-        accepted = await desk.imports.documents_of(entity.id)
-        path = next((pictures[each.key] for each in accepted if each.source == source and each.key in pictures), None)
-        if path is not None:
+        found = [pictures.get((each.source, each.document.key)) for each in await desk.imports.documents_of(entity.id)]
+        if path := next(filter(None, found), None):
             wanted.append((entity, path))
     campaign = file_named(options.campaign) or (desk.settings.campaign if options.campaign is None else None)
     for line in await asyncio.to_thread(lambda: [*_draw_portraits(wanted, options, campaign)]):
@@ -163,14 +161,7 @@ async def _write_portraits(desk: Desk, world: SourceWorld, options: argparse.Nam
 def _draw_portraits(
     wanted: Sequence[tuple[Entity, str]], options: argparse.Namespace, campaign: Path | None
 ) -> Iterator[str]:
-    """Write pictures of a source into a folder; existing files stay. Yields lines for the campaign file, and problems.
-
-    Args:
-        campaign: The campaign file; its portraits must be beside it.
-
-    Raises:
-        InvalidInput: The folder is not beside it.
-    """
+    """Write pictures of a source into a folder beside the campaign file; existing files stay. Yields lines to print."""
     folder: Path = options.portraits.resolve()
     beside = folder.parent if campaign is None else campaign.resolve().parent
     if not folder.is_relative_to(beside):
@@ -184,10 +175,7 @@ def _draw_portraits(
                 ends = [name for name in files.names if f"/{unquote(path)}".endswith(f"/{name}")]
                 if not ends:
                     raise InvalidInput(f"its picture {path!r} is not in {options.path}")
-                content = files.read(max(ends, key=len))
-                if len(content) > MOST_PORTRAIT_BYTES:
-                    raise InvalidInput(f"{path!r} has more than {MOST_PORTRAIT_BYTES // 1_000:,} kB; save it smaller")
-                portrait = redrawn(path, content)
+                portrait = redrawn(path, files.read(max(ends, key=len)))
                 file = folder / f"{slug(entity.id) or 'portrait'}.{portrait.content_type.partition('/')[2]}"
                 if not file.exists():
                     write_new_file(file, portrait.content)
@@ -281,8 +269,7 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
         print("nothing was changed")
         return 1
     done = await desk.imports.accept(selection)
-    n_changes = len(done.added) + len(done.changed) + len(done.removed)
-    print(f"accepted: {counted(n, 'document')}, {counted(n_changes, 'change')} to the campaign")
+    print(f"accepted: {counted(n, 'document')}, {counted(done.n, 'change')} to the campaign")
     n_read = 0
     while n := await desk.imports.propose_claims():
         n_read += n
@@ -339,18 +326,10 @@ def _filters(options: argparse.Namespace) -> DocumentSelection:
 
 
 async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> DocumentSelection:
-    """Return the selection that names and options describe.
-
-    Raises:
-        InvalidInput: There are neither, or a name is ambiguous.
-        NotFound: No such document needs review.
-    """
     chosen = _filters(options)
+    if not (options.name or options.all) and chosen == EVERYTHING:
+        raise InvalidInput("name documents, or select them with --type, --kind, --folder or --source; all: --all")
     if not options.name:
-        if chosen == EVERYTHING and not options.all:
-            raise InvalidInput(
-                "name documents, or select them with --type, --kind, --folder or --source; all of them: --all"
-            )
         return chosen
     decision: Decision = "skipped" if are_skipped else "waiting"
     _, found = await desk.imports.waiting(chosen, limit=_MOST_NAMED, decision=decision)

@@ -421,11 +421,7 @@ def say(line: str) -> None:
 
 
 def write_new_file(path: Path, data: bytes) -> None:
-    """Write a new private file, completely or not at all. Blocks.
-
-    Raises:
-        InvalidInput: As `new_file`.
-    """
+    """Write a new private file, completely or not at all, as `new_file`. Blocks."""
     with new_file(path) as file:
         file.write(data)
 
@@ -457,12 +453,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file, to be read in pieces.
-
-    Raises:
-        NotFound: There is no such file.
-        InvalidInput: It cannot be read.
-    """
+    """A file, to be read in pieces. Raises: InvalidInput: It is not there, or cannot be read."""
     try:
         with path.open("rb") as file:
             yield file

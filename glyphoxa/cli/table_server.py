@@ -37,8 +37,7 @@ from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, cons
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.app import create_app
-from glyphoxa.web.calendar import add_calendar
+from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.remembered import Remembered

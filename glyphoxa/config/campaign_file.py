@@ -480,8 +480,6 @@ def read_portrait(folder: Path, name: str) -> Portrait:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InvalidInput(f"{name!r} cannot be read: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
-        raise InvalidInput(f"{name!r} has more than {MOST_BYTES // 1_000:,} kB; save it smaller")
     return redrawn(name, content)
 
 
@@ -491,8 +489,10 @@ def redrawn(name: str, content: bytes) -> Portrait:
     The new file holds pixels alone: no EXIF, no comment, no colour profile, and nothing that stood after its end.
 
     Raises:
-        InvalidInput: It has too many pixels, is damaged, or is no PNG, JPEG or WebP.
+        InvalidInput: It is too large, is damaged, or is no PNG, JPEG or WebP.
     """
+    if len(content) > MOST_BYTES:
+        raise InvalidInput(f"{name!r} has more than {MOST_BYTES // 1_000:,} kB; save it smaller")
     from PIL import Image, ImageOps  # most campaigns have no portrait, and it takes a tenth of a second
 
     made = BytesIO()

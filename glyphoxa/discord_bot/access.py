@@ -20,11 +20,7 @@ _STRANGERS: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who belongs to the table.
-
-    Attributes:
-        player: None for the game master.
-    """
+    """Somebody who belongs to the table; `player` is None for the game master."""
 
     user: int
     player: PlayerId | None
@@ -51,14 +47,11 @@ class Door:
     _limits: dict[tuple[int, Asked], RateLimit] = field(default_factory=dict)
 
     def admit(self, user: int, guild: int | None, *, asked: Asked, at_ms: int) -> Caller:
-        """
-        Args:
-            guild: None for a direct message.
-
-        Raises:
-            Refused: The user is not one of those, asks elsewhere, or asks too often.
-        """
-        caller = self._caller(user) if guild is not None and guild == self.settings.guild else None
+        """Raises: Refused: The user is not one of those, asks elsewhere, or asks too often."""
+        player, caller = self.settings.players.get(user), None
+        if guild is not None and guild == self.settings.guild:
+            is_dm = user in self.settings.dm
+            caller = Caller(user, None) if is_dm else Caller(user, PlayerId(player)) if player is not None else None
         key = (_STRANGERS if caller is None else user, asked)
         limit = self._limits.setdefault(key, RateLimit(10, 2_000) if asked == "command" else RateLimit(40, 250))
         wait_ms = limit.take(at_ms=at_ms)
@@ -67,9 +60,3 @@ class Door:
         if wait_ms:
             raise Refused(f"That was too fast; try again in {-(-wait_ms // 1_000)} s.")
         return caller
-
-    def _caller(self, user: int) -> Caller | None:
-        if user in self.settings.dm:
-            return Caller(user, None)
-        player = self.settings.players.get(user)
-        return None if player is None else Caller(user, PlayerId(player))

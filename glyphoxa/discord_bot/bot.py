@@ -38,11 +38,7 @@ _STYLES: Final = {
 
 
 class Bot(discord.Client):
-    """Serves one campaign in one server.
-
-    Args:
-        settings: With a server.
-    """
+    """Serves one campaign in one server."""
 
     def __init__(self, services: Services, settings: DiscordSettings) -> None:
         super().__init__(
@@ -59,13 +55,11 @@ class Bot(discord.Client):
         groups: dict[str, app_commands.Group] = {}
         for name, text, run in COMMANDS:
             *group, word = name.split()
-            command: app_commands.Command[Any, ..., None] = app_commands.Command(
-                name=word, description=text, callback=run
-            )
-            if group:
-                made = app_commands.Group(name=group[0], description=f"Commands: {group[0]}")
-                groups.setdefault(group[0], made).add_command(command)
-            else:
+            command = app_commands.Command[Any, ..., None](name=word, description=text, callback=run)
+            for of in group:
+                made = app_commands.Group(name=of, description=f"Commands: {of}")
+                groups.setdefault(of, made).add_command(command)
+            if not group:
                 self.tree.add_command(command, guild=self.guild)
         for each in groups.values():
             self.tree.add_command(each, guild=self.guild)
@@ -96,18 +90,16 @@ class Bot(discord.Client):
     async def click(self, interaction: discord.Interaction, do: str, what: str) -> None:
         """Do what a button says, if it may still be done. Never raises."""
         try:
-            try:
-                caller = self.admit(interaction, asked="command")
-                caller.need_dm()
-            except Refused as refused:
-                await _refuse(interaction, refused)
-                return
+            caller = self.admit(interaction, asked="command")
+            caller.need_dm()
             await interaction.response.defer()
             answer, is_done = await self._result(lambda: self._clicked(caller, do, what), tells_why=True)
             if is_done:
                 await interaction.edit_original_response(**_written(answer.lines, is_edit=True), view=None)
             else:
                 await interaction.followup.send(**_written(answer.lines), ephemeral=True, suppress_embeds=True)
+        except Refused as refused:
+            await _refuse(interaction, refused)
         except _NOT_SENT as error:
             logger.warning("Discord did not take an answer: {}", _reason(error))
 
@@ -126,16 +118,10 @@ class Bot(discord.Client):
             return {}
         token = secrets.token_hex(8)
         self._to_confirm[user] = (token, answer.act)
-        view = discord.ui.View(timeout=None)
-        view.add_item(_Button("confirm", token))
-        return {"view": view}
+        return {"view": discord.ui.View(timeout=None).add_item(_Button("confirm", token))}
 
     async def _result(self, ask: Callable[[], Awaitable[Answer]], *, tells_why: bool) -> tuple[Answer, bool]:
-        """Return the answer and True; or what prevented it, and False.
-
-        Args:
-            tells_why: The caller may read what a server or database said.
-        """
+        """Return the answer and True; or what prevented it, and False: in full only if the caller may read it."""
         try:
             return await ask(), True
         except InvalidInput as wrong:
@@ -158,18 +144,11 @@ class _Tree(app_commands.CommandTree[Bot]):
     """Admits the callers of commands and suggestions, before anything of them is read."""
 
     async def interaction_check(self, interaction: discord.Interaction[Bot], /) -> bool:
-        is_typing = interaction.type is discord.InteractionType.autocomplete
         bot = interaction.client
         try:
-            caller = bot.admit(interaction, asked="suggestion" if is_typing else "command")
+            caller = bot.admit(interaction, asked="suggestion" if _is_typing(interaction) else "command")
         except Refused as refused:
-            try:
-                if is_typing:
-                    await interaction.response.autocomplete([])
-                else:
-                    await _refuse(interaction, refused)
-            except _NOT_SENT as error:
-                logger.debug("Discord did not take a refusal: {}", _reason(error))
+            await _refuse(interaction, refused)
             return False
         interaction.extras["call"] = DiscordCall(caller, bot.services)
         return True
@@ -177,10 +156,7 @@ class _Tree(app_commands.CommandTree[Bot]):
     async def on_error(self, interaction: discord.Interaction[Bot], error: app_commands.AppCommandError, /) -> None:
         """Answer a command that this bot does not have, or not so: Discord still shows that of another version."""
         logger.warning("Discord sent a command that does not fit: {}", _reason(error))
-        try:
-            await _refuse(interaction, Refused("This command has changed; reload Discord and try again."))
-        except _NOT_SENT as failed:
-            logger.debug("Discord did not take a refusal: {}", _reason(failed))
+        await _refuse(interaction, Refused("This command has changed; reload Discord and try again."))
 
 
 class _Button(
@@ -209,9 +185,18 @@ def _view(card: Card) -> discord.ui.View:
     return view
 
 
+def _is_typing(interaction: discord.Interaction[Any]) -> bool:
+    return interaction.type is discord.InteractionType.autocomplete
+
+
 async def _refuse(interaction: discord.Interaction[Any], refused: Refused) -> None:
-    if str(refused):
-        await interaction.response.send_message(str(refused), ephemeral=True)
+    try:
+        if _is_typing(interaction):
+            await interaction.response.autocomplete([])
+        elif str(refused):
+            await interaction.response.send_message(str(refused), ephemeral=True)
+    except _NOT_SENT as error:
+        logger.debug("Discord did not take a refusal: {}", _reason(error))
 
 
 def _written(lines: tuple[str, ...], *, is_edit: bool = False) -> dict[str, Any]:

@@ -30,10 +30,10 @@ from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
-from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
+from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
-from glyphoxa.domain.ids import EntityId, PlayerId, SessionId
+from glyphoxa.domain.ids import PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact
 from glyphoxa.imports.readers import read_source
 from glyphoxa.language.words import fold
@@ -53,11 +53,7 @@ Act = Callable[[], Awaitable["Answer"]]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the commands work on.
-
-    Attributes:
-        link: Returns a player's personal link, or with None the game master's. May block.
-    """
+    """What the commands work on; `link` returns a player's personal link, or with None the game master's. May block."""
 
     source: DeskSource
     tables: PostgresTableCommands
@@ -83,11 +79,7 @@ class DiscordCall:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A fact that needs review.
-
-    Attributes:
-        shown: The fact's id, a colon, and what was shown of its state, as `decide` takes them.
-    """
+    """A fact that needs review; `shown` is its id, a colon, and what was shown of its state, as `decide` takes them."""
 
     lines: tuple[str, ...]
     shown: str
@@ -95,10 +87,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """
-    Attributes:
-        act: What follows if the caller confirms it.
-    """
+    """Lines; `act` is what follows if the caller confirms it."""
 
     lines: tuple[str, ...]
     cards: tuple[Card, ...] = ()
@@ -118,10 +107,9 @@ def _command(
     is_public: Callable[[Mapping[str, Any]], bool] = lambda _: False,
     **meanings: str,
 ) -> Callable[[Any], Any]:
-    """Declare a command.
+    """Declare a command of the game master, or also of players.
 
     Args:
-        is_for_players: Others are for the game master alone.
         is_public: Whether everybody in the channel may read the answer, given the options.
         meanings: What each option means.
     """
@@ -156,37 +144,22 @@ def _known(seen: Iterable[SeenEntity], caller: Caller) -> Sequence[SeenEntity]:
     return sorted(known, key=lambda each: fold(each.entity.name))
 
 
-def _entities(desk: Desk, caller: Caller) -> dict[EntityId, Entity]:
-    return {each.entity.id: each.entity for each in _known(desk.seen, caller)}
-
-
 def as_known(desk: Desk, caller: Caller) -> Desk:
     """Return the desk with the names that the caller may know, so that no message contains another."""
     if caller.is_dm:
         return desk
-    resolver = replace(desk.resolver, entities=_entities(desk, caller), npcs=())
+    known = {each.entity.id: each.entity for each in _known(desk.seen, caller)}
+    resolver = replace(desk.resolver, entities=known, npcs=())
     return replace(desk, resolver=resolver, facts=replace(desk.facts, resolver=resolver))
 
 
 async def _facts_about(call: DiscordCall, desk: Desk, name: str) -> list[Fact]:
-    """
-    Args:
-        desk: As `as_known` returns it.
-    """
     entity, source = desk.resolver.entity(name), call.services.source
     facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
     if call.caller.is_dm:
         return facts
-    known, recaps = desk.resolver.entities, await SessionRecaps.of(source.store, source.campaign)
-    return [
-        fact
-        for fact in facts
-        if fact.visibility.scope == "public"
-        and fact.status == "accepted"
-        and fact.claim.subject in known
-        and (fact.claim.object is None or fact.claim.object in known)
-        and not recaps.players.guarded.mentions(desk.facts.words(fact))
-    ]
+    players = (await SessionRecaps.of(source.store, source.campaign)).players
+    return [fact for fact in facts if players.may_know(fact, desk.resolver.entities)]
 
 
 # Suggestions while somebody types. They contain nothing that the caller may not know.
@@ -388,11 +361,7 @@ def _seen(desk: Desk, fact: Fact) -> str:
 
 
 async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
-    """Decide on a fact that was shown as a card.
-
-    Args:
-        what: accept, reject or hide.
-        shown: As on the card.
+    """Accept, reject or hide a fact, as it was shown on a card.
 
     Raises:
         NotFound: There is no such fact any more.
@@ -547,7 +516,6 @@ async def _load_tables(call: DiscordCall, path: Path) -> Answer:
 def _to_confirm(
     path: Path, changes: CampaignChanges | None, load: Callable[[], Awaitable[object]], warnings: Sequence[str]
 ) -> Answer:
-    """Show what loading changes, and load it when the game master confirms."""
     if changes is None or changes.is_empty:
         return Answer(("nothing to change",))
 

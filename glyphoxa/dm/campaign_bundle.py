@@ -36,6 +36,7 @@ _Event: TypeAlias = tuple[str, Any]
 """A part of a JSON text: its kind and value."""
 
 _SECRET_SCOPES: Final = ("secret", "hidden")
+_OF_SECRETS: Final = ('"secret"', '"hidden"', '"secrets"')
 _IN_ALL: Final = ("format", "version", "campaign", "tables")
 _OF_CAMPAIGN: Final = ("id", "language", "name")
 _MAX_DEPTH: Final = 100
@@ -44,11 +45,6 @@ _NO_BUNDLE: Final = f'this is not a bundle: a bundle is a JSON object with "form
 
 @dataclass(frozen=True, slots=True)
 class BundledCampaign:
-    """
-    Attributes:
-        language: As in a campaign file: "en".
-    """
-
     id: CampaignId
     name: str
     language: str
@@ -57,11 +53,7 @@ class BundledCampaign:
 class BundleWriter:
     """Writes a bundle with sorted keys and one row per line, so that bundles can be compared by line.
 
-    Args:
-        with_secrets: Whether rows may contain secrets.
-
     Attributes:
-        campaign: As given.
         n_rows: The number of rows written, by table.
     """
 
@@ -86,7 +78,7 @@ class BundleWriter:
             self.n_rows[table] = 0
         for row in rows:
             text = _json(row)
-            if not self._with_secrets and _may_tell_secret(text) and _tells_secret(row):
+            if not self._with_secrets and any(word in text for word in _OF_SECRETS) and _tells_secret(row):
                 raise InvalidInput(
                     f"campaign {self.campaign.id!r} has or had secrets, and a bundle contains the whole campaign; "
                     "nothing was written. To include them: --with-secrets; for a file without them: --player-safe"
@@ -106,9 +98,6 @@ class BundleWriter:
 
 class BundleReader:
     """Reads a bundle of any version once, from its beginning to its end, in bounded memory.
-
-    Args:
-        tables: All tables that a bundle can have.
 
     Attributes:
         n_rows: The number of rows read so far, by table.
@@ -225,10 +214,7 @@ class _WholeLines:
 
 
 def check_new_id(wanted: CampaignId) -> None:
-    """
-    Raises:
-        InvalidInput: The text is not a valid campaign id.
-    """
+    """Raises: InvalidInput: The text is not a valid campaign id."""
     if not wanted or slug(wanted) != wanted:
         hint = f"; {slug(wanted)!r} would be" if slug(wanted) else ""
         raise InvalidInput(f"{wanted!r} is not a valid campaign id: use lower-case words joined by `-`{hint}")
@@ -238,9 +224,6 @@ def carried_over(state: WorldState, here: WorldState, cause: Cause, *, reason: s
     """Return the events that state one world in another, as it is now, without summaries of its sessions.
 
     Entities with the same id, or with the same type and name, are the same. What the DM rejected here stays rejected.
-
-    Args:
-        reason: Shown to the DM with each fact.
     """
     known = {(each.type, each.name.casefold()): each.id for each in here.entities.values()}
     named = {
@@ -272,10 +255,7 @@ def statements(
 ) -> list[Event]:
     """Return the events that state these entities and facts in another world, without evidence from a transcript.
 
-    Accepted facts are confirmed; others need a review there, too.
-
-    Args:
-        facts: In the order in which they were stated.
+    Accepted facts are confirmed; others need a review there, too. Facts come in the order in which they were stated.
     """
     made: list[Event] = [
         EntityAdded(each.id, each.type, each.name, each.aliases, _here(each.visibility), "import") for each in entities
@@ -305,10 +285,6 @@ def _here(visibility: Visibility) -> Visibility:
     return replace(visibility, knowers=tuple(replace(each, utterance_id=None) for each in visibility.knowers))
 
 
-def _may_tell_secret(text: str) -> bool:
-    return any(f'"{word}"' in text for word in (*_SECRET_SCOPES, "secrets"))
-
-
 def _tells_secret(value: object) -> bool:
     """Return whether a value contains something secret or hidden: of the world, a campaign file or an import."""
     waiting = [value]
@@ -326,7 +302,6 @@ def _tells_secret(value: object) -> bool:
 
 
 def _value(event: _Event, events: Iterator[_Event], depth: int = 0) -> object:
-    """Return the JSON value that begins with this event."""
     if depth > _MAX_DEPTH:
         raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`")
     kind, value = event

@@ -567,7 +567,12 @@ class CampaignChanges:
     @property
     def is_empty(self) -> bool:
         """Whether neither the world nor the campaign's people and scenes change."""
-        return not (self.events or self.added or self.changed or self.removed)
+        return not (self.events or self.n)
+
+    @property
+    def n(self) -> int:
+        """Number of new, changed and removed items."""
+        return len(self.added) + len(self.changed) + len(self.removed)
 
 
 def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading: Loading) -> CampaignChanges:

@@ -496,10 +496,7 @@ def json_or_text(text: str) -> object:
 
 
 def json_object(text: str) -> dict[str, object]:
-    """
-    Raises:
-        InvalidInput: It is no JSON object.
-    """
+    """Raises: InvalidInput: It is no JSON object."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -510,13 +507,10 @@ def json_object(text: str) -> dict[str, object]:
 
 
 def attributes_of(free: Sequence[str]) -> dict[str, object]:
-    """Read attributes from unknown options.
+    """Read attributes from unknown options. Raises: InvalidInput: A value is missing, or stands alone.
 
     >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
     {'personality': 'paranoid wizard', 'level': 9}
-
-    Raises:
-        InvalidInput: A value is missing, or stands alone.
     """
     found: dict[str, object] = {}
     waiting = list(free)

@@ -157,9 +157,7 @@ class FactDesk:
         return f"{fact.status}, {certainty}, {visibility_in_words(fact.visibility, self.resolver)}"
 
     def need_unchanged(self, fact: Fact, seen: str) -> None:
-        """
-        Args:
-            seen: As `state_in_words` made it for whoever decides; "" is from a page that does not say.
+        """Check that a fact is as whoever decides saw it; "" is from a page that does not say.
 
         Raises:
             ChangedMeanwhile: It is not so any more.

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, pairwise
 from operator import itemgetter
-from typing import Final, Protocol
+from typing import Any, Final
 
 from rapidfuzz import fuzz, process
 
 from glyphoxa.chronicle.page_reading import Page
-from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
+from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.dm.imported import (
-    EVERYTHING,
+    LONGEST_NAME,
     NEW_ENTITY,
     NO_EDIT,
     Decision,
     DocumentEdit,
-    DocumentSelection,
     SourceDocument,
     SourceText,
     SourceWorld,
+    name_of,
 )
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity, Relationship, Secret
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -39,11 +40,8 @@ class Arrival:
 
     Attributes:
         source: `kind:id`, as in `DocumentSelection.source`.
-        n_new: They wait for the DM.
         n_changed: They changed since they were accepted, and wait.
-        n_skipped: The DM skipped them, now or in an earlier import.
-        gone: Names of those accepted documents that the source no longer has; their entities stay.
-        remarks: As in `SourceWorld`.
+        gone: Names of accepted documents that the source no longer has; their entities stay.
     """
 
     source: str
@@ -60,12 +58,10 @@ class Proposal:
     """A document that waits for the DM.
 
     Attributes:
-        document: As it would be let in, with the DM's edits.
-        source: `kind:id`.
+        document: With the DM's edits.
         same_as: The entity of the campaign that it becomes part of; None: it becomes an entity.
         like: Entities with a similar name, which it may be.
-        changes: What changed since it was accepted, in words; empty for a new one.
-        edit: What the DM changed.
+        changes: What changed since it was accepted, in words.
     """
 
     document: SourceDocument
@@ -73,7 +69,6 @@ class Proposal:
     same_as: Entity | None = None
     like: tuple[Entity, ...] = ()
     changes: tuple[str, ...] = ()
-    edit: DocumentEdit = NO_EDIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,115 +84,23 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class DocumentReference:
-    """Where an entity comes from: a document that was accepted.
-
-    Attributes:
-        source: `kind:id`.
-        name: As the document names it.
-        page: As in `SourceText`, where one is meant.
-    """
+    """Where an entity comes from: a document that was accepted, and as in `SourceText` its page, where one is meant."""
 
     source: str
-    file: str
-    key: str
-    kind: str
-    name: str
+    document: SourceDocument
     page: str = ""
 
     @property
     def words(self) -> str:
         """For the DM: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
-        page = f", {self.page}" if self.page else ""
-        place = ", ".join(dict.fromkeys((self.file, self.key)))
-        return f"{self.source.partition(':')[0]} {self.kind} {self.name}{page} ({place})"
-
-
-class ImportDesk(Protocol):
-    """The DM's decisions about imports of one campaign.
-
-    Every call may raise `Unavailable` when the database is away; then nothing of it happened.
-    """
-
-    async def take_in(self, world: SourceWorld) -> Arrival:
-        """Store what a source brought, so that the DM can review it. The campaign does not change.
-
-        Raises:
-            InvalidInput: The same source is being imported now.
-        """
-        ...
-
-    async def groups(self) -> Sequence[Group]:
-        """Return all waiting documents in groups, the largest first."""
-        ...
-
-    async def waiting(
-        self,
-        selection: DocumentSelection = EVERYTHING,
-        *,
-        offset: int = 0,
-        limit: int = 100,
-        decision: Decision = "waiting",
-    ) -> tuple[int, Sequence[Proposal]]:
-        """Return how many documents wait, and some of them: by source, type and name.
-
-        Args:
-            decision: "skipped": those that the DM skipped, instead.
-        """
-        ...
-
-    async def edit(self, selection: DocumentSelection, edit: DocumentEdit) -> int:
-        """Change waiting documents; what `edit` leaves at None stays. Returns their number.
-
-        Raises:
-            NotFound: None waits.
-            InvalidInput: Several would get the same name or entity, or the type or name is invalid.
-        """
-        ...
-
-    async def preview(self, selection: DocumentSelection) -> CampaignChanges:
-        """Return what accepting these would change."""
-        ...
-
-    async def accept(self, selection: DocumentSelection) -> CampaignChanges:
-        """Let waiting documents into the campaign, all or none.
-
-        Raises:
-            NotFound: None waits.
-            InvalidInput: They do not fit the campaign; nothing was let in.
-        """
-        ...
-
-    async def propose_claims(self) -> int:
-        """Read texts of accepted documents for claims, which then need review like other facts.
-
-        Every chronicle worker does this in the background. It takes a second for a hundred pages.
-
-        Returns:
-            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
-        """
-        ...
-
-    async def skip(self, selection: DocumentSelection) -> int:
-        """Leave waiting documents out, now and in later imports. Returns their number. Raises: NotFound."""
-        ...
-
-    async def restore(self, selection: DocumentSelection) -> int:
-        """Let skipped documents wait again. Returns their number. Raises: NotFound."""
-        ...
-
-    async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
-        """Return the accepted documents that an entity comes from.
-
-        Args:
-            stating: Only those that state this claim about the entity, with the page.
-        """
-        ...
+        one, page = self.document, f", {self.page}" if self.page else ""
+        place = ", ".join(dict.fromkeys((one.file, one.key)))
+        return f"{self.source.partition(':')[0]} {one.kind} {one.name}{page} ({place})"
 
 
 # What a source brought, compared with what it brought before.
 
 
-_MAX_NAME: Final = 200
 _NO_ATTRIBUTE: Final = ("known_by", "known_in", "hidden")
 """They have no effect as attributes."""
 
@@ -217,25 +120,21 @@ def cleaned(world: SourceWorld) -> SourceWorld:
     return replace(world, documents=tuple(kept.values()), remarks=tuple(remarks))
 
 
-def _name(text: str) -> str:
-    return plain_name("".join(each if each.isprintable() else " " for each in text))[:_MAX_NAME].strip()
-
-
 def _cleaned(document: SourceDocument) -> SourceDocument:
     attributes: dict[str, str] = {}
     texts = list(document.texts)
     for name, value in document.attributes.items():
-        key = _name(name)
+        key = name_of(name)
         if key.casefold() == "secret":
             texts.append(SourceText(value, hidden=True, page=key))
         elif key and value.strip() and key.casefold() not in _NO_ATTRIBUTE:
             attributes[key] = value.strip()
-    name = _name(document.name)
-    aliases = dict.fromkeys(_name(alias) for alias in document.aliases)
+    name = name_of(document.name)
+    aliases = dict.fromkeys(map(name_of, document.aliases))
     return replace(
         document,
         name=name,
-        type=_name(document.type),
+        type=name_of(document.type),
         aliases=tuple(alias for alias in aliases if alias and alias.casefold() != name.casefold()),
         attributes=attributes,
         texts=tuple(text for text in texts if text.text.strip()),
@@ -258,12 +157,7 @@ def digest_of(document: SourceDocument) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A document of an earlier import.
-
-    Attributes:
-        digest: As it was in the last import.
-        accepted_digest: As it was when it was accepted; None: never.
-    """
+    """A document as it was in the last import; `accepted_digest`: as it was when it was accepted, None: never."""
 
     name: str
     digest: str
@@ -276,29 +170,23 @@ class Seen:
         A skipped document stays skipped. An accepted one waits when it changed, and again when it changes after the DM
         skipped a change.
         """
-        if digest == self.digest or self.decision == "waiting" or self.accepted_digest is None:
-            return "accepted" if digest == self.accepted_digest else self.decision
-        return "accepted" if digest == self.accepted_digest else "waiting"
+        if digest == self.accepted_digest:
+            return "accepted"
+        return self.decision if digest == self.digest or self.accepted_digest is None else "waiting"
 
 
 def arrival_of(source: str, world: SourceWorld, digests: Mapping[str, str], seen: Mapping[str, Seen]) -> Arrival:
-    """
-    Args:
-        digests: By key.
-        seen: Documents of earlier imports of this source, by key.
-    """
-    new = changed = skipped = 0
+    """Count what a source brought; `digests` and what was `seen` of it earlier are by key."""
+    n: Counter[str] = Counter()
     for key, digest in digests.items():
         before = seen.get(key)
-        decision = before.decision_about(digest) if before is not None else "waiting"
-        is_same = before is not None and before.digest == digest
-        new += decision == "waiting" and not is_same and (before is None or before.accepted_digest is None)
-        changed += decision == "waiting" and not is_same and before is not None and before.accepted_digest is not None
-        skipped += decision == "skipped"
-    gone = sorted(each.name for key, each in seen.items() if each.accepted_digest and key not in digests)
-    return Arrival(
-        source, new, changed, len(digests) - new - changed - skipped, skipped, tuple(gone), tuple(world.remarks)
-    )
+        decision = "waiting" if before is None else before.decision_about(digest)
+        if decision == "waiting" and (before is None or before.digest != digest):
+            n["new" if before is None or before.accepted_digest is None else "changed"] += 1
+        elif decision == "skipped":
+            n[decision] += 1
+    gone = tuple(sorted(each.name for key, each in seen.items() if each.accepted_digest and key not in digests))
+    return Arrival(source, n["new"], n["changed"], len(digests) - n.total(), n["skipped"], gone, world.remarks)
 
 
 # Documents and the entities that they are, or may be.
@@ -306,10 +194,9 @@ def arrival_of(source: str, world: SourceWorld, digests: Mapping[str, str], seen
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """
+    """A document as the source has it, and as it was accepted, with its texts as they are in the campaign.
+
     Attributes:
-        document: As the source has it.
-        accepted: As it was accepted, with its texts as they are in the campaign; None: never.
         entity: The entity that it is part of, since it was accepted.
         is_own: The entity exists because of it.
     """
@@ -324,13 +211,8 @@ class StoredDocument:
     @property
     def edited(self) -> SourceDocument:
         """The document with the DM's edits."""
-        edit, document = self.edit, self.document
-        return replace(
-            document,
-            name=document.name if edit.name is None else edit.name,
-            type=document.type if edit.type is None else edit.type,
-            hidden=document.hidden if edit.hidden is None else edit.hidden,
-        )
+        edited: dict[str, Any] = {"name": self.edit.name, "type": self.edit.type, "hidden": self.edit.hidden}
+        return replace(self.document, **{part: value for part, value in edited.items() if value is not None})
 
 
 _LIKE: Final = 85
@@ -357,7 +239,9 @@ class KnownEntities:
     def same_as(self, document: SourceDocument) -> Entity | None:
         """Return the only entity of that type that has the document's name, or one of its aliases for its name."""
         for found in self._called(document):
-            fits = [entity for entity in found.values() if _is_one_kind(entity.type, document.type)]
+            # A page, which is a concept, may be about anything.
+            types = {"concept", document.type} | ({"npc", "player"} if document.type in ("npc", "player") else set())
+            fits = [each for each in found.values() if each.type in types or document.type == "concept"]
             if fits:
                 return fits[0] if len(fits) == 1 else None
         return None
@@ -380,11 +264,6 @@ class KnownEntities:
         yield {each.id: each for same in called for each in same.values()}
 
 
-def _is_one_kind(one: str, other: str) -> bool:
-    """Whether two types may be of one thing. A page, which is a concept, may be about anything."""
-    return one == other or "concept" in (one, other) or {one, other} == {"npc", "player"}
-
-
 def proposal_of(stored: StoredDocument, known: KnownEntities) -> Proposal:
     """Return what the DM decides about."""
     document = stored.edited
@@ -392,15 +271,11 @@ def proposal_of(stored: StoredDocument, known: KnownEntities) -> Proposal:
     same = known.same_as(document) if chosen is None else known.by_id.get(chosen)
     like = known.like(document) if chosen is None and same is None else ()
     changes = () if stored.accepted is None else differences(stored.accepted, document)
-    return Proposal(document, stored.source, same, like, changes, stored.edit)
+    return Proposal(document, stored.source, same, like, changes)
 
 
 def differences(before: SourceDocument, after: SourceDocument) -> tuple[str, ...]:
-    """Return how a document changed, in words.
-
-    Args:
-        before: With its texts as they are in the campaign.
-    """
+    """Return how a document changed, in words. The texts `before` are as they are in the campaign."""
     found = [
         f"{part}: {old} is now {new}"
         for part, old, new in (("name", before.name, after.name), ("type", before.type, after.type))
@@ -445,9 +320,6 @@ def placed(
 ) -> list[StoredDocument]:
     """Return documents as they are once accepted: each is a new entity or part of one. `known` is extended.
 
-    Args:
-        is_taken: Whether an id cannot be that of a new entity.
-
     Raises:
         InvalidInput: The entity that one shall be part of no longer exists.
     """
@@ -477,13 +349,10 @@ def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> E
 
 
 def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:
-    """Return what the accepted documents of one source state together.
+    """Return what the accepted documents of one source state together about the entities that they are part of.
 
     An entity that exists only because of documents hidden from players is hidden. The content of
     a hidden document about an entity that exists anyway becomes hidden secrets.
-
-    Args:
-        known: Entities that documents are part of.
     """
     by_entity: dict[EntityId, list[tuple[bool, SourceDocument]]] = {}
     entity_of: dict[str, EntityId] = {}
@@ -506,11 +375,7 @@ def _statements(
     known: KnownEntities,
     entity_of: Mapping[str, EntityId],
 ) -> tuple[Entity, list[Relationship], list[Secret]]:
-    """Return what documents state about one entity.
-
-    Args:
-        by_owning: Each with whether the entity exists without it.
-    """
+    """Return what documents state about one entity; each comes with whether the entity exists without it."""
     documents = [document for _, document in sorted(by_owning, key=itemgetter(0))]
     is_own = not all(exists for exists, _ in by_owning)
     is_hidden = is_own and all(document.hidden for document in documents)
@@ -564,11 +429,8 @@ def _edges(
         is_placed |= kind == "LOCATED_AT"
         edge = Relationship(entity, target, kind, hidden=link.hidden or is_hidden)
         if kind == "LOCATED_AT" and not is_own:
-            edge = replace(edge, confidence=_UNSURE, origin="inferred", dm_confirmed=False)
+            edge = replace(edge, confidence=0.5, origin="inferred", dm_confirmed=False)
         yield edge
-
-
-_UNSURE: Final = 0.5
 
 
 def in_short(text: str) -> str:
@@ -598,12 +460,8 @@ def pages_of(stored: StoredDocument) -> Iterable[Page]:
     document = stored.edited
     if stored.entity is not None:
         for text in document.texts:
-            where = reference_to(stored.source, document, text.page).words
-            yield Page(stored.entity, text.text, text.hidden or document.hidden, where)
-
-
-def reference_to(source: str, document: SourceDocument, page: str = "") -> DocumentReference:
-    return DocumentReference(source, document.file, document.key, document.kind, document.name, page)
+            where = DocumentReference(stored.source, document, text.page)
+            yield Page(stored.entity, text.text, text.hidden or document.hidden, where.words)
 
 
 def where_stated(source: str, document: SourceDocument, claim: Claim) -> DocumentReference | None:
@@ -614,29 +472,20 @@ def where_stated(source: str, document: SourceDocument, claim: Claim) -> Documen
         value = claim.content
         found = [text.page for text in document.texts if text.text == value]
         found += ["" for name, said in document.attributes.items() if value in (said, f"{name}: {said}")]
-    return reference_to(source, document, found[0]) if found else None
+    return DocumentReference(source, document, found[0]) if found else None
 
 
 def checked_edit(
     edit: DocumentEdit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]
 ) -> DocumentEdit:
-    """Return an edit of these documents as it is stored.
-
-    Args:
-        types: Types of all entities of the campaign.
-
-    Raises:
-        InvalidInput: Several would get the same name or entity, an accepted one another entity, or the name, type or
-            entity is invalid.
-    """
+    """Return an edit of these documents as it is stored. Raises: InvalidInput: It does not fit them."""
+    if (one := edit.name or edit.same_as) and len(documents) > 1:
+        raise InvalidInput(f"{len(documents)} documents cannot all be {one!r}; name one of them")
     if edit.name is not None:
-        if len(documents) > 1:
-            raise InvalidInput(f"{len(documents)} documents cannot all be called {edit.name!r}; name one of them")
         name = plain_name(edit.name)
-        if not name or len(name) > _MAX_NAME or not name.isprintable():
-            raise InvalidInput(
-                f"the name {name[:40]!r} is invalid: it must have 1 to {_MAX_NAME} characters in one line"
-            )
+        if not name or name != name_of(name):
+            valid_name = f"it must have 1 to {LONGEST_NAME} characters in one line"
+            raise InvalidInput(f"the name {name[:40]!r} is invalid: {valid_name}")
         edit = replace(edit, name=name)
     if edit.type is not None:
         valid = {*ENTITY_TYPES, *types.values(), *(each.document.type for each in documents)}
@@ -648,11 +497,7 @@ def checked_edit(
     if edit.same_as is not None:
         if edit.same_as and edit.same_as not in types:
             raise InvalidInput(f"no entity {edit.same_as!r} in this campaign: {did_you_mean(edit.same_as, types)}")
-        if edit.same_as and len(documents) > 1:
-            raise InvalidInput(f"{len(documents)} documents cannot all be {edit.same_as!r}; name one of them")
-        for each in documents:
-            if each.entity is not None:
-                raise InvalidInput(
-                    f"{each.edited.name}: it is already part of the entity {each.entity!r}; merge the entities instead"
-                )
+        for each in (each for each in documents if each.entity is not None):
+            what = f"{each.edited.name}: it is already part of the entity {each.entity!r}"
+            raise InvalidInput(f"{what}; merge the entities instead")
     return edit

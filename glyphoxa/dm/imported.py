@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, plain_name
 
 ImportKind = Literal["foundry", "roll20", "markdown", "csv"]
 Decision = Literal["waiting", "accepted", "skipped"]
@@ -125,3 +125,10 @@ class DocumentSelection:
 
 
 EVERYTHING: Final = DocumentSelection()
+
+LONGEST_NAME: Final = 200
+
+
+def name_of(text: str) -> str:
+    """Return a text as a name that can be stored; "" if nothing of it can."""
+    return plain_name("".join(each if each.isprintable() else " " for each in text))[:LONGEST_NAME].strip()

@@ -14,11 +14,10 @@ from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.campaign_bundle import Row, statements
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import slug
-from glyphoxa.domain.knowledge import PUBLIC, Fact
+from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
-from glyphoxa.world.wording import fact_text
 
 _GUARDED: Final = ("secret", "hidden")
 _OF_SESSION: Final = ("id", "started_at", "last_ordinal")
@@ -27,9 +26,6 @@ _OF_UTTERANCE: Final = ("session_id", "ordinal", "utterance_id", "timestamp", "d
 
 class PublicPart:
     """The public entities and facts of a world, and the utterances that all players heard.
-
-    Args:
-        state: Its current facts are enough.
 
     Attributes:
         campaign: A campaign file with the players and the calendar only.
@@ -48,13 +44,14 @@ class PublicPart:
             campaign.language,
             (*(each.text for each in campaign.secrets), *(text for text in secrets if isinstance(text, str))),
         )
-        guarded = self._view.guarded
         self._entities = {
-            entity.id: replace(entity, aliases=tuple(name for name in entity.aliases if not guarded.mentions(name)))
+            entity.id: replace(entity, aliases=self._view.public_aliases(entity.aliases))
             for entity in state.entities.values()
             if entity.visibility.scope == "public"
         }
-        self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._is_public(fact)]
+        self._facts = [
+            fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._view.may_know(fact, self._entities)
+        ]
         self._rules = state.own_rules()
         npcs = {npc.id for npc in campaign.npcs if npc.entity_id in self._entities}
         self._speakers = {"", *npcs, *(player.id for player in campaign.players)}
@@ -73,11 +70,7 @@ class PublicPart:
         return [*rules, *statements(entities, self._facts, cause)]
 
     def rows(self, table: str, rows: Sequence[Row], n_before: int) -> list[Row]:
-        """What players may read of rows of `sessions` and `session_entries`; rows of other tables as they are.
-
-        Args:
-            n_before: The number of rows that were kept of this table before.
-        """
+        """What players may read of rows of a table; the utterances count on from `n_before`."""
         match table:
             case "sessions":
                 return [{name: row[name] for name in _OF_SESSION} for row in rows]
@@ -92,21 +85,11 @@ class PublicPart:
         text = self._view.readable(speaker, str(row["text"]), str(row["raw_text"]))
         if text is None or row["retracted"] or row["withheld"] or row["aside"]:
             return None
-        ids = {name: self._public_id(row[name], speaker) for name in ("speaker_id", "npc_id")}
+        # An id may say more than a name.
+        own = {name: row[name] for name in ("speaker_id", "npc_id")}
+        ids = {name: each if each in self._speakers else slug(speaker) for name, each in own.items()}
         said = {"speaker_name": speaker, "text": text, "raw_text": text}
         return {**{name: row[name] for name in _OF_UTTERANCE}, **said, **ids}
-
-    def _public_id(self, speaker: object, name: str) -> object:
-        """An id may say more than a name."""
-        return speaker if speaker in self._speakers else slug(name)
-
-    def _is_public(self, fact: Fact) -> bool:
-        claim = fact.claim
-        if fact.status != "accepted" or fact.visibility.scope != "public":
-            return False
-        if claim.subject not in self._entities or (claim.object is not None and claim.object not in self._entities):
-            return False
-        return not self._view.guarded.mentions(fact_text(fact))
 
 
 def _known(entity: WorldEntity) -> KnownEntity:

@@ -16,6 +16,7 @@ from typing import Final
 
 import yaml
 
+from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.entities import NameResolver
@@ -25,8 +26,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
 from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
 from glyphoxa.language.relations import in_words
-from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.world.wording import fact_text, visibility_in_words, whole_value
+from glyphoxa.world.wording import visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
 """By file systems, or in a wikilink."""
@@ -44,8 +44,7 @@ class PlayedSession:
         number: From 1, in the order in which sessions began.
         n_said: Number of all its utterances.
         ended: When its last utterance began.
-        days: Days of the story in words; "" if unknown.
-        recap: Lines that the players may read.
+        days: Days of the story in words.
         dm_recap: Lines for the game master only.
         said: What the readers may read of it, in order.
     """
@@ -63,13 +62,9 @@ class PlayedSession:
 
 @dataclass(frozen=True, slots=True)
 class VaultContent:
-    """What a vault is made of.
+    """What a vault is made of: entities with their scopes, and facts, of which accepted ones are written.
 
     Attributes:
-        language: BCP 47 tag of the campaign.
-        names: Of the entities and of people.
-        entities: Each with its scope.
-        facts: Only accepted ones are written.
         with_transcript: Whether the notes of sessions contain everything in `said`.
     """
 
@@ -81,24 +76,15 @@ class VaultContent:
     sessions: Sequence[PlayedSession] = ()
     with_transcript: bool = False
 
-    def for_players(self, guarded: Gazetteer) -> VaultContent:
-        """Return the part that players may know.
-
-        Args:
-            guarded: Names that players may not know. No fact and no alias mentions one.
-        """
+    def for_players(self, view: PlayersView) -> VaultContent:
+        """Return the part that players may know."""
         public = [
-            (replace(entity, aliases=tuple(each for each in entity.aliases if not guarded.mentions(each))), scope)
+            (replace(entity, aliases=view.public_aliases(entity.aliases)), scope)
             for entity, scope in self.entities
             if scope.scope == "public"
         ]
         known = {entity.id for entity, _ in public}
-        facts = [
-            fact
-            for fact in self.facts
-            if fact.visibility.scope == "public" and _ends(fact) <= known and not guarded.mentions(fact_text(fact))
-        ]
-        return replace(self, entities=public, facts=facts)
+        return replace(self, entities=public, facts=[fact for fact in self.facts if view.may_know(fact, known)])
 
 
 def notes_of(content: VaultContent) -> dict[str, str]:
@@ -139,7 +125,6 @@ def _joined(*paragraphs: str) -> str:
 
 
 def _bullets(lines: Iterable[str], title: str = "", *, mark: str = "- ") -> str:
-    """Return a list below its title; "" without lines."""
     told = "\n".join(f"{mark}{line}" for line in lines)
     return told and f"{title}{told}"
 

@@ -11,6 +11,7 @@ from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.import_review import Arrival, Proposal
 from glyphoxa.domain.calendar import StoryCalendar
+from glyphoxa.domain.errors import shown
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Fact, Knower, Recalled, Signal, Validity
 from glyphoxa.world.wording import moment
@@ -147,21 +148,17 @@ def reading_in_words(session: SessionProgress) -> str:
 
 # Imports.
 
-_MOST_GONE = 12
-
 
 def arrival_in_words(name: str, arrival: Arrival) -> Sequence[str]:
     """Return what a source brought, and what the DM should know of it, in lines."""
-    numbers = (
-        (arrival.n_new, "new"),
-        (arrival.n_changed, "changed"),
-        (arrival.n_unchanged, "unchanged"),
-        (arrival.n_skipped, "skipped"),
-    )
-    lines = [f"{name} ({arrival.source}): {', '.join(f'{n:,} {what}' for n, what in numbers if n) or 'no documents'}"]
+    numbers = (arrival.n_new, arrival.n_changed, arrival.n_unchanged, arrival.n_skipped)
+    words = ("new", "changed", "unchanged", "skipped")
+    told = ", ".join(f"{n:,} {word}" for n, word in zip(numbers, words, strict=True) if n)
+    lines = [f"{name} ({arrival.source}): {told or 'no documents'}"]
     if arrival.gone:
-        more = f" and {len(arrival.gone) - _MOST_GONE} more" if len(arrival.gone) > _MOST_GONE else ""
-        lines.append(f"no longer in it: {', '.join(arrival.gone[:_MOST_GONE])}{more}; the campaign keeps them")
+        lines.append(
+            f"no longer in it ({len(arrival.gone):,}): {shown(', '.join(arrival.gone))}; the campaign keeps them"
+        )
     return [*lines, *(f"! {remark}" for remark in arrival.remarks)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Final
 
 from glyphoxa.config.campaign_csv import ENTITIES, FILES, RELATIONSHIPS, LocatedCsv, TablesFile, read_csv, read_tables
 from glyphoxa.config.located_yaml import InvalidFile
@@ -15,15 +14,9 @@ from glyphoxa.domain.errors import InvalidInput, nearest, shown
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.imports.files import SourceFiles
 
-_OPTION: Final = " (your own: --entity-type)"
-"""An option of `campaign load`. An import needs none."""
-
 
 def read_csv_tables(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: There are no such tables; or with every mistake in them, each at its line.
-    """
+    """Raises: InvalidInput: There are no such tables; or with every mistake in them, each at its line."""
     is_table = files.names == (files.path.name,)
     folders = [str(PurePosixPath(name).parent) for name in files.names if PurePosixPath(name).name in FILES]
     if not is_table and not folders:
@@ -35,9 +28,14 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
         own_path = str(files.path / folder)
         try:
             tables = list(_tables(path))
-            found = read_tables(path, into=None, entity_types=_own_types(tables))
+            rows = (row.cells["type"] for table in tables if table.columns is ENTITIES for row in table.rows)
+            # The DM reviews the author's own types, but one that is nearly one of ours is a mistake.
+            own_types = {each for each in rows if not nearest(each.casefold(), ENTITY_TYPES)}
+            found = read_tables(path, into=None, entity_types=own_types)
         except InvalidInput as error:
-            raise InvalidInput(str(error).replace(str(path), own_path).replace(_OPTION, "")) from None
+            raise InvalidInput(
+                str(error).replace(str(path), own_path).replace(" (your own: --entity-type)", "")
+            ) from None
         warnings = [warning.replace(str(path), own_path) for warning in found.warnings]
     if found.unknown:
         names = shown(", ".join(found.unknown))
@@ -51,12 +49,6 @@ def _tables(path: Path) -> Iterator[LocatedCsv]:
     for file in [path / name for name in FILES if (path / name).is_file()] if path.is_dir() else [path]:
         with suppress(InvalidFile):
             yield read_csv(file, (RELATIONSHIPS, ENTITIES))
-
-
-def _own_types(tables: Sequence[LocatedCsv]) -> set[str]:
-    """Return types that are the author's own, which the DM reviews; one that is nearly one of ours is a mistake."""
-    rows = (row.cells for table in tables if table.columns is ENTITIES for row in table.rows)
-    return {row["type"] for row in rows if not nearest(row["type"].casefold(), ENTITY_TYPES)}
 
 
 def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[SourceDocument]:
@@ -73,15 +65,6 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
         is_hidden = edge.hidden or is_scoped or hidden[edge.source] or hidden[edge.target]
         links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
     for each in found.tables.entities:
-        attributes = {name: str(value) for name, value in each.attributes.items()}
-        yield SourceDocument(
-            each.id,
-            each.name,
-            each.type,
-            "row",
-            file,
-            aliases=each.aliases,
-            attributes=attributes,
-            hidden=hidden[each.id],
-            links=tuple(links.get(each.id, ())),
-        )
+        attributes, to = {name: str(value) for name, value in each.attributes.items()}, tuple(links.get(each.id, ()))
+        own = (each.id, each.name, each.type, "row", file, (), each.aliases, attributes)
+        yield SourceDocument(*own, hidden=hidden[each.id], links=to)

@@ -42,8 +42,6 @@ _ABANDONED_S: Final = 24 * 3600
 _ENCRYPTED: Final = 0x1
 _UTF8: Final = 0x800
 """Flags of a file in a zip."""
-_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
-_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -60,10 +58,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """
+    """A file by its path in Unicode's composed form: macOS decomposes letters, and links to the file may not.
+
     Attributes:
-        name: Its path inside the source, in Unicode's composed form: macOS decomposes letters, and links to the file
-            may not.
         n_stored: Its bytes as it lies there, compressed or not.
         n_expected: The bytes that reading it is said to give.
     """
@@ -79,8 +76,7 @@ class SourceFiles:
 
     Attributes:
         path: What the user named.
-        names: Paths of all regular files, sorted. Links, devices, and paths that lead out of the source are not among
-            them.
+        names: Paths of all regular files that do not lead out of the source, sorted.
         left_out: Links, devices, folders that may not be read, and names of several files, of which the last is read.
     """
 
@@ -96,7 +92,9 @@ class SourceFiles:
         self.left_out = tuple(sorted({*left_out, *twice}))
         self._read: dict[str, int] = {}
         self._n_read = 0
-        self._n_expected = sum(each.n_expected for each in self._files.values() if not _is_media(each.name))
+        media = ("image/", "audio/", "video/", "font/")
+        types = {name: mimetypes.guess_type(name)[0] or "" for name in self.names}
+        self._n_expected = sum(self._files[name].n_expected for name in types if not types[name].startswith(media))
         self._progress = progress
 
     def read(self, name: str, *, most: int = MOST_BYTES) -> bytes:
@@ -119,9 +117,6 @@ class SourceFiles:
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
         """A private copy of a folder with the files directly in it, which is deleted at the end of the block.
-
-        Args:
-            name: "" for the source itself.
 
         Raises:
             InvalidInput: As `read`, or two of its files have the same name here.
@@ -221,7 +216,7 @@ class _Bounded(FileIO):
 
 def _starts_as_zip(path: Path) -> bool:
     with path.open("rb") as file:
-        return file.read(4) in _ZIP
+        return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def _in_zip(path: Path, archive: zipfile.ZipFile, left_out: list[str]) -> Iterator[_File]:
@@ -236,7 +231,7 @@ def _in_zip(path: Path, archive: zipfile.ZipFile, left_out: list[str]) -> Iterat
             continue
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
             left_out.append(name)
-        elif info.compress_type not in _METHODS:
+        elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InvalidInput(f"{place} is compressed in an unusual way: unpack it, and name the folder")
         else:
             yield _File(str(PurePosixPath(name)), partial(archive.open, info), info.compress_size, info.file_size)
@@ -273,10 +268,6 @@ def _opened(path: Path) -> IO[bytes]:
     """Open a regular file, not a link or a pipe that has taken its place since. Raises: OSError."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
-
-
-def _is_media(name: str) -> bool:
-    return (mimetypes.guess_type(name)[0] or "").partition("/")[0] in ("image", "audio", "video", "font")
 
 
 def _remove_abandoned() -> None:

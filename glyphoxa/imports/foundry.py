@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import counted
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import type_named
+from glyphoxa.imports.source_words import fields_of, listed, type_named
 from glyphoxa.language.words import fold
-from glyphoxa.providers.extras import not_installed
 
 _LIMITED: Final = 1
 _OBSERVER: Final = 2
@@ -40,7 +39,7 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Field of a system, or type of an actor's item -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
-_FOR_THE_DM: Final = ("private", "secret", "hidden", "gm", "dm", "gamemaster", "keeper")
+_PRIVATE: Final = ("gm", "dm", "secret", "hidden", "private", "gamemaster", "keeper")
 _RULES: Final = frozenset(
     ("items", "effects", "activities", "advancement", "rules", "source", "spells", "migrationdata", "prerequisites")
 )
@@ -61,10 +60,7 @@ _ID: Final = re.compile(r"(?=.*(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9]{16}")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """
-    Attributes:
-        level: The level of ownership that a player needs to read it.
-    """
+    """A text, and the level of ownership that a player needs to read it."""
 
     page: str
     html: str
@@ -99,14 +95,10 @@ class _Kept:
 
 
 def read_foundry(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: These are no files of Foundry VTT, or damaged ones.
-        NotInstalled: A library is missing.
-    """
+    """Raises: InvalidInput: These are no files of Foundry VTT, or damaged ones."""
     contents = Contents(files, _kept)
     manifest = contents.manifest
-    packs = [_dict(each) for each in _list(manifest.get("packs"))]
+    packs = [fields_of(each) for each in listed(manifest.get("packs"))]
     world = _World(contents.documents, {str(each.get("name")): _clean(each.get("label")) for each in packs})
     documents = tuple(world.documents())
     id_ = _clean(manifest.get("id") or manifest.get("name")) or files.path.stem
@@ -128,26 +120,26 @@ def _kept(collection: str, content: Content) -> _Kept | None:
             return _Kept(name, refers_to=f"Actor.{content.get('actorId')}", is_secret=bool(content.get("hidden")))
         case "scenes.notes":
             return _Kept(name, refers_to=str(content.get("pageId") or content.get("entryId")))
-    system = _dict(content.get("system") or content.get("data"))
+    system = fields_of(content.get("system") or content.get("data"))
     texts, attributes, aliases = _of_system(system)
-    page = _dict(content.get("text"))
+    page = fields_of(content.get("text"))
     html = (content.get("content"), page.get("content") or _rendered(page.get("markdown")))
-    caption = _dict(content.get("image")).get("caption")
+    caption = fields_of(content.get("image")).get("caption")
     own = [_Text("", _MEDIA.sub("", each), _OBSERVER) for each in (*html, caption) if isinstance(each, str)]
-    token = _dict(content.get("prototypeToken") or content.get("token"))
+    token = fields_of(content.get("prototypeToken") or content.get("token"))
     # The token of a unique character may have another name. Tokens of monsters share the name of their kind.
     if token.get("actorLink") is True and _number(token.get("displayName")) >= _SHOWN_ALWAYS:
         aliases.append(_clean(token.get("name")))
-    ownership = _dict(content.get("ownership", content.get("permission")))
+    ownership = fields_of(content.get("ownership", content.get("permission")))
     # Icons that come with Foundry are no portraits.
     picture = _clean(content.get("img") or (content.get("src") if type_ == "image" else ""))
-    inside = [_list(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
+    inside = [listed(content[kind]) for kind in ("pages", "tokens", "notes") if kind in content]
     origins = (
-        _dict(content.get("_stats")).get("compendiumSource"),
-        _dict(_dict(content.get("flags")).get("core")).get("sourceId"),
+        fields_of(content.get("_stats")).get("compendiumSource"),
+        fields_of(fields_of(content.get("flags")).get("core")).get("sourceId"),
     )
     is_unidentified = (
-        system.get("identified") is False or _dict(system.get("identification")).get("status") == "unidentified"
+        system.get("identified") is False or fields_of(system.get("identification")).get("status") == "unidentified"
     )
     return _Kept(
         name,
@@ -167,7 +159,6 @@ def _kept(collection: str, content: Content) -> _Kept | None:
 
 
 def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
-    """Find texts, attributes and aliases in the fields of any system."""
     texts: dict[str, _Text] = {}
     attributes: dict[str, str] = {}
     aliases: list[str] = []
@@ -180,7 +171,7 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
         if not value.strip() or not (is_name or " " in value or "<" in value or not value.isascii()):
             continue
         words = [word.lower() for part in path for word in _WORDS.findall(part)]
-        is_private = any(word.startswith(_FOR_THE_DM) or word.endswith("gm") for word in words)
+        is_private = any(word.startswith(_PRIVATE) or word.endswith("gm") for word in words)
         if is_name and not is_private and len(value) <= _LONGEST_ATTRIBUTE and not _TAG.search(value):
             if attribute is None:
                 aliases += map(_clean, value.split(","))
@@ -241,11 +232,7 @@ class _Part:
 
 @dataclass(slots=True, eq=False)
 class _Entity:
-    """
-    Attributes:
-        parts: Documents with one name and type; key and kind are those of the first one.
-        links: Key of a target, type -> whether it is hidden.
-    """
+    """Documents with one name and type. `links`: key of a target, type -> whether it is hidden."""
 
     parts: list[_Part]
     name: str
@@ -279,8 +266,9 @@ class _World:
         # Without players, the default level applies.
         self._players = [user for user, role in roles.items() if _ROLE_PLAYER <= role < _ROLE_ASSISTANT] or ["default"]
         parts = [*self._parts()]
-        self._nameless = [each.name for each in parts if not fold(each.name)]
-        self._entities = _merged(self._once(each for each in parts if fold(each.name)))
+        named = [each for each in parts if fold(each.name)]
+        self._n_nameless = len(parts) - len(named)
+        self._entities = _merged(self._once(named))
         self._found: dict[str, tuple[_Entity, _Part]] = {}
         for entity in self._entities:
             for part in entity.parts:
@@ -294,16 +282,13 @@ class _World:
         parts = [part for entity in self._entities for part in entity.parts]
         owned = [each for each in parts if not each.stored.content.is_secret]
         n_partly = sum(max(self._levels(each.stored)) >= _LIMITED > each.level for each in owned)
-        partly, nameless = counted(n_partly, "document"), counted(len(self._nameless), "document")
-        told = (
-            (n_partly, f"{partly} that only some of the players could see: hidden, in full or in part."),
-            (self._nameless, f"{nameless} left out: no letter or digit in the name."),
-            (
-                all(each.hidden for each in parts),
-                "Nothing in these files could be seen by players: all of it is hidden.",
-            ),
-        )
-        return [remark for holds, remark in told if holds]
+        partly, nameless = counted(n_partly, "document"), counted(self._n_nameless, "document")
+        all_hidden = all(each.hidden for each in parts)
+        return [
+            *([f"{partly} that only some of the players could see: hidden, in full or in part."] * (n_partly > 0)),
+            *([f"{nameless} left out: no letter or digit in the name."] * (self._n_nameless > 0)),
+            *(["Nothing in these files could be seen by players: all of it is hidden."] * all_hidden),
+        ]
 
     def documents(self) -> Iterator[SourceDocument]:
         self._add_places()
@@ -405,13 +390,12 @@ class _World:
         texts: dict[tuple[str, bool], SourceText] = {}
         attributes: dict[str, str] = {}
         for part in entity.parts:
-            is_known = hidden or (not part.hidden and part.level >= _OBSERVER)
-            for name, value in self._attributes(part.stored).items():
-                if is_known:
-                    attributes.setdefault(name, value)
-                else:
-                    line = f"{name}: {value}"
-                    texts.setdefault((line, True), SourceText(line, True, "attributes"))
+            found = self._attributes(part.stored)
+            if hidden or (not part.hidden and part.level >= _OBSERVER):
+                attributes = {**found, **attributes}
+            else:
+                lines = (f"{name}: {value}" for name, value in found.items())
+                texts |= {(line, True): SourceText(line, True, "attributes") for line in lines}
             for text in part.stored.content.texts:
                 self._add_text(entity, text, texts, hidden=part.hidden or part.level < text.level)
         shown = [each.stored.content for each in entity.parts if each.hidden == hidden]
@@ -420,7 +404,7 @@ class _World:
             name=entity.name,
             type=entity.type,
             kind=first.kind,
-            file=_clean(first.stored.file),
+            file=first.stored.file,
             folders=first.folders,
             aliases=tuple(dict.fromkeys(alias for each in shown for alias in each.aliases)),
             attributes=attributes,
@@ -441,13 +425,13 @@ class _World:
     def _add_text(
         self, entity: _Entity, text: _Text, texts: dict[tuple[str, bool], SourceText], *, hidden: bool
     ) -> None:
-        def name_of(reference: str, only_dm: bool) -> str:
+        def label(reference: str, only_dm: bool) -> str:
             other, part = self._referred(reference)
             if other is None or part is None:
                 return ""
             return part.name if hidden or only_dm or not other.hidden else "..."
 
-        converted = html_text(text.html, name_of=name_of)
+        converted = html_text(text.html, name_of=label)
         for content, is_hidden, references in (
             (converted.visible, hidden, converted.links),
             (converted.hidden, True, converted.hidden_links),
@@ -467,7 +451,12 @@ def _merged(parts: Sequence[_Part]) -> list[_Entity]:
         groups.setdefault((name, type_, own), []).append(part)
     entities = [_Entity(group, group[0].name) for group in groups.values()]
     pages = [each for each in entities if each.parts[0].is_journal]
-    for mark in (lambda part: part.within, lambda part: part.within and "".join(part.folders[-1:]), _id_shown):
+    marks: tuple[Callable[[_Part], str], ...] = (
+        lambda part: part.within,
+        lambda part: part.within and "".join(part.folders[-1:]),
+        lambda part: part.key[-_ID_SHOWN:],
+    )
+    for mark in marks:
         count = Counter(_folded(each.name) for each in pages)
         for page in pages:
             name, more = page.parts[0].name, mark(page.parts[0])
@@ -476,26 +465,12 @@ def _merged(parts: Sequence[_Part]) -> list[_Entity]:
     return entities
 
 
-def _id_shown(part: _Part) -> str:
-    return part.key[-_ID_SHOWN:]
-
-
 def _folded(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
 def _clean(value: object) -> str:
-    """Return a value as one line, without characters that the database rejects."""
-    text = str(value) if isinstance(value, (str, int, float)) else ""
-    return " ".join(text.replace("\0", "").encode(errors="replace").decode().split())
-
-
-def _dict(value: object) -> Content:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return name_of(str(value)) if isinstance(value, (str, int, float)) else ""
 
 
 def _number(value: object) -> float:
@@ -508,8 +483,6 @@ def _number(value: object) -> float:
 def _rendered(markdown: object) -> str:
     if not isinstance(markdown, str) or not markdown:
         return ""
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError as error:
-        raise not_installed(error, by="an import of pages in Markdown") or error from error
+    from markdown_it import MarkdownIt
+
     return str(MarkdownIt("commonmark", {"html": True}).enable("table").render(markdown))

@@ -6,7 +6,6 @@ others (pages, tokens) have their own records. Documents of every source are ret
 
 from __future__ import annotations
 
-import json
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,9 +15,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from glyphoxa.domain.errors import InvalidInput, counted, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.source_words import decoded
+from glyphoxa.imports.source_words import json_of, listed
 from glyphoxa.language.words import fold
-from glyphoxa.providers.extras import not_installed
 
 Kept = TypeVar("Kept")
 Content = dict[str, Any]
@@ -52,7 +50,6 @@ class Stored(Generic[Kept]):
         parent: Id of the document that it is inside of; "" for none.
         pack: Name of its compendium or adventure; "" for the world itself.
         file: Its file or folder inside the source, or inside the world if the source is one.
-        content: What `keep` returned.
     """
 
     collection: str
@@ -66,16 +63,12 @@ class Stored(Generic[Kept]):
 class Contents(Generic[Kept]):
     """The documents of a source.
 
-    Attributes:
-        manifest: The content of world.json; empty without one.
-
     Args:
         keep: Returns the part of a document that is needed; None to drop it. It is called as documents are read, so
             that a world need not fit into memory. "pages", "tokens", "notes" and "items" are lists of ids.
 
     Raises:
         InvalidInput: These are no files of Foundry, or they are damaged.
-        NotInstalled: A library is missing.
     """
 
     def __init__(self, files: SourceFiles, keep: Callable[[str, Content], Kept | None]) -> None:
@@ -87,7 +80,7 @@ class Contents(Generic[Kept]):
         manifest = _manifest_of(files)
         self._root = manifest.removesuffix(_MANIFEST)
         self.manifest = self._json(manifest)[0] if manifest else {}
-        is_combined = any(_listed(self.manifest, each) for each in _COLLECTIONS)
+        is_combined = any(listed(self.manifest.get(each)) for each in _COLLECTIONS)
         n_read = self._read_databases(is_world=bool(manifest))
         if is_combined or not manifest or not n_read:
             n_read += sum(map(self._read_json, files.names))
@@ -105,7 +98,7 @@ class Contents(Generic[Kept]):
 
     def _json(self, name: str) -> list[Content]:
         """Return the object in a file, or all of an array."""
-        content = _parsed(self._files.read(name), name)
+        content = json_of(self._files.read(name), name)
         listed = content if isinstance(content, list) else [content]
         objects = [each for each in listed if isinstance(each, dict)]
         if not objects:
@@ -157,7 +150,7 @@ class Contents(Generic[Kept]):
                 self._add(collection, content, (name, ""))
             else:
                 for each in _COLLECTIONS:
-                    self._add_all(each, _listed(content, each), (name, ""))
+                    self._add_all(each, listed(content.get(each)), (name, ""))
         return len(self._documents) > n_before
 
     def _add_all(self, collection: str, contents: Iterable[object], at: tuple[str, str], parent: str = "") -> list[str]:
@@ -176,11 +169,11 @@ class Contents(Generic[Kept]):
         if collection == "adventures":
             at = (file, pack or str(content.get("name") or "adventure"))
             for each in _COLLECTIONS - {"adventures", "users"}:
-                self._add_all(each, _listed(content, each), at)
+                self._add_all(each, listed(content.get(each)), at)
             return
         for kind in _INSIDE.get(collection, ()):
             if kind in content:
-                content[kind] = self._add_all(f"{collection}.{kind}", _listed(content, kind), at, id_)
+                content[kind] = self._add_all(f"{collection}.{kind}", listed(content.get(kind)), at, id_)
         if (kept := self._keep(collection, content)) is not None:
             place = file.removeprefix(self._root) if file != "." else self._files.path.name
             self._documents[pack, collection, parent, id_] = Stored(collection, id_, parent, pack, place, kept)
@@ -203,10 +196,8 @@ class Contents(Generic[Kept]):
             raise InvalidInput(f"{file!r} in {self._files.path} is no database of Foundry (NeDB), or damaged")
 
     def _read_leveldb(self, folder: str, pack: str) -> None:
-        try:
-            from chromium_reader.leveldb import KeyState, RawLevelDb
-        except ImportError as error:
-            raise not_installed(error, by="an import of LevelDB") or error from error
+        from chromium_reader.leveldb import KeyState, RawLevelDb
+
         newest: dict[bytes, int] = {}
         with self._files.folder("" if folder == "." else folder) as copy:
             try:
@@ -250,17 +241,8 @@ def _leveldb_of(name: str) -> str:
     return str(path.parent) if is_one else ""
 
 
-def _listed(content: Mapping[str, Any], name: str) -> list[Any]:
-    found = content.get(name)
-    return found if isinstance(found, list) else []
-
-
 def _remove_obsolete(copy: Path) -> None:
-    """Delete the files of a LevelDB that its manifest does not name: they contain records deleted since, or are empty.
-
-    Raises:
-        ValueError: It is damaged, or one is missing.
-    """
+    """Delete the files of a LevelDB that its manifest does not name: they contain records deleted since, if any."""
     from chromium_reader.leveldb import ManifestFile
 
     current = copy / "CURRENT"
@@ -288,25 +270,9 @@ def _remove_obsolete(copy: Path) -> None:
         path.unlink()
 
 
-def _parsed(content: bytes, name: str) -> object:
-    """
-    Raises:
-        InvalidInput: It is no JSON.
-    """
-    try:
-        try:
-            return json.loads(content)
-        except UnicodeDecodeError:
-            return json.loads(decoded(content, name))
-    except RecursionError:
-        raise InvalidInput(f"{name!r} has too many levels inside each other") from None
-    except ValueError as error:
-        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
-
-
 def _json_or_none(content: bytes, name: str) -> Content | None:
     try:
-        found = _parsed(content, name)
+        found = json_of(content, name)
     except InvalidInput:
         return None
     return found if isinstance(found, dict) else None

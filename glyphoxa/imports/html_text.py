@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.providers.extras import not_installed
-
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborNode
@@ -46,7 +44,6 @@ class HtmlText:
         visible: Markdown without images, link addresses and dice commands.
         hidden: The sections that only the DM could read, in the same form.
         links: Targets of the links in the visible part: Foundry's ids (`Actor.x`) or addresses.
-        hidden_links: Targets of the links in the hidden part.
     """
 
     visible: str = ""
@@ -55,29 +52,18 @@ class HtmlText:
     hidden_links: tuple[str, ...] = ()
 
 
-def _no_name(_target: str, _hidden: bool) -> str:
-    return ""
-
-
-def html_text(html: str, *, name_of: Callable[[str, bool], str] = _no_name) -> HtmlText:
+def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> HtmlText:
     """Convert a page.
 
-    Args:
-        name_of: Returns the text for a reference without a label. Arguments: its target, and whether it is in a hidden
-            section.
-
-    Raises:
-        NotInstalled: The libraries that read HTML are missing.
+    `name_of` returns the text for a reference without a label, given its target and whether it is in a hidden section.
     """
     html = html.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "")
     if not any(mark in html for mark in "<&["):
         return HtmlText(html.strip())
     if html.count("<") > _MOST_TAGS:
         return HtmlText(hidden=" ".join(entities.unescape(_TAG.sub(" ", html)).split()))
-    try:
-        from selectolax.lexbor import LexborHTMLParser
-    except ImportError as error:
-        raise not_installed(error, by="an import with pages in HTML") or error from error
+    from selectolax.lexbor import LexborHTMLParser
+
     body = LexborHTMLParser(html).body
     if body is None:
         return HtmlText()

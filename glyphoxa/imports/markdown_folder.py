@@ -6,7 +6,6 @@ between notes are relations: the key in the front matter or before `::` names th
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import posixpath
 from collections.abc import Iterable, Mapping
@@ -17,11 +16,11 @@ from typing import Any, Final
 
 from glyphoxa.config.campaign_checks import wrong_attribute
 from glyphoxa.config.located_yaml import read_yaml
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import LOCATED_AT, decoded, is_for_dm, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import LOCATED_AT, decoded, is_for_dm, json_of, told_apart, type_named
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 from glyphoxa.recall.facts import LINKED_TO
@@ -38,23 +37,20 @@ _NAMES: Final = ("name", "title")
 _ALIASES: Final = ("aliases", "alias")
 _TAGS: Final = ("tags", "tag")
 _PICTURES: Final = ("image", "picture", "portrait", "avatar")
-_OF_TOOLS: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
-_OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_TOOLS))
+_OF_OBSIDIAN: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
+_OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_OBSIDIAN))
 """Keys of the front matter that are no attributes."""
 _YES, _NO = ("true", "yes", "on", "ja"), ("false", "no", "off", "nein")
 
 
 @dataclass(slots=True)
 class _Note:
-    """A note as it is read.
+    """A note as it is read. Links, values (short ones) and pictures are those of its front matter.
 
     Attributes:
         file: Its path in the source.
         key: Its path in the vault, with its suffix.
         body: Its text, with the prose and the secrets of its front matter.
-        links: Of its front matter.
-        values: Of its front matter, short ones.
-        pictures: Of its front matter.
     """
 
     file: str
@@ -76,11 +72,7 @@ class _Note:
 
 
 def read_markdown(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: It has no Markdown notes, or a note cannot be read.
-        NotInstalled: The libraries that read HTML are missing.
-    """
+    """Raises: InvalidInput: It has no Markdown notes, or a note cannot be read."""
     remarks: list[str] = []
     root = _root(files)
     templates = _templates(files, root)
@@ -125,8 +117,8 @@ def _templates(files: SourceFiles, root: str) -> str:
     if root + _TEMPLATES not in files.names:
         return ""
     try:
-        return str(json.loads(decoded(files.read(root + _TEMPLATES), _TEMPLATES))["folder"]).strip("/") + "/"
-    except (ValueError, RecursionError, LookupError, TypeError):
+        return str(json_of(files.read(root + _TEMPLATES), _TEMPLATES)["folder"]).strip("/") + "/"  # type: ignore[index]
+    except (InvalidInput, LookupError, TypeError):
         return ""
 
 
@@ -139,10 +131,12 @@ def _is_note(file: str) -> bool:
 def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     front, body, hidden = _front_matter(key, text, remarks)
     path = PurePosixPath(key)
+    title, _, id_ = path.stem.rpartition(" ")
+    is_of_notion = len(id_) == _NOTION_ID and set(id_) <= set(hexdigits)
     note = _Note(
         file,
         key,
-        name_of(next(iter(_texts(front, _NAMES)), _title(path.stem))) or key,
+        name_of(next(iter(_texts(front, _NAMES)), title if is_of_notion else path.stem)) or key,
         path.parent.parts,
         body,
         tuple(dict.fromkeys(_texts(front, _ALIASES))),
@@ -159,12 +153,6 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
     note.hidden = note.hidden or any(map(is_for_dm, (*tags, *note.folders)))
     return note
-
-
-def _title(stem: str) -> str:
-    """Return the name of a file without the id that Notion adds."""
-    title, _, id_ = stem.rpartition(" ")
-    return title if len(id_) == _NOTION_ID and set(id_) <= set(hexdigits) else stem
 
 
 def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str, Any], str, bool]:
@@ -230,11 +218,7 @@ def _type(named: str, tags: Iterable[str], folders: tuple[str, ...]) -> str:
 
 
 class _Vault:
-    """Finds the notes that links mean.
-
-    Attributes:
-        missing: Targets that no note has.
-    """
+    """Finds the notes that links mean; `missing` are targets that no note has."""
 
     def __init__(self, notes: Iterable[_Note], files: Iterable[str], root: str) -> None:
         self.missing: set[str] = set()
@@ -259,20 +243,8 @@ class _Vault:
         links, attributes = self._links(note)
         texts = SourceText(note.text.visible, note.hidden), SourceText(note.text.hidden, hidden=True, page="secrets")
         pictures = (self._picture(each, note) for each in (*note.pictures, *note.text.pictures))
-        return SourceDocument(
-            note.key,
-            note.name,
-            note.type,
-            "note",
-            note.file,
-            note.folders,
-            tuple(alias for alias in note.aliases if alias.casefold() != note.name.casefold()),
-            attributes,
-            note.hidden,
-            tuple(text for text in texts if text.text),
-            links,
-            next(filter(None, pictures), ""),
-        )
+        own = (note.key, note.name, note.type, "note", note.file, note.folders, note.aliases, attributes, note.hidden)
+        return SourceDocument(*own, tuple(each for each in texts if each.text), links, next(filter(None, pictures), ""))
 
     def _links(self, note: _Note) -> tuple[tuple[SourceLink, ...], dict[str, str]]:
         """Return the relations of a note, and the attributes that name no note."""

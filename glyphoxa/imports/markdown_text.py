@@ -46,12 +46,9 @@ class NoteLink:
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """
-    Attributes:
-        visible: As Markdown without links, images and code.
-        hidden: What only the DM reads, likewise.
-        tags: Of the visible part, without `#`.
-        pictures: Files that the visible part shows, as they are written.
+    """What players may read of a note as Markdown without links, images and code; likewise what only the DM reads.
+
+    The tags, without `#`, and the pictures, as they are written, are those of the visible part.
     """
 
     visible: str = ""
@@ -62,14 +59,7 @@ class NoteText:
 
 
 def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
-    """
-    Args:
-        text: Of a note, without its front matter.
-        is_hidden: Whether players may not know what a link leads to: a paragraph with such a link is hidden.
-
-    Raises:
-        NotInstalled: The libraries that read HTML are missing.
-    """
+    """Read a note without its front matter. A paragraph with a link to something hidden is hidden."""
     apart: list[str] = []
     for opening, closing in _COMMENTS:
         text = _without(text, opening, closing, apart)
@@ -125,7 +115,6 @@ def _without(text: str, opening: str, closing: str, apart: list[str]) -> str:
 
 
 def _without_blocks(text: str, apart: list[str]) -> str:
-    """Take blocks between `:::secret` and `:::` out of a text."""
     kept: list[str] = []
     block: list[str] = []
     depth = 0
@@ -164,21 +153,21 @@ def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
     """Return where the hidden part that begins here ends; where it begins if none does."""
     token = tokens[at]
     if token.type in _RAW:
-        # A callout in code or HTML, where no callout is read, was meant to be one.
-        marks = (part.partition("]")[0] for part in token.content.split("[!")[1:])
-        return at + 1 if is_for_dm(token.info) or any(map(is_for_dm, marks)) else at
+        # A callout or fence in code or HTML, where neither is read, was meant to be one.
+        marks = [part.partition("]")[0] for part in token.content.split("[!")[1:]]
+        marks += [part.partition("\n")[0] for part in token.content.replace("~~~", "```").split("```")[1:]]
+        return at + 1 if any(map(is_for_dm, (token.info, *marks))) else at
     if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
     if token.type == "heading_open" and is_for_dm(tokens[at + 1].content):
-        after = ((n, tokens[n]) for n in range(at + 1, len(tokens)))
-        ends = (n for n, each in after if each.level < token.level or _is_heading_above(each, token))
-        return next(ends, len(tokens))
+        for end in range(at + 1, len(tokens)):
+            other = tokens[end]
+            is_heading = other.type == "heading_open" and other.level == token.level and other.tag <= token.tag
+            if other.level < token.level or is_heading:
+                return end
+        return len(tokens)
     return at
-
-
-def _is_heading_above(token: Token, heading: Token) -> bool:
-    return token.type == "heading_open" and token.level == heading.level and token.tag <= heading.tag
 
 
 def _is_for_dm(paragraph: str) -> bool:

@@ -14,6 +14,7 @@ from glyphoxa.imports.files import Progress, SourceFiles, open_source
 from glyphoxa.imports.foundry import read_foundry
 from glyphoxa.imports.markdown_folder import read_markdown
 from glyphoxa.imports.roll20 import read_roll20
+from glyphoxa.providers.extras import MODULES, need
 
 Reader = Callable[[SourceFiles], SourceWorld]
 READERS: Final[Mapping[ImportKind, Reader]] = {
@@ -22,7 +23,7 @@ READERS: Final[Mapping[ImportKind, Reader]] = {
     "markdown": read_markdown,
     "roll20": read_roll20,
 }
-"""Each raises `InvalidInput` for files of another kind, which names what it looked for; and `NotInstalled`."""
+"""Each raises `InvalidInput` for files of another kind, which names what it looked for."""
 
 
 def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read, _of: None) -> SourceWorld:
@@ -33,6 +34,8 @@ def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read,
         InvalidInput: It cannot be read; the message names the file inside it and what would be valid.
         NotInstalled: A library is missing.
     """
+    if kind != "csv":
+        need(*MODULES["exchange"], by=f"import {kind}", extra="exchange")
     with open_source(path, progress) as files:
         world = READERS[kind](files)
         if not files.left_out:

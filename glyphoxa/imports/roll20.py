@@ -8,18 +8,26 @@ hold the fields of Roll20's own documents, so they are told by their content.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import LOCATED_AT, decoded, name_of, told_apart, type_named
+from glyphoxa.imports.source_words import (
+    LOCATED_AT,
+    decoded,
+    fields_of,
+    json_of,
+    listed,
+    told_apart,
+    type_named,
+)
 from glyphoxa.recall.facts import LINKED_TO
 
 _TERMS: Final = (
@@ -45,19 +53,13 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Fields and attributes of sheets that say what somebody is."""
 _PICTURES: Final = ("png", "jpg", "jpeg", "webp", "gif")
-_JOURNAL: Final = "journal.roll20.net/"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEEPEST: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A document of Roll20.
-
-    Attributes:
-        kind: "character", "handout" or "page".
-        texts: In HTML, by field.
-    """
+    """A character, handout or page of Roll20, with its texts in HTML by field."""
 
     kind: str
     key: str
@@ -70,11 +72,7 @@ class _Record:
 
 
 def read_roll20(files: SourceFiles) -> SourceWorld:
-    """
-    Raises:
-        InvalidInput: It has no campaign, character or handout of Roll20, or a file in it cannot be read.
-        NotInstalled: The libraries that read HTML are missing.
-    """
+    """Raises: InvalidInput: It has no campaign, character or handout of Roll20, or a file cannot be read."""
     campaign: dict[str, Any] = {}
     records: dict[str, _Record] = {}
     names = frozenset(files.names)
@@ -82,12 +80,18 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
     for file in sorted(names, key=lambda each: (each.count("/"), each)):
         path = PurePosixPath(file)
         if path.suffix.casefold() == ".json" and not (campaign and path.name in _IN_CAMPAIGN):
-            content = _read_json(files, file)
+            content = fields_of(json_of(files.read(file), file))
             if not campaign and _is_campaign(content):
                 campaign = content
             for record in _records(content, file, files, names):
-                known = records.get(record.key)
-                records[record.key] = record if known is None else _completed(known, record)
+                known = records.get(record.key, record)
+                records[record.key] = replace(
+                    known,
+                    fields={**record.fields, **known.fields},
+                    texts={**record.texts, **known.texts},
+                    folders=known.folders or record.folders,
+                    portrait=known.portrait or record.portrait,
+                )
     if not records:
         raise InvalidInput(
             f"{files.path}: no document of Roll20 in it; name a zip or campaign.json of R20Exporter, or JSON of the VTT"
@@ -95,19 +99,12 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
         )
     title = name_of(str(campaign.get("campaign_title") or "")) or files.path.stem
     number = name_of(str(campaign.get("campaign_id") or ""))
-    remarks = (*_remarks(campaign, records.values()), _TERMS)
-    return SourceWorld("roll20", number if number.strip("0") else title, title, _documents(campaign, records), remarks)
-
-
-def _read_json(files: SourceFiles, file: str) -> dict[str, Any]:
-    """Return the object in a JSON file; nothing if it is no object."""
-    try:
-        content = json.loads(decoded(files.read(file), file))
-    except ValueError as error:
-        raise InvalidInput(f"{file!r} in {files.path} is no JSON: {error}") from None
-    except RecursionError:
-        raise InvalidInput(f"{file!r} in {files.path} is nested too deeply for an export") from None
-    return content if isinstance(content, dict) else {}
+    empty = [each.name for each in records.values() if each.kind == "handout" and not each.texts]
+    why = ": exports of Jumpgate games often lack them" if campaign.get("release") == "jumpgate" else ""
+    lacks = [f"{len(empty)} handouts have no text{why}: {shown(', '.join(empty))}"] if empty else []
+    return SourceWorld(
+        "roll20", number if number.strip("0") else title, title, _documents(campaign, records), (*lacks, _TERMS)
+    )
 
 
 def _is_campaign(content: Mapping[str, Any]) -> bool:
@@ -115,15 +112,15 @@ def _is_campaign(content: Mapping[str, Any]) -> bool:
 
 
 def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: frozenset[str]) -> Iterator[_Record]:
-    """Yield the documents of a JSON file: a campaign's, or the one that it is."""
     if _is_campaign(content):
         for listed, kind in _LISTS.items():
             yield from (_record(kind, fields, file) for fields in _listed(content.get(listed)))
         return
-    *folders, name = _names(file)
+    # R20Exporter puts numbers before names.
+    numbered = PurePosixPath(file).parts
+    *folders, name = [each[6:] if each[:3].isdigit() and each[3:6] == " - " else each for each in numbered]
     kind = str(content.get("type")) if "schema_version" in content else PurePosixPath(name).stem
-    wrapped = content.get(kind)
-    fields = wrapped if isinstance(wrapped, dict) else content
+    fields = fields_of(content.get(kind)) or content
     if kind not in _TEXTS:
         kind = next((kind for kind, signs in _SIGNS if any(sign in fields for sign in signs)), "")
     if not kind or not isinstance(fields.get("name"), str):
@@ -140,12 +137,7 @@ def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: f
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _names(file: str) -> list[str]:
-    """Return the parts of a path without the numbers that R20Exporter puts before them."""
-    return [part[6:] if part[:3].isdigit() and part[3:6] == " - " else part for part in PurePosixPath(file).parts]
+    return [each for each in listed(value) if isinstance(each, dict)]
 
 
 def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str, str] = _NOTHING) -> _Record:
@@ -157,19 +149,11 @@ def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str
     return _Record(kind, key, name, fields, texts, file)
 
 
-def _completed(known: _Record, other: _Record) -> _Record:
-    """Return a document, completed from another file."""
-    fields, texts = {**other.fields, **known.fields}, {**other.texts, **known.texts}
-    folders, portrait = known.folders or other.folders, known.portrait or other.portrait
-    return replace(known, fields=fields, texts=texts, folders=folders, portrait=portrait)
-
-
 def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the key of each document in the journal, with its folders."""
     if isinstance(tree, str) and not above:
         with suppress(ValueError, RecursionError):
             yield from _folders(json.loads(tree or "[]"), ())
-    for each in tree if isinstance(tree, list) and len(above) < _DEEPEST else ():
+    for each in listed(tree) if len(above) < _DEEPEST else ():
         if isinstance(each, str):
             yield each, above
         elif isinstance(each, dict):
@@ -206,7 +190,6 @@ def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> t
 
 
 def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
-    """Return a document without its texts and links."""
     fields, attributes, type_ = record.fields, {}, "location"
     if record.kind == "handout":
         type_ = next(filter(None, map(type_named, reversed(folders))), "concept")
@@ -238,7 +221,7 @@ def _united(
             for text, addresses, hidden in parts:
                 texts.update({SourceText(text, hidden, page): None} if text else {})
                 for address in addresses:
-                    key = keys.get(address.rpartition("/")[2]) if _JOURNAL in address else None
+                    key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
                     if key not in (None, group[0].key):
                         links[key, LINKED_TO] = links.get((key, LINKED_TO), True) and hidden
     place = next((places[each.key] for each in group if each.key in places), None)
@@ -253,10 +236,3 @@ def _united(
         links=tuple(SourceLink(target, type_, hidden) for (target, type_), hidden in links.items()),
         portrait=next((each.portrait for each in group if each.portrait), ""),
     )
-
-
-def _remarks(campaign: Mapping[str, Any], records: Iterable[_Record]) -> Iterator[str]:
-    empty = [each.name for each in records if each.kind == "handout" and not each.texts]
-    if empty:
-        why = ": exports of Jumpgate games often lack them" if campaign.get("release") == "jumpgate" else ""
-        yield f"{len(empty)} handouts have no text{why}: {shown(', '.join(empty))}"

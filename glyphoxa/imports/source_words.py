@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from rapidfuzz import fuzz, process
 
 from glyphoxa.config.campaign_csv import encoding_of
 from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import plain_name
+from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import words
-from glyphoxa.providers.extras import not_installed
 
 LOCATED_AT: Final = "LOCATED_AT"
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
-_LONGEST_NAME: Final = 200
 _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
@@ -50,7 +48,6 @@ def type_named(name: str, *, of_folder: bool = True) -> str | None:
 
 @cache
 def _types() -> tuple[Mapping[str, str], ...]:
-    """Return the words for our types, those of tools, and others, in singular and plural."""
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
     of_tools = {word: type_ for type_, named in lexicon("imports").tables("types") for word in named}
     every = ({type_: type_ for type_ in ENTITY_TYPES}, of_tools, spoken)
@@ -71,25 +68,13 @@ def _for_the_dm() -> frozenset[str]:
     return lexicon("imports").words("for_the_dm")
 
 
-def name_of(text: str) -> str:
-    """Return a text as a name that can be stored; "" if nothing of it can."""
-    return "".join(filter(str.isprintable, plain_name(text)))[:_LONGEST_NAME].strip()
-
-
 def decoded(content: bytes, name: str) -> str:
-    """Return the text of a file, whatever its encoding is.
-
-    Raises:
-        InvalidInput: It is no text.
-        NotInstalled: A library is missing.
-    """
+    """Return the text of a file, whatever its encoding is. Raises: InvalidInput: It is no text."""
     encoding = encoding_of(content)
     n_foreign = sum(byte > 127 for byte in content[:4096])
     if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
-        try:
-            from charset_normalizer import from_bytes
-        except ImportError as error:
-            raise not_installed(error, by="reading files of other tools") or error from error
+        from charset_normalizer import from_bytes
+
         found = from_bytes(content[: 1 << 16], cp_isolation=list(_ENCODINGS))
         best, usual = found.best(), next((each for each in found if encoding in each.could_be_from_charset), None)
         if best is not None and (usual is None or usual.chaos > best.chaos):
@@ -98,6 +83,27 @@ def decoded(content: bytes, name: str) -> str:
     if "\0" in text:
         raise InvalidInput(f"{name!r} is no text file")
     return text
+
+
+def json_of(content: bytes, name: str) -> object:
+    """Return what a JSON file holds. Raises: InvalidInput: It is no JSON."""
+    try:
+        try:
+            return json.loads(content)
+        except UnicodeDecodeError:
+            return json.loads(decoded(content, name))
+    except RecursionError:
+        raise InvalidInput(f"{name!r} is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
+
+
+def listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def told_apart(documents: Sequence[SourceDocument]) -> list[SourceDocument]:

@@ -46,6 +46,8 @@ from glyphoxa.web.sound import ConnectPeer, Offer, OfferedServer, offered
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from glyphoxa.exports import CalendarFeed
+
 STATIC = Path(__file__).parent / "static"
 
 TABLE = "table"
@@ -508,6 +510,29 @@ async def _join_page() -> FileResponse:
 
 async def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+
+
+def add_calendar(app: FastAPI, feed: CalendarFeed | None, entrance: Entrance) -> None:
+    """Add the calendar of sessions; without a feed, there is no long-term memory.
+
+    Players' calendar programs have no cookies: the address carries a token.
+    """
+    limits: dict[Grant, SeatLimits] = {}
+
+    async def calendar(request: Request) -> Response:
+        try:
+            reader = entrance.authenticator.calendar_reader(request.query_params.get("token", ""))
+        except BadInvitation:
+            entrance.record(AuditKind.REFUSED, what="an invalid calendar address", address=address_of(request))
+            raise
+        now_ms = int(asyncio.get_running_loop().time() * 1_000)
+        if wait_ms := limits.setdefault(reader, SeatLimits()).requests.take(at_ms=now_ms):
+            raise Rationed("requests for the calendar", wait_ms=wait_ms)
+        if feed is None:
+            raise InvalidInput("this table has no long-term memory")
+        return Response(await feed.read(), media_type="text/calendar")
+
+    app.add_api_route("/calendar.ics", calendar, methods=["GET"])
 
 
 def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:

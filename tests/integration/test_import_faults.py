@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.world import WorldWriting
-from glyphoxa.desk import import_desk_of
-from glyphoxa.dm.import_review import ImportDesk
+from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import EVERYTHING, DocumentSelection
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
@@ -30,16 +30,16 @@ MANY = a_world(*(replace(SPY, key=f"Actor.{n}", name=f"Vask {n}") for n in range
 
 
 @pytest.fixture
-async def desk(store: Store) -> ImportDesk:
+async def desk(store: Store) -> PostgresImports:
     await store.campaigns.load(a_campaign())
-    return import_desk_of(store, CAMPAIGN)
+    return imports_of(store, CAMPAIGN)
 
 
 async def vasks(store: Store) -> set[str]:
     return {each.name for each in await store.graph.entities(CAMPAIGN, DM) if each.name.startswith("Vask")}
 
 
-async def test_second_import_of_a_source_is_refused_while_the_first_runs(store: Store, desk: ImportDesk) -> None:
+async def test_second_import_of_a_source_is_refused_while_the_first_runs(store: Store, desk: PostgresImports) -> None:
     async with store.database.use(CAMPAIGN) as connection, connection.transaction():
         lock = "SELECT pg_advisory_xact_lock(hashtextextended('import ' || $1 || ' ' || $2, 0))"
         await connection.execute(lock, CAMPAIGN, "foundry:coast")
@@ -49,7 +49,7 @@ async def test_second_import_of_a_source_is_refused_while_the_first_runs(store: 
     assert (await desk.take_in(a_world(MILL))).n_new == 1
 
 
-async def test_documents_accepted_twice_at_once_become_entities_once(store: Store, desk: ImportDesk) -> None:
+async def test_documents_accepted_twice_at_once_become_entities_once(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER))
     done = await asyncio.gather(desk.accept(EVERYTHING), desk.accept(EVERYTHING), return_exceptions=True)
     assert sorted(type(each).__name__ for each in done) == ["CampaignChanges", "NotFound"]
@@ -57,7 +57,7 @@ async def test_documents_accepted_twice_at_once_become_entities_once(store: Stor
 
 
 async def test_failed_accept_leaves_world_and_decisions_as_they_were(
-    store: Store, desk: ImportDesk, monkeypatch: pytest.MonkeyPatch
+    store: Store, desk: PostgresImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await desk.take_in(MANY)
     commit = WorldWriting.commit
@@ -76,8 +76,8 @@ async def test_failed_accept_leaves_world_and_decisions_as_they_were(
     assert len(await vasks(store)) == N_DOCUMENTS
 
 
-async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: ImportDesk) -> None:
-    other = import_desk_of(store, CampaignId("other"))
+async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: PostgresImports) -> None:
+    other = imports_of(store, CampaignId("other"))
     await store.campaigns.load(replace(a_campaign(), id=CampaignId("other")))
     await desk.take_in(a_world(MILL, MILLER))
     assert (await other.waiting())[0] == 0
@@ -89,13 +89,13 @@ async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: Impor
     assert not await other.documents_of(EntityId("berta-moor"))
     assert (await other.take_in(a_world(MILL))).n_new == 1
     with pytest.raises(NotFound, match="no campaign"):
-        await import_desk_of(store, CampaignId("third")).take_in(a_world(MILL))
+        await imports_of(store, CampaignId("third")).take_in(a_world(MILL))
 
 
 async def accept_one_by_one(dsn: str) -> None:
     """Accept one document after the other, until this process is killed."""
     async with open_store(dsn, data_dir=Path("unused")) as store:
-        desk = import_desk_of(store, CAMPAIGN)
+        desk = imports_of(store, CAMPAIGN)
         await desk.waiting()
         print("ready", flush=True)  # noqa: T201 - the test reads it
         while (await desk.waiting())[0]:
@@ -104,7 +104,9 @@ async def accept_one_by_one(dsn: str) -> None:
         await asyncio.Event().wait()
 
 
-async def test_killed_process_accepts_a_document_wholly_or_not_at_all(store: Store, desk: ImportDesk, dsn: str) -> None:
+async def test_killed_process_accepts_a_document_wholly_or_not_at_all(
+    store: Store, desk: PostgresImports, dsn: str
+) -> None:
     await desk.take_in(MANY)
     dice = random.Random(7)
     for _ in range(KILLS):

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.desk import import_desk_of
-from glyphoxa.dm.import_review import ImportDesk
+from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import NEW_ENTITY, DocumentEdit, DocumentSelection, SourceLink, SourceText
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
@@ -21,16 +21,16 @@ from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
 
 @pytest.fixture
-async def desk(store: Store) -> ImportDesk:
+async def desk(store: Store) -> PostgresImports:
     await store.campaigns.load(a_campaign())
-    return import_desk_of(store, CAMPAIGN)
+    return imports_of(store, CAMPAIGN)
 
 
 async def names(store: Store, viewer: object = DM) -> set[str]:
     return {each.name for each in await store.graph.entities(CAMPAIGN, viewer)}  # type: ignore[arg-type]
 
 
-async def test_imported_documents_wait_and_change_nothing(store: Store, desk: ImportDesk) -> None:
+async def test_imported_documents_wait_and_change_nothing(store: Store, desk: PostgresImports) -> None:
     before = await names(store)
     arrival = await desk.take_in(a_world(MILL, MILLER, SPY))
     assert (arrival.n_new, arrival.n_changed, arrival.n_unchanged) == (3, 0, 0)
@@ -43,7 +43,7 @@ async def test_imported_documents_wait_and_change_nothing(store: Store, desk: Im
     assert await names(store) == before
 
 
-async def test_accepted_documents_become_entities_with_their_facts(store: Store, desk: ImportDesk) -> None:
+async def test_accepted_documents_become_entities_with_their_facts(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(DocumentSelection())
     [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
@@ -59,10 +59,10 @@ async def test_accepted_documents_become_entities_with_their_facts(store: Store,
     assert "Vask" not in await names(store, SMITH)
     assert "Vask" in await names(store)
     assert (await desk.waiting())[0] == 0
-    assert [each.key for each in await desk.documents_of(miller.id)] == ["Actor.1"]
+    assert [each.document.key for each in await desk.documents_of(miller.id)] == ["Actor.1"]
 
 
-async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: ImportDesk) -> None:
+async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(DocumentSelection(type="location"))
     await desk.skip(DocumentSelection(keys=("Actor.2",)))
@@ -72,7 +72,7 @@ async def test_second_import_of_an_unchanged_world_proposes_nothing(desk: Import
     assert (await desk.waiting())[0] == 0
 
 
-async def test_changed_document_proposes_its_changes_alone(store: Store, desk: ImportDesk) -> None:
+async def test_changed_document_proposes_its_changes_alone(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER))
     await desk.edit(DocumentSelection(keys=("Actor.1",)), DocumentEdit(name="Berta of the Moor"))
     await desk.accept(DocumentSelection())
@@ -87,7 +87,7 @@ async def test_changed_document_proposes_its_changes_alone(store: Store, desk: I
     assert "Salt Mill" in await names(store)
 
 
-async def test_document_with_another_id_states_its_text_once(store: Store, desk: ImportDesk) -> None:
+async def test_document_with_another_id_states_its_text_once(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILLER))
     await desk.accept(DocumentSelection())
     arrival = await desk.take_in(a_world(replace(MILLER, key="People/Berta.md", texts=MILLER.texts[:1])))
@@ -98,7 +98,7 @@ async def test_document_with_another_id_states_its_text_once(store: Store, desk:
     assert "note" not in miller.attributes
 
 
-async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: ImportDesk) -> None:
+async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: PostgresImports) -> None:
     smith = replace(SPY, name="GRIMJAW", attributes={"race": "orc"}, texts=(SourceText("He lies.", hidden=True),))
     await desk.take_in(a_world(smith))
     _, [proposal] = await desk.waiting()
@@ -111,14 +111,14 @@ async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: 
     assert "race: orc" in str(await store.graph.known(CAMPAIGN, DM, EntityId("e-grimjaw")))
 
 
-async def test_document_edited_as_new_becomes_a_second_entity(store: Store, desk: ImportDesk) -> None:
+async def test_document_edited_as_new_becomes_a_second_entity(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(replace(SPY, name="Grimjaw")))
     await desk.edit(DocumentSelection(), DocumentEdit(same_as=NEW_ENTITY, hidden=False))
     await desk.accept(DocumentSelection())
     assert [each.name for each in await store.graph.entities(CAMPAIGN, SMITH)].count("Grimjaw") == 2
 
 
-async def test_edit_that_does_not_fit_is_refused(desk: ImportDesk) -> None:
+async def test_edit_that_does_not_fit_is_refused(desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER))
     for edit in (DocumentEdit(name="One"), DocumentEdit(type="npcc"), DocumentEdit(same_as=EntityId("nobody"))):
         with pytest.raises(InvalidInput):
@@ -127,7 +127,7 @@ async def test_edit_that_does_not_fit_is_refused(desk: ImportDesk) -> None:
         await desk.edit(DocumentSelection(keys=("Actor.9",)), DocumentEdit(hidden=True))
 
 
-async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store: Store, desk: ImportDesk) -> None:
+async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER))
     await desk.accept(DocumentSelection())
     [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
@@ -141,7 +141,7 @@ async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store:
     assert await desk.documents_of(miller.id, stating=Claim.attribute(miller.id, "race", "orc")) == []
 
 
-async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk: ImportDesk) -> None:
+async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk: PostgresImports) -> None:
     text = SourceText("Berta Moor fears Grimjaw. Berta Moor is a smuggler.", hidden=True, page="GM notes")
     await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,))))
     assert await desk.propose_claims() == 0
@@ -156,13 +156,13 @@ async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk:
     assert await desk.propose_claims() == 0
 
 
-async def test_names_without_letters_or_twice_are_stored_once(desk: ImportDesk) -> None:
+async def test_names_without_letters_or_twice_are_stored_once(desk: PostgresImports) -> None:
     arrival = await desk.take_in(a_world(MILL, MILL, replace(SPY, name=" \x00 "), replace(MILLER, name="Ber\x07ta")))
     assert (arrival.n_new, len(arrival.remarks)) == (2, 2)
     assert {each.document.name for each in (await desk.waiting())[1]} == {"Salt Mill", "Ber ta"}
 
 
-async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> None:
+async def test_skipped_change_waits_again_when_it_changes(desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILLER))
     await desk.accept(DocumentSelection())
     gnome, orc = (replace(MILLER, attributes={"race": race}) for race in ("gnome", "orc"))
@@ -174,7 +174,9 @@ async def test_skipped_change_waits_again_when_it_changes(desk: ImportDesk) -> N
     assert (await desk.waiting())[0] == 0
 
 
-async def test_dms_decisions_about_imported_entities_survive_the_next_import(store: Store, desk: ImportDesk) -> None:
+async def test_dms_decisions_about_imported_entities_survive_the_next_import(
+    store: Store, desk: PostgresImports
+) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(DocumentSelection())
     miller = EntityId("berta-moor")
@@ -195,7 +197,7 @@ async def test_dms_decisions_about_imported_entities_survive_the_next_import(sto
     assert (entities[miller].name, entities[miller].aliases) == ("Berta the Grim", ("old Berta",))
 
 
-async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store, desk: ImportDesk) -> None:
+async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store, desk: PostgresImports) -> None:
     found = replace(MILLER, name="Grimjaw", attributes={"description": "An elf."}, texts=(), links=())
     away = SourceLink("Scene.1", "LOCATED_AT")
     await desk.take_in(a_world(MILL, replace(found, links=(away,))))

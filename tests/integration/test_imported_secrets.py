@@ -11,8 +11,9 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.app.background import imports_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import import_desk_of, recap_of, rehearsal_of
+from glyphoxa.desk import recap_of, rehearsal_of
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
@@ -60,7 +61,7 @@ async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: S
     campaign = a_campaign()
     await store.campaigns.load(campaign)
     await store.log.append([an_utterance("We met Grimjaw at the forge.")])
-    desk = import_desk_of(store, CAMPAIGN)
+    desk = imports_of(store, CAMPAIGN)
     seen, kept = 0, 0
     for seed in range(n_examples(6)):
         random = Random(seed)
@@ -87,7 +88,7 @@ async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: S
 async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: Store) -> None:
     await store.campaigns.load(replace(a_campaign(), secrets=()))
     await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
-    await import_desk_of(store, CAMPAIGN).take_in(a_world(SPY))
+    await imports_of(store, CAMPAIGN).take_in(a_world(SPY))
     with pytest.raises(InvalidInput, match="secrets"):
         await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
 
@@ -96,7 +97,7 @@ async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(sto
     await store.campaigns.load(a_campaign())
     said = "I promise to bring you the stolen crowns by Friday."
     await store.log.append([an_utterance(said)])
-    desk = import_desk_of(store, CAMPAIGN)
+    desk = imports_of(store, CAMPAIGN)
     notes = SourceText("The stolen crowns lie below the mill. Nobody must know.", hidden=True)
     await desk.take_in(a_world(replace(SPY, hidden=False, texts=(notes,))))
     await desk.accept(EVERYTHING)

@@ -16,9 +16,9 @@ from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.background import imports_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import import_desk_of
 from glyphoxa.dm.imported import EVERYTHING, SourceDocument, SourceWorld
 from glyphoxa.domain.events import TurnFinished, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
@@ -128,7 +128,7 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
 async def accept_import(dsn: str, *documents: SourceDocument) -> None:
     """On a connection of its own."""
     async with open_store(dsn, data_dir=Path("unused")) as store:
-        desk = import_desk_of(store, TOWN)
+        desk = imports_of(store, TOWN)
         await desk.take_in(SourceWorld("foundry", "coast", "Coast", documents))
         await desk.accept(EVERYTHING)
 

@@ -50,8 +50,7 @@ from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.links import Entrance, Links
-from glyphoxa.web.app import create_app
-from glyphoxa.web.calendar import add_calendar
+from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.page_socket import Pulse

@@ -284,7 +284,7 @@ class PostgresEpisodes:
         return [fact_of_row(row) for row in rows]
 
     async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
-        async with self._world.writing(campaign, amount=len(events), first=_nothing) as world:
+        async with self._world.writing(campaign, amount=len(events)) as world:
             rows = await world.connection.fetch(self._sql["written"], campaign, session)
             await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
             rests_on = list(_evidence(events))
@@ -298,7 +298,3 @@ def _evidence(events: Iterable[Event]) -> Iterator[str]:
         evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
         if isinstance(evidence, list):
             yield from evidence
-
-
-async def _nothing(_connection: Connection) -> None:
-    """Does nothing: the campaign already exists."""

@@ -344,11 +344,7 @@ class Authenticator(Protocol):
         ...
 
     def calendar_reader(self, token: str) -> Grant:
-        """Return whose calendar address has this token.
-
-        Raises:
-            BadInvitation: Nobody's.
-        """
+        """Return whose calendar address has this token. Raises: BadInvitation: Nobody's."""
         ...
 
 

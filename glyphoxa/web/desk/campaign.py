@@ -48,8 +48,7 @@ async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Resp
                 draft, fields = await editor.add(draft, {**fields, "add": kind}), {}
             case "keep":
                 changes = await editor.keep(draft, shown=form.get("shown", ""))
-                n = len(changes.added) + len(changes.changed) + len(changes.removed)
-                text = f"the campaign file is saved, with {counted(n, 'change')} to the campaign"
+                text = f"the campaign file is saved, with {counted(changes.n, 'change')} to the campaign"
                 return Done(text, "/desk/campaign")
             case _:
                 raise InvalidInput(f"unknown action {what!r} on the campaign file; valid: look, add, keep")

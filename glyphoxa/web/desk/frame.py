@@ -84,27 +84,26 @@ class Done:
 
 Shows = Callable[["DeskFrame", Request], Awaitable[Shown | Response]]
 Decides = Callable[["DeskFrame", Request, Form], Awaitable[Done | Response]]
-Receives = Callable[["DeskFrame", Request], Awaitable[Response]]
 
 
 class Pages:
     """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
 
     def __init__(self) -> None:
-        self.shown: list[tuple[str, str, Shows, bool]] = []
+        self.shown: list[tuple[str, str, str, Shows, bool]] = []
         self.posted: list[tuple[str, Decides, bool]] = []
-        self.uploaded: list[tuple[str, Receives]] = []
 
-    def get(self, path: str, template: str = "", *, may_last: bool = False) -> Callable[[Shows], Shows]:
-        """Declare a page.
+    def get(
+        self, path: str, template: str = "", *, method: str = "GET", may_last: bool = False
+    ) -> Callable[[Shows], Shows]:
+        """Declare a page, without a deadline if it may last; or with POST what receives a file.
 
         Args:
             template: Is given what the function returns; empty for a function that returns a response.
-            may_last: It has no deadline.
         """
 
         def declare(shows: Shows) -> Shows:
-            self.shown.append((path, template, shows, may_last))
+            self.shown.append((method, path, template, shows, may_last))
             return shows
 
         return declare
@@ -115,15 +114,6 @@ class Pages:
         def declare(decides: Decides) -> Decides:
             self.posted.append((path, decides, may_last))
             return decides
-
-        return declare
-
-    def upload(self, path: str) -> Callable[[Receives], Receives]:
-        """Declare what receives a posted file, without a deadline."""
-
-        def declare(receives: Receives) -> Receives:
-            self.uploaded.append((path, receives))
-            return receives
 
         return declare
 
@@ -153,14 +143,11 @@ class DeskFrame:
 
     def add(self, app: FastAPI, pages: Pages) -> None:
         """Put pages on a server."""
-        for path, template, shows, may_last in pages.shown:
+        for method, path, template, shows, may_last in pages.shown:
             answer = self._guarded(partial(self._show, template, shows), may_last=may_last)
-            app.add_api_route(path, answer, methods=["GET"], response_model=None)
+            app.add_api_route(path, answer, methods=[method], response_model=None)
         for path, decides, may_last in pages.posted:
             answer = self._guarded(partial(self._decide, decides), may_last=may_last)
-            app.add_api_route(path, answer, methods=["POST"], response_model=None)
-        for path, receives in pages.uploaded:
-            answer = self._guarded(partial(receives, self), may_last=True)
             app.add_api_route(path, answer, methods=["POST"], response_model=None)
 
     async def _show(self, template: str, shows: Shows, request: Request) -> Response:

@@ -13,8 +13,9 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.adapters.postgres.server.offload import gc_paused
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.desk import Desk
-from glyphoxa.dm.import_review import Group, ImportDesk, Proposal
+from glyphoxa.dm.import_review import Group
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
@@ -55,18 +56,10 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         "tools": _TOOLS,
         "most_bytes": MOST_BYTES,
-        "groups": [
-            {
-                "words": " · ".join(part for part in (each.kind, each.type, each.folder) if part),
-                "source": each.source,
-                "n": each.n,
-                "fields": {**(fields := {**_fields(each), "folder": f"/{each.folder}"}), "n": each.n},
-                "query": urlencode(fields),
-            }
-            for each in groups[:MOST_GROUPS]
-        ],
+        "groups": [(each, {**_fields(each), "folder": f"/{each.folder}"}) for each in groups[:MOST_GROUPS]],
         "n_more_groups": max(0, len(groups) - MOST_GROUPS),
-        "documents": [_document(each) for each in found],
+        "proposals": [(each, proposal_in_words(each)) for each in found],
+        "longest_text": _LONGEST_TEXT,
         "n": n,
         "n_all": sum(each.n for each in groups),
         "decision": decision,
@@ -76,32 +69,6 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
         "n_pages": max(1, -(-n // PER_PAGE)),
         "types": sorted({*ENTITY_TYPES, *(each.type for each in groups)}),
         "names": sorted({entity.name for each in found for entity in each.like}),
-    }
-
-
-def _document(proposal: Proposal) -> Shown:
-    one, same_as = proposal.document, proposal.same_as
-    return {
-        "key": one.key,
-        "source": proposal.source,
-        "name": one.name,
-        "type": one.type,
-        "hidden": one.hidden,
-        "about": " · ".join((one.type, one.kind, "/".join(one.folders) or one.file)),
-        "becomes": proposal_in_words(proposal),
-        "same_as": "" if same_as is None else same_as.name,
-        "entity": "" if same_as is None else same_as.id,
-        "aliases": one.aliases,
-        "attributes": dict(one.attributes),
-        "n_links": len(one.links),
-        "texts": [
-            {
-                "page": each.page,
-                "hidden": each.hidden,
-                "text": each.text if len(each.text) <= _LONGEST_TEXT else f"{each.text[:_LONGEST_TEXT]}…",
-            }
-            for each in one.texts
-        ],
     }
 
 
@@ -144,21 +111,13 @@ _DECISIONS: Final = ("accept", "skip", "hide", "restore", "edit")
 
 @PAGES.post("/desk/import", may_last=True)
 async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
-    """
-    Args:
-        form: `do`, the fields of a selection, and the page to go `back` to.
-
-    Raises:
-        NotFound: No such document needs review any more.
-        InvalidInput: It cannot be decided so.
-    """
+    """Do what a form says: `do`, the fields of a selection, and the page to go `back` to."""
     imports, selection, what = frame.memory().imports(), _selection(form), form.get("do", "")
     match what:
         case "accept":
             n = await _seen(imports, selection, form)
             made = await imports.accept(selection)
-            n_changes = len(made.added) + len(made.changed) + len(made.removed)
-            done = f"accepted: {counted(n, 'document')}, with {counted(n_changes, 'change')} to the campaign"
+            done = f"accepted: {counted(n, 'document')}, with {counted(made.n, 'change')} to the campaign"
         case "skip":
             await _seen(imports, selection, form)
             done = f"skipped: {counted(await imports.skip(selection), 'document')}"
@@ -174,12 +133,8 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
     return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
 
 
-async def _seen(imports: ImportDesk, selection: DocumentSelection, form: Form) -> int:
-    """Return how many documents are meant.
-
-    Raises:
-        InvalidInput: They are not as many as the form says that the game master saw.
-    """
+async def _seen(imports: PostgresImports, selection: DocumentSelection, form: Form) -> int:
+    """Return how many documents are meant. Raises: InvalidInput: The game master saw another number."""
     n, _ = await imports.waiting(selection, limit=1)
     if str(n) != (seen := form.get("n", "1")):
         raise InvalidInput(f"you saw {seen} of these documents, and there are {n} now; nothing was changed")
@@ -190,23 +145,24 @@ async def _edit(desk: Desk, selection: DocumentSelection, form: Form) -> str:
     n, found = await desk.imports.waiting(selection, limit=1)
     if n != 1:
         raise NotFound(f"the document {form.get('key', '')!r} no longer needs review")
-    old = _document(found[0])
+    old, held = found[0].document, found[0].same_as
+    was = "" if held is None else held.name
     name, of_type, same_as = (form.get(field, "").strip() for field in ("new_name", "new_type", "same_as"))
     hidden = form.get("hidden") == "yes"
     edit = DocumentEdit(
-        name=None if name in ("", old["name"]) else name,
-        type=None if of_type in ("", old["type"]) else of_type,
-        hidden=None if hidden is old["hidden"] else hidden,
-        same_as=None if same_as == old["same_as"] else desk.resolver.entity(same_as).id if same_as else NEW_ENTITY,
+        name=None if name in ("", old.name) else name,
+        type=None if of_type in ("", old.type) else of_type,
+        hidden=None if hidden is old.hidden else hidden,
+        same_as=None if same_as == was else desk.resolver.entity(same_as).id if same_as else NEW_ENTITY,
     )
     await desk.imports.edit(selection, edit)
-    return f"changed: {edit.name or old['name']}"
+    return f"changed: {edit.name or old.name}"
 
 
 # -- uploads
 
 
-@PAGES.upload("/desk/import/file")
+@PAGES.get("/desk/import/file", method="POST", may_last=True)
 async def take_in(frame: DeskFrame, request: Request) -> Response:
     """Read a file of the `kind` and `name` in the query, which is the body, and answer what it brought, in lines."""
     asked = request.query_params
@@ -229,7 +185,9 @@ async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
         path = Path(folder, _file_name(request.query_params.get("name", "")))
         await receive_file(request, path, most_bytes=MOST_BYTES)
         try:
-            return await asyncio.to_thread(_read, kind, path)
+            # A collection among so many new objects would stop a table that is open.
+            with gc_paused(amount=MOST_BYTES):
+                return await asyncio.to_thread(read_source, kind, path)
         except InvalidInput as error:  # names where the file lay here, which means nothing to its sender
             raise InvalidInput(str(error).replace(f"{path}", path.name)) from None
 
@@ -237,9 +195,3 @@ async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
 def _file_name(name: str) -> str:
     """Return the name of an uploaded file; readers tell from it what the file holds, and what it is called."""
     return plain(name.replace("\\", "/").rpartition("/")[2])[-_LONGEST_NAME:].lstrip(".") or "upload"
-
-
-def _read(kind: ImportKind, path: Path) -> SourceWorld:
-    # A collection among so many new objects would stop a table that is open.
-    with gc_paused(amount=path.stat().st_size):
-        return read_source(kind, path)

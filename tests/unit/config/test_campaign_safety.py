@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.world.campaigns import NO_TABLES, Described, _described, _document
+from glyphoxa.adapters.postgres.world.campaigns import NO_TABLES, Described, _described, document_of
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.dm.campaign_diff import Loading, changes
@@ -69,7 +69,7 @@ def test_stored_campaign_keeps_its_safety_and_an_older_one_has_none(tmp_path: Pa
     described = Described(
         read(tmp_path, "safety: {lines: [clowns], veils: [torture]}").campaign, NO_TABLES, is_told=True
     )
-    document = _document(described)
+    document = document_of(described)
     assert _described(document, is_told=True) == described
     del document["safety"]
     assert _described(document, is_told=True).file == replace(described.file, safety=Safety())

@@ -474,7 +474,7 @@ def test_line_of_another_encoding_in_a_database_is_read(tmp_path: Path) -> None:
         ("x.json", "[1]", "no JSON object"),
         ("x.json", "[]", "no JSON object"),
         ("x.json", '{"name": "x"}', "looked for a world"),
-        ("x.json", "[" * 100_000, "too many levels"),
+        ("x.json", "[" * 100_000, "nested too deeply"),
         ("actors.db", "SQLite format 3", "no database of Foundry"),
         ("x.txt", "Mira", "looked for a world"),
         ("world.json", '{"title": "Empty"}', "looked for a world"),

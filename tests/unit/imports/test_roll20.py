@@ -214,12 +214,12 @@ def test_handouts_of_a_jumpgate_game_without_text_are_reported(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "is no JSON"),
+        ("{", "is damaged JSON"),
         ("[" * 100_000, "nested too deeply"),
         ("[]", "no document of Roll20 in it; name a zip or campaign.json"),
         ('{"name": "Rusk", "type": "npc", "system": {}, "items": []}', "no document of Roll20"),
         ('{"name": "Journal", "pages": [{"name": "x"}]}', "no document of Roll20"),
-        (b"\0\1\2\3\0\5\6\7\0\0", "is no text file"),
+        (b"\0\1\2\3\0\5\6\7\0\0", "is damaged JSON"),
     ],
 )
 def test_other_file_gives_one_clear_error(tmp_path: Path, content: str | bytes, message: str) -> None:
@@ -234,4 +234,4 @@ def test_fields_of_wrong_types_are_left_out(tmp_path: Path) -> None:
     content["journalfolder"] = '[{"n": 3, "i": [["-c1"], {"i": "x"}]}]'
     world = read(tmp_path / "a.json", content)
     assert all(each.name.isprintable() and each.hidden for each in world.documents)
-    assert named(world, "Ab").key == "-c1"
+    assert named(world, "A b").key == "-c1"

@@ -20,6 +20,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.imports import files as files_module
 from glyphoxa.imports.files import SourceFiles, open_source
 from glyphoxa.imports.readers import READERS, read_source
+from glyphoxa.providers.extras import NotInstalled
 
 
 def zipped(path: Path, contents: dict[str, bytes], *, mode: int = stat.S_IFREG | 0o644) -> Path:
@@ -309,3 +310,9 @@ def test_damaged_zip_is_read_or_refused(whole_zip: bytes, data: st.DataObject) -
                     assert files.read(name) in WHOLE.values()
         except InvalidInput as error:
             assert file.name in str(error)
+
+
+def test_missing_extra_is_named_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glyphoxa.providers.extras.module_is_there", lambda name: name != "selectolax")
+    with pytest.raises(NotInstalled, match=r"import markdown needs 'selectolax', .*glyphoxa\[exchange\]"):
+        read_source("markdown", Path("nowhere"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, KeysView, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, KeysView, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import asyncpg
 
@@ -57,17 +57,16 @@ _REFUSED: Final = (
     asyncpg.ProgramLimitExceededError,
     asyncpg.UndefinedObjectError,
 )
-_WHOLE: Final = {"int4": 31, "int8": 63}
-_KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
-    "text": ((str,), "a text"),
-    "regconfig": ((str,), "the name of a text search configuration"),
-    "timestamptz": ((str,), "a time, as 2026-01-31T20:15:00+00:00"),
-    "bool": ((bool,), "true or false"),
-    "int4": ((int,), "a whole number below 2^31"),
-    "int8": ((int,), "a whole number below 2^63"),
-    "float8": ((int, float), "a number"),
-    "_text": ((list,), "a list of texts"),
-    "vector": ((str,), "a vector, as [0.1,0.2]"),
+_KINDS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "text": (lambda it: type(it) is str, "a text"),
+    "regconfig": (lambda it: type(it) is str, "the name of a text search configuration"),
+    "timestamptz": (lambda it: type(it) is str, "a time, as 2026-01-31T20:15:00+00:00"),
+    "bool": (lambda it: type(it) is bool, "true or false"),
+    "int4": (lambda it: type(it) is int and -(2**31) <= it < 2**31, "a whole number below 2^31"),
+    "int8": (lambda it: type(it) is int and -(2**63) <= it < 2**63, "a whole number below 2^63"),
+    "float8": (lambda it: type(it) in (int, float), "a number"),
+    "_text": (lambda it: type(it) is list and all(type(each) is str for each in it), "a list of texts"),
+    "vector": (lambda it: type(it) is str, "a vector, as [0.1,0.2]"),
 }
 _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(
@@ -80,10 +79,9 @@ _JSON_KINDS: Final[Mapping[str, tuple[type, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `type` is its PostgreSQL type.
+    """A column of a table; `type` is its PostgreSQL type, `size` the dimensions of a vector.
 
     Attributes:
-        size: The dimensions of a vector.
         needed: It cannot be null.
         required: A row must contain it.
     """
@@ -102,13 +100,8 @@ class Column:
         if self.type not in _KINDS:  # JSON
             kind, told = _JSON_KINDS.get(self.name, (object, ""))
             return None if isinstance(value, kind) else told
-        kinds, told = _KINDS[self.type]
-        fits = isinstance(value, kinds) and (self.type == "bool" or not isinstance(value, bool))
-        if fits and self.type in _WHOLE:
-            fits = isinstance(value, int) and -(2 ** _WHOLE[self.type]) <= value < 2 ** _WHOLE[self.type]
-        if fits and self.type == "_text":
-            fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        return None if fits else told
+        fits, told = _KINDS[self.type]
+        return None if fits(value) else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +123,6 @@ async def export_campaign(database: Database, campaign: CampaignId, file: Binary
     """Write all stored data of a campaign, from one snapshot and in bounded memory.
 
     Raises:
-        NotFound: There is no such campaign.
         InvalidInput: It has or had secrets, and the bundle may have none. The file is incomplete.
         Unavailable: The database is away, or an hour was not enough. The file is incomplete.
     """
@@ -149,10 +141,7 @@ async def export_for_players(
     """Write what players may know: public entities and facts as they are now, and what all of them heard.
 
     The world is stated again in a scratch campaign, so that history and decisions stay out. Left out is also what names
-    an entity that is not public, and a line that touches a secret.
-
-    Raises:
-        NotFound, Unavailable: As `export_campaign`.
+    an entity that is not public, and a line that touches a secret. Raises: As `export_campaign`.
     """
     async with _exporting(database, campaign, file, with_secrets=False) as (world, writer, scratch):
         document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
@@ -169,29 +158,22 @@ async def export_for_players(
 
 
 async def import_campaign(database: Database, file: BinaryIO, *, into: CampaignId | None = None) -> BundleReader:
-    """Store a new campaign, all of it or nothing, in bounded memory.
-
-    Args:
-        into: Its id here; None for its own.
+    """Store a new campaign, all of it or nothing, in bounded memory; `into` is its id here, None for its own.
 
     Raises:
         InvalidInput: The file is no bundle; a campaign or transcript with this id exists; a row does not fit its table;
             or the projections do not match the events. The message names the place.
-        Unavailable: The database is away, or an hour was not enough; nothing was written.
+        Unavailable: The database is away, or an hour was not enough.
     """
     async with world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as world:
-        staged = await _stage(world.connection, file)
-        await _store(world.connection, staged, staged.reader.campaign.id if into is None else into)
-    return staged.reader
+        reader, columns = await _stage(world.connection, file)
+        await _store(world.connection, reader, columns, reader.campaign.id if into is None else into)
+    return reader
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An utterance of a campaign.
-
-    Attributes:
-        session: None: the newest utterance.
-    """
+    """An utterance of a campaign; without `session` the newest."""
 
     campaign: CampaignId
     session: SessionId | None = None
@@ -204,25 +186,20 @@ async def bind_campaign(
     """State the entities and facts of a bundle, as they are at its end, in the world of an existing campaign.
 
     They are attached to an utterance: rolling back past it, retracting or correcting it drops them. If nothing was said
-    yet, they are attached to nothing. No transcript is copied.
+    yet, they are attached to nothing. No transcript is copied. Raises: As `import_campaign`.
 
     Returns:
         What the bundle contains, and the events.
-
-    Raises:
-        NotFound: There is no such campaign or utterance.
-        InvalidInput: As `import_campaign`.
-        Unavailable: As above; nothing was written.
     """
     cause = await _cause_at(database, place, now_ms)
     async with (
         world_transaction(database, CampaignId(""), deadline_ms=_DEADLINE_MS) as transaction,
         _scratch(transaction.connection) as scratch,
     ):
-        staged = await _stage(transaction.connection, file, without=(*_TRANSCRIPT, *EMBEDDED))
-        await _store(transaction.connection, staged, scratch)
+        reader, columns = await _stage(transaction.connection, file, without=(*_TRANSCRIPT, *EMBEDDED))
+        await _store(transaction.connection, reader, columns, scratch)
         state = await WorldTransaction.of(transaction.connection, scratch).tables.read_current()
-    bundled = staged.reader.campaign
+    bundled = reader.campaign
     events = carried_over(state, await world.now(place.campaign), cause, reason=f"bundle of {bundled.name}")
     return bundled, await world.commit(place.campaign, events, cause)
 
@@ -285,7 +262,6 @@ async def _mark_read(world: WorldTransaction, scratch: CampaignId) -> None:
 
 
 async def _fill(scratch: WorldTransaction, public: PublicPart) -> None:
-    """Fill the scratch campaign with what players may know."""
     sql, connection, campaign = load_queries("world/bundle"), scratch.connection, public.campaign
     await connection.execute(sql["enter"], scratch.campaign)
     await connection.execute(sql["new_campaign"], scratch.campaign, campaign.name, campaign.language)
@@ -304,8 +280,7 @@ async def _copy(
 ) -> None:
     """Write tables, each of one campaign.
 
-    Args:
-        choose: Returns what to write of a block of rows, given its table and how many rows of it are written.
+    `choose` returns what to write of a block of rows, given its table and how many rows of it are written.
     """
     for table, source in sources.items():
         await asyncio.to_thread(writer.put, table, ())
@@ -315,7 +290,6 @@ async def _copy(
 
 
 async def _rows(connection: Connection, campaign: CampaignId, table: str) -> AsyncIterator[list[Row]]:
-    """The rows of a table in blocks."""
     sql = load_queries("world/bundle")
     await connection.execute(sql["enter"], campaign)
     key = ", ".join(row[0] for row in await connection.fetch(sql["key"], table))
@@ -342,37 +316,24 @@ async def columns_of(connection: Connection, table: str) -> dict[str, Column]:
 # Reading: rows are checked, staged in a temporary table, and stored in the order in which tables refer to each other.
 
 
-@dataclass(frozen=True, slots=True)
-class _Staged:
-    """A bundle whose rows are in the temporary table.
-
-    Attributes:
-        columns: Of the rows of each table that is not empty.
-    """
-
-    reader: BundleReader
-    columns: Mapping[str, KeysView[str]]
-
-
-async def _stage(connection: Connection, file: BinaryIO, *, without: Collection[str] = ()) -> _Staged:
-    """
-    Args:
-        without: Tables whose rows are skipped.
-    """
+async def _stage(
+    connection: Connection, file: BinaryIO, *, without: Collection[str] = ()
+) -> tuple[BundleReader, Mapping[str, KeysView[str]]]:
+    """Return the reader of a bundle whose rows are staged, and the columns of each table that is not empty."""
     sql = load_queries("world/bundle")
     await connection.execute(sql["utc"])
     await connection.execute(sql["stage"])
     tables = {table: await columns_of(connection, table) for table in (*BUNDLED, *EMBEDDED)}
     columns: dict[str, KeysView[str]] = {}
-    staged = _Staged(BundleReader(file, tables=tables), columns)
-    rows = _checked(staged.reader, tables, columns)
+    reader = BundleReader(file, tables=tables)
+    rows = _checked(reader, tables, columns)
     kept = ((table, at, text) for table, at, text in rows if table not in without)
     while block := await asyncio.to_thread(lambda: list(islice(kept, _AT_A_TIME))):
         await connection.copy_records_to_table("bundle_rows", records=block)
     for table in BUNDLED:
-        if table not in staged.reader.n_rows and table not in LATER:
+        if table not in reader.n_rows and table not in LATER:
             raise InvalidInput(f"tables has no {table!r}: it must have {', '.join(sorted({*BUNDLED} - {*LATER}))}")
-    return staged
+    return reader, columns
 
 
 def _checked(
@@ -421,9 +382,10 @@ def _check_numbers(table: str, at: int, row: Row) -> None:
         raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
 
 
-async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> None:
-    """Store the staged rows as a new campaign."""
-    sql, bundled = load_queries("world/bundle"), staged.reader.campaign
+async def _store(
+    connection: Connection, reader: BundleReader, columns: Mapping[str, KeysView[str]], into: CampaignId
+) -> None:
+    sql, bundled = load_queries("world/bundle"), reader.campaign
     await connection.execute(sql["enter"], into)
     if await connection.fetchval(sql["new_campaign"], into, bundled.name, bundled.language) is None:
         raise InvalidInput(f"the campaign {into!r} already exists: choose another id with --as NEWID")
@@ -432,8 +394,8 @@ async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> N
         if await connection.fetchval(query, into):
             raise InvalidInput(f"a transcript of {into!r} already exists: choose another id with --as NEWID")
     for table in (*BUNDLED, *EMBEDDED):
-        if table in staged.columns:
-            await _put(connection, into, table, staged)
+        if table in columns:
+            await _put(connection, into, table, columns[table], reader.n_rows[table])
     await connection.execute(sql["put_undoes"], into)
     if (document := await connection.fetchval(sql["document"], into)) is not None:
         try:
@@ -442,21 +404,20 @@ async def _store(connection: Connection, staged: _Staged, into: CampaignId) -> N
             raise InvalidInput(f"tables.campaign_documents[0].{error}") from None
     if into != bundled.id:
         await connection.execute(sql["rename_document"], into)
-    await _check_world(WorldTransaction.of(connection, into), staged.reader.n_rows["world_events"])
+    await _check_world(WorldTransaction.of(connection, into), reader.n_rows["world_events"])
 
 
-async def _put(connection: Connection, into: CampaignId, table: str, staged: _Staged) -> None:
+async def _put(connection: Connection, into: CampaignId, table: str, columns: Iterable[str], n_rows: int) -> None:
     """Store the rows of a table. Numbers of this database are assigned in the same order."""
     here = {name: value for name, value in _OF_THIS_DATABASE.get(table, {}).items() if value is not None}
     assigned = ("id", "undoes") if table in _NUMBERED else ()
-    names = [name for name in (*staged.columns[table], *here) if name not in assigned]
+    names = [name for name in (*columns, *here) if name not in assigned]
     listed, taken = (", ".join(f'{of}"{name}"' for name in names) for of in ("", "r."))
     query = (
         f"INSERT INTO {table} (campaign_id, {listed}) SELECT $1, {taken} "  # noqa: S608 - all are columns
         f"FROM bundle_rows b, jsonb_populate_record(NULL::{table}, b.row::jsonb || $4) r "
         "WHERE b.table_name = $5 AND b.at >= $2 AND b.at < $3 ORDER BY b.at"
     )
-    n_rows = staged.reader.n_rows[table]
     for first in range(0, n_rows, _AT_A_TIME):
         if await _refused(connection, query, into, first, first + _AT_A_TIME, here, table) is None:
             continue
@@ -476,7 +437,6 @@ async def _refused(connection: Connection, query: str, *arguments: object) -> st
 
 
 async def _check_world(world: WorldTransaction, n_events: int) -> None:
-    """Check that the projections follow from the events."""
     try:
         told = await world.log.state_at(n_events)
         held = await world.tables.read()

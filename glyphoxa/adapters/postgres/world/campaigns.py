@@ -276,20 +276,15 @@ class PostgresCampaigns:
         *,
         amount: int,
     ) -> CampaignChanges:
-        """Replace the content from these sources, in one transaction with what `let_in` writes.
+        """Replace the content from the sources that `let_in` returns, in one transaction with what it writes.
 
         Args:
-            let_in: Returns the content by source.
             amount: Approximate number of events, for the deadline.
 
         Raises:
-            NotFound: There is no such campaign.
             InvalidInput: The database cannot hold the changes.
         """
-
-        async def nothing(_: Connection) -> None: ...
-
-        async with self._world.writing(campaign, amount=amount, first=nothing) as world:
+        async with self._world.writing(campaign, amount=amount) as world:
             was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
             held = await world.read()
             new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})

@@ -23,7 +23,6 @@ from glyphoxa.dm.import_review import (
     Arrival,
     DocumentReference,
     Group,
-    ImportDesk,
     KnownEntities,
     Proposal,
     Seen,
@@ -35,7 +34,6 @@ from glyphoxa.dm.import_review import (
     pages_of,
     placed,
     proposal_of,
-    reference_to,
     tables_of,
     where_stated,
 )
@@ -60,8 +58,15 @@ _document: Final = TypeAdapter(SourceDocument)
 _edit: Final = TypeAdapter(DocumentEdit)
 
 
-class PostgresImports(ImportDesk):
-    """Implements `ImportDesk`. Deadlines: that of a commit for `take_in` and `accept`, otherwise 10 s."""
+class PostgresImports:
+    """The DM's decisions about imports of one campaign, each a single transaction.
+
+    Every call may raise `Unavailable`, and if no document matches, `NotFound`. Deadlines: that of a commit for
+    `take_in` and `accept`, otherwise 10 s.
+
+    Args:
+        claims_in: Finds claims in pages.
+    """
 
     def __init__(
         self,
@@ -71,10 +76,6 @@ class PostgresImports(ImportDesk):
         campaign: CampaignId,
         claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
     ) -> None:
-        """
-        Args:
-            claims_in: Finds claims in pages.
-        """
         self._database = database
         self._world = world
         self._campaigns = campaigns
@@ -83,6 +84,11 @@ class PostgresImports(ImportDesk):
         self._sql = load_queries("world/imports")
 
     async def take_in(self, world: SourceWorld) -> Arrival:
+        """Store what a source brought, for review.
+
+        Raises:
+            InvalidInput: The same source is being imported now.
+        """
         source = storable(f"{world.kind}:{world.id}")
         world = await asyncio.to_thread(cleaned, world)
         async with world_transaction(
@@ -112,6 +118,7 @@ class PostgresImports(ImportDesk):
         return arrival_of(source, world, digests, seen)
 
     async def groups(self) -> Sequence[Group]:
+        """Return all waiting documents in groups, the largest first."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["groups"], self._campaign)
         return [Group(**row) for row in rows]
@@ -124,9 +131,11 @@ class PostgresImports(ImportDesk):
         limit: int = 100,
         decision: Decision = "waiting",
     ) -> tuple[int, Sequence[Proposal]]:
+        """Return how many documents wait, or were skipped, and some of them: by source, type and name."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await self._count(connection, selection, decision)
-            rows = await self._rows(connection, selection, decision, offset=offset, limit=limit)
+            chosen = _parameters(selection, decision)
+            n = await connection.fetchval(self._sql["count"], self._campaign, *chosen)
+            rows = await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
             entities = await connection.fetch(self._sql["entities"], self._campaign)
 
         def proposals() -> list[Proposal]:
@@ -138,6 +147,11 @@ class PostgresImports(ImportDesk):
         return n, await asyncio.to_thread(proposals)
 
     async def edit(self, selection: DocumentSelection, edit: DocumentEdit) -> int:
+        """Change waiting documents; what `edit` leaves at None stays. Returns their number.
+
+        Raises:
+            InvalidInput: Several would get the same name or entity, or the type or name is invalid.
+        """
         async with self._deciding() as connection:
             rows = await self._need(connection, selection, "waiting")
             entities = await connection.fetch(self._sql["entities"], self._campaign)
@@ -148,6 +162,7 @@ class PostgresImports(ImportDesk):
         return len(rows)
 
     async def preview(self, selection: DocumentSelection) -> CampaignChanges:
+        """Return what accepting these would change."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await self._need(connection, selection, "waiting")
             before = await self._accepted(connection, rows)
@@ -158,6 +173,12 @@ class PostgresImports(ImportDesk):
         return await self._campaigns.changes_by_imports(self._campaign, let_in)
 
     async def accept(self, selection: DocumentSelection) -> CampaignChanges:
+        """Let waiting documents into the campaign, all or none.
+
+        Raises:
+            InvalidInput: They do not fit the campaign.
+        """
+
         async def let_in(connection: Connection, was: Described, world: WorldState) -> Mapping[str, Tables]:
             await connection.execute(self._sql["lock"], self._campaign)
             rows = await self._need(connection, selection, "waiting")
@@ -171,6 +192,11 @@ class PostgresImports(ImportDesk):
         return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n)
 
     async def propose_claims(self) -> int:
+        """Read texts of accepted documents for claims, which then need review like other facts.
+
+        Returns:
+            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
+        """
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             n_claims = await connection.fetchval(self._sql["claims"], self._campaign)
             if n_claims is None or n_claims >= MOST_OF_IMPORT:
@@ -190,17 +216,20 @@ class PostgresImports(ImportDesk):
         return n_read
 
     async def skip(self, selection: DocumentSelection) -> int:
+        """Leave waiting documents out, now and in later imports. Returns their number."""
         return await self._decide(selection, "waiting", "skipped")
 
     async def restore(self, selection: DocumentSelection) -> int:
+        """Let skipped documents wait again. Returns their number."""
         return await self._decide(selection, "skipped", "waiting")
 
     async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
+        """Return the accepted documents that an entity comes from, or those that state a claim about it, by page."""
         async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
         found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
         if stating is None:
-            return [reference_to(*each) for each in found]
+            return [DocumentReference(*each) for each in found]
         return [one for each in found if (one := where_stated(*each, stating)) is not None]
 
     @asynccontextmanager
@@ -215,37 +244,16 @@ class PostgresImports(ImportDesk):
             await connection.execute(self._sql["decide"], self._campaign, *_keys(rows), after)
         return len(rows)
 
-    async def _count(self, connection: Connection, selection: DocumentSelection, decision: Decision) -> int:
-        return int(await connection.fetchval(self._sql["count"], self._campaign, *_parameters(selection, decision)))
-
-    async def _rows(
-        self,
-        connection: Connection,
-        selection: DocumentSelection,
-        decision: Decision,
-        *,
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> list[asyncpg.Record]:
-        chosen = _parameters(selection, decision)
-        return await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
-
     async def _need(
         self, connection: Connection, selection: DocumentSelection, decision: Decision
     ) -> list[asyncpg.Record]:
-        """
-        Raises:
-            NotFound: No document matches.
-        """
-        rows = await self._rows(connection, selection, decision)
+        chosen = _parameters(selection, decision)
+        rows = await connection.fetch(self._sql["select"], self._campaign, *chosen, 0, None)
         if not rows:
             what = "needs review" if decision == "waiting" else "was skipped"
-            which = ", ".join(
-                f"{part} {value if isinstance(value, str) else ', '.join(value[:3])!r}"
-                for part, value in asdict(selection).items()
-                if value
-            )
-            raise NotFound(f"no imported document {what}" + (f" with {which}" if which else ""))
+            parts = {part: value for part, value in asdict(selection).items() if value}
+            which = (f"{part} {one if isinstance(one, str) else ', '.join(one[:3])!r}" for part, one in parts.items())
+            raise NotFound(f"no imported document {what}" + (f" with {', '.join(which)}" if parts else ""))
         return rows
 
     async def _accepted(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> list[asyncpg.Record]:
@@ -264,7 +272,6 @@ def _keys(rows: Sequence[asyncpg.Record]) -> tuple[list[str], list[str]]:
 
 
 def _encoded(documents: Sequence[SourceDocument]) -> tuple[list[str], list[str], list[str]]:
-    """Return documents as JSON, their keys, and their digests."""
     dumped = [storable_json(_document.dump_python(each, mode="json")) for each in documents]
     clean = [_document.validate_python(each) for each in dumped]
     return [json.dumps(each) for each in dumped], [each.key for each in clean], [digest_of(each) for each in clean]
@@ -287,15 +294,9 @@ def _stored(rows: Collection[asyncpg.Record]) -> list[StoredDocument]:
 def _let_in(
     documents: Sequence[StoredDocument], before: Sequence[StoredDocument], was: Described, world: WorldState
 ) -> tuple[tuple[list[str], list[str], list[str], list[str], list[bool]], dict[str, Tables]]:
-    """Return the columns of accepted documents, and the content of their sources.
-
-    Args:
-        before: What was accepted of these sources so far.
-    """
-    whole = was.whole
-    held = [Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values()]
-    gone = {entity.id: entity for entity in whole.entities if entity.id not in world.entities}
-    known = KnownEntities(held)
+    """Return the columns of accepted documents, and the content of their sources, given what was accepted `before`."""
+    gone = {entity.id: entity for entity in was.whole.entities if entity.id not in world.entities}
+    known = KnownEntities(Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values())
     made = placed(documents, known, lambda entity: entity in gone or entity in world.merged)
     known.by_id = {**gone, **known.by_id}
     now = {(each.source, each.document.key): each for each in (*before, *made)}

@@ -260,7 +260,7 @@ class PostgresWorld:
 
     @asynccontextmanager
     async def writing(
-        self, campaign: CampaignId, *, amount: int, first: Callable[[Connection], Awaitable[object]]
+        self, campaign: CampaignId, *, amount: int, first: Callable[[Connection], Awaitable[object]] | None = None
     ) -> AsyncIterator[WorldWriting]:
         """One transaction for reading the world, committing events based on it, and related writes.
 
@@ -272,7 +272,8 @@ class PostgresWorld:
             NotFound: There is no such campaign.
         """
         async with self._transaction(campaign, deadline_ms=commit_deadline_ms(amount)) as world:
-            await first(world.connection)
+            if first is not None:
+                await first(world.connection)
             await world.lock_campaign()
             writing = WorldWriting(world, self._names, accept_at=self.accept_at)
             yield writing
