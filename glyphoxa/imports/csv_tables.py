@@ -21,7 +21,7 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
     folders = [str(PurePosixPath(name).parent) for name in files.names if PurePosixPath(name).name in FILES]
     if not is_table and not folders:
         raise InvalidInput(
-            f"{files.path}: no table in it; save tables as CSV, and name a .csv file, or what contains {' or '.join(FILES)}"
+            f"{files.path}: no table in it; name a .csv file (Excel: save as CSV) or what contains {' or '.join(FILES)}"
         )
     folder = "" if is_table else min(folders, key=len).removeprefix(".")
     with files.folder(folder) as copy:
