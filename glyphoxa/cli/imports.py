@@ -256,7 +256,7 @@ def _show_document(proposal: Proposal) -> None:
         if value:
             print(f"  {plain(name)}: {plain(value)}")
     for text in one.texts:
-        which = ", ".join(filter(None, (plain(text.page), "DM" if text.hidden else "players")))
+        which = ", ".join(filter(None, (plain(text.page), "DM" if text.hidden or one.hidden else "players")))
         print(f"  text ({which}): {cut(plain(text.text), _TEXT_LENGTH)}")
 
 
