@@ -204,8 +204,6 @@ def _replace(path: Path, content: bytes, *, mode: int) -> None:
 
 # A calendar
 
-_SHORTEST: Final = timedelta(minutes=1)
-
 
 def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSession]) -> bytes:
     """Return an iCalendar file with an event for each session. The same sessions give the same bytes."""
@@ -220,7 +218,7 @@ def calendar_of(campaign: CampaignId, name: str, sessions: Iterable[PlayedSessio
         event.add("uid", f"{sha256(f'{campaign}/{session.id}'.encode()).hexdigest()[:32]}@glyphoxa")
         event.add("dtstamp", session.ended.astimezone(UTC))
         event.add("dtstart", session.began)
-        event.add("dtend", max(session.ended, session.began + _SHORTEST))
+        event.add("dtend", max(session.ended, session.began + timedelta(minutes=1)))
         event.add("summary", f"{name}: Session {session.number}")
         if told := [*([session.days] if session.days else []), *session.recap]:
             event.add("description", "\n".join(told))

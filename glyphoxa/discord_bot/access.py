@@ -13,7 +13,6 @@ from glyphoxa.domain.ids import PlayerId
 Asked = Literal["command", "suggestion"]
 """A suggestion is what Discord asks for while somebody types."""
 
-_TO_STRANGERS: Final = "Sorry, I answer only the people who play at my table."
 _STRANGERS: Final = 0
 """All strangers together have one allowance, so that many of them cost no more than one."""
 
@@ -56,7 +55,7 @@ class Door:
         limit = self._limits.setdefault(key, RateLimit(10, 2_000) if asked == "command" else RateLimit(40, 250))
         wait_ms = limit.take(at_ms=at_ms)
         if caller is None:
-            raise Refused("" if wait_ms else _TO_STRANGERS)
+            raise Refused("" if wait_ms else "Sorry, I answer only the people who play at my table.")
         if wait_ms:
             raise Refused(f"That was too fast; try again in {-(-wait_ms // 1_000)} s.")
         return caller

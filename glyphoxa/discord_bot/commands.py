@@ -205,18 +205,12 @@ _ENTITY, _TYPE, _NPC, _SCENE = map(_suggested, ("entity", "type", "npc", "scene"
 )
 @app_commands.autocomplete(type=_TYPE)
 async def _entity_add(call: DiscordCall, name: str, type: str, attributes: str = "") -> Answer:  # noqa: A002
-    desk = await call.desk()
-    events = await desk.entities.add(name, type, attributes=_attributes(attributes))
-    return _told(desk, events[:1])
-
-
-def _attributes(text: str) -> dict[str, object]:
-    if text.lstrip().startswith("{"):
-        return json_object(text)
+    desk, is_json = await call.desk(), attributes.lstrip().startswith("{")
     try:
-        return attributes_of(shlex.split(text))
+        given = json_object(attributes) if is_json else attributes_of(shlex.split(attributes))
     except ValueError as error:
         raise InvalidInput(f"attributes cannot be read: {error}; write --name value, or JSON") from None
+    return _told(desk, (await desk.entities.add(name, type, attributes=given))[:1])
 
 
 @_command("entity list", "List people, places and things", is_for_players=True, type="Only those of this type")

@@ -101,10 +101,6 @@ class DocumentReference:
 # What a source brought, compared with what it brought before.
 
 
-_NO_ATTRIBUTE: Final = ("known_by", "known_in", "hidden")
-"""They have no effect as attributes."""
-
-
 def cleaned(world: SourceWorld) -> SourceWorld:
     """Return a world whose documents can be stored: names in one line, no key twice, no attribute that is a secret."""
     kept: dict[str, SourceDocument] = {}
@@ -127,7 +123,7 @@ def _cleaned(document: SourceDocument) -> SourceDocument:
         key = name_of(name)
         if key.casefold() == "secret":
             texts.append(SourceText(value, hidden=True, page=key))
-        elif key and value.strip() and key.casefold() not in _NO_ATTRIBUTE:
+        elif key and value.strip() and key.casefold() not in ("known_by", "known_in", "hidden"):
             attributes[key] = value.strip()
     name = name_of(document.name)
     aliases = dict.fromkeys(map(name_of, document.aliases))

@@ -86,10 +86,7 @@ class Contents(Generic[Kept]):
             n_read += sum(map(self._read_json, files.names))
         if not n_read:
             raise InvalidInput(f"{files.path} has no documents of Foundry VTT; looked for {_LOOKED_FOR}")
-
-    @property
-    def documents(self) -> tuple[Stored[Kept], ...]:
-        return tuple(self._documents.values())
+        self.documents = tuple(self._documents.values())
 
     @property
     def remarks(self) -> tuple[str, ...]:

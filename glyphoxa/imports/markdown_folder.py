@@ -26,7 +26,6 @@ from glyphoxa.language.words import words
 from glyphoxa.recall.facts import LINKED_TO
 
 _SUFFIXES: Final = (".md", ".markdown")
-_DRAWING: Final = ".excalidraw.md"
 _TEMPLATES: Final = ".obsidian/templates.json"
 _NOTION_ID: Final = 32
 _MOST_BYTES: Final = 1 << 20
@@ -125,7 +124,7 @@ def _templates(files: SourceFiles, root: str) -> str:
 def _is_note(file: str) -> bool:
     path = PurePosixPath(file)
     is_hidden = any(part.startswith((".", "__MACOSX")) for part in path.parts)
-    return path.suffix.casefold() in _SUFFIXES and not file.endswith(_DRAWING) and not is_hidden
+    return path.suffix.casefold() in _SUFFIXES and not file.endswith(".excalidraw.md") and not is_hidden
 
 
 def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Any, Final
 
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
@@ -41,7 +40,6 @@ _SIGNS: Final = (
     ("handout", ("notes",)),
 )
 """Fields that only such a document has."""
-_IN_CAMPAIGN: Final = ("page.json", "chat_archive.json")
 _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
     "character": ("bio", "gmnotes"),
     "handout": ("notes", "gmnotes"),
@@ -53,7 +51,6 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Fields and attributes of sheets that say what somebody is."""
 _PICTURES: Final = ("png", "jpg", "jpeg", "webp", "gif")
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEEPEST: Final = 100
 
 
@@ -79,7 +76,7 @@ def read_roll20(files: SourceFiles) -> SourceWorld:
     # The campaign is read first: it knows the folders of the journal, and holds all pages.
     for file in sorted(names, key=lambda each: (each.count("/"), each)):
         path = PurePosixPath(file)
-        if path.suffix.casefold() == ".json" and not (campaign and path.name in _IN_CAMPAIGN):
+        if path.suffix.casefold() == ".json" and not (campaign and path.name in ("page.json", "chat_archive.json")):
             content = fields_of(json_of(files.read(file), file))
             if not campaign and _is_campaign(content):
                 campaign = content
@@ -140,12 +137,12 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     return [each for each in listed(value) if isinstance(each, dict)]
 
 
-def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str, str] = _NOTHING) -> _Record:
+def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str, str] | None = None) -> _Record:
     name = name_of(str(fields.get("name") or "")) or f"unnamed {kind}"
     key = name_of(str(fields.get("id") or fields.get("oldId") or "")) or f"{kind}:{name.casefold()}"
     # A number instead of a text is the time at which Roll20 stored a text that the export does not have.
     written = {field: text for field in _TEXTS[kind] if isinstance(text := fields.get(field), str) and text.strip()}
-    texts = {field: text for field, text in {**beside, **written}.items() if not text.strip().isdecimal()}
+    texts = {field: text for field, text in {**(beside or {}), **written}.items() if not text.strip().isdecimal()}
     return _Record(kind, key, name, fields, texts, file)
 
 

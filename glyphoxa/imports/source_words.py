@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -106,17 +106,13 @@ def fields_of(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def told_apart(documents: Sequence[SourceDocument]) -> list[SourceDocument]:
-    """Add the name of its folder to each document that shares its name and type with another one."""
-    by_folder = _renamed(documents, lambda each: each.folders[-1] if each.folders else "")
-    return _renamed(by_folder, lambda each: each.file)
-
-
-def _renamed(documents: Iterable[SourceDocument], by: Callable[[SourceDocument], str]) -> list[SourceDocument]:
-    listed = list(documents)
-    count = Counter((each.name.casefold(), each.type) for each in listed)
-    shared = [count[each.name.casefold(), each.type] > 1 for each in listed]
-    return [
-        replace(each, name=f"{each.name} ({by(each)})") if is_shared and by(each) else each
-        for each, is_shared in zip(listed, shared, strict=True)
-    ]
+def told_apart(documents: Iterable[SourceDocument]) -> list[SourceDocument]:
+    """Add the name of its folder, or its file, to each document that shares its name and type with another one."""
+    made = list(documents)
+    for by_folder in (True, False):
+        count = Counter((each.name.casefold(), each.type) for each in made)
+        for n, each in enumerate(made):
+            more = "".join(each.folders[-1:]) if by_folder else each.file
+            if more and count[each.name.casefold(), each.type] > 1:
+                made[n] = replace(each, name=f"{each.name} ({more})")
+    return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -164,7 +165,7 @@ def test_forged_manifest_removes_nothing(tmp_path: Path, path: str) -> None:
     (vault / "Mine.md").write_text("Mine.")
     os.mkfifo(vault / "fifo")
     manifest = json.loads((vault / MANIFEST).read_text())
-    manifest["notes"][path] = [exports._digest(b"Mine."), "-", "", "None"]
+    manifest["notes"][path] = [sha256(b"Mine.").hexdigest(), "-", "", "None"]
     (vault / MANIFEST).write_text(json.dumps(manifest))
     assert write(vault, {}).n_removed == len(NOTES)
     assert mine.read_text() == "Mine."
