@@ -216,6 +216,9 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
         for each in found:
             _show_document(each)
         return 0
+    if not n:
+        print("no imported documents like these need review")
+        return 0
     table = a_table("name", "type", "kind", "seen by", "becomes", "id")
     for each in found:
         one = each.document
@@ -253,8 +256,8 @@ def _show_document(proposal: Proposal) -> None:
         if value:
             print(f"  {plain(name)}: {plain(value)}")
     for text in one.texts:
-        page = f"{text.page}, " if text.page else ""
-        print(f"  text ({plain(page)}{'DM' if text.hidden else 'players'}): {cut(plain(text.text), _TEXT_LENGTH)}")
+        which = ", ".join(filter(None, (plain(text.page), "DM" if text.hidden or one.hidden else "players")))
+        print(f"  text ({which}): {cut(plain(text.text), _TEXT_LENGTH)}")
 
 
 @_REVIEW.action("accept documents: they become part of the campaign, all or none", *_WHICH, YES)

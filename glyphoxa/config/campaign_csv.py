@@ -78,7 +78,7 @@ class LocatedCsv:
 ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
 RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidden"))
 FILES: Final = ("entities.csv", "relationships.csv")
-_YES, _NO = ("yes", "true", "1", "x"), ("no", "false", "0")
+_YES, _NO = ("yes", "ja", "true", "1", "x"), ("no", "nein", "false", "0")
 _NOTHING = Campaign(CampaignId(""), "", "", (), (), (), (), ())
 _name: TypeAdapter[str] = TypeAdapter(Name)
 

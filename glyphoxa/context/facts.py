@@ -20,6 +20,7 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.facts import (
+    LINKED_TO,
     SPOKEN_FIRST,
     TOOK_PART,
     WHOLE_SENTENCES,
@@ -78,7 +79,7 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
 
 
 def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Sentence]:
-    """Return what is known of an entity, the most important first, and what it took part in last.
+    """Return what is known of an entity, the most important first; mere links and what it took part in are last.
 
     Secrets are not included: they are in the identity of their keeper.
 
@@ -120,7 +121,8 @@ def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
     for fact in sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first))):
         if not is_secret(fact):
             yield fact, None
-    for fact, other in sorted(known.relations, key=lambda each: each[0].claim.predicate == TOOK_PART):
+    last = {LINKED_TO: 1, TOOK_PART: 2}
+    for fact, other in sorted(known.relations, key=lambda each: last.get(each[0].claim.predicate, 0)):
         if not is_secret(fact):
             yield fact, other
 

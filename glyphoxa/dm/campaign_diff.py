@@ -482,7 +482,7 @@ class EntityComparison:
             self.found.made.append(
                 EntityAdded(entity.id, entity.type, entity.name, entity.aliases, visibility, self.origin)
             )
-            self.found.added.append(f"{entity.name} ({entity.type})")
+            self.found.added.append(f"{entity.name} ({entity.type}{', hidden' * entity.hidden})")
         elif held.id != entity.id:
             self.found.remark(f"{entity.name}: was merged into {held.name}, so the file's statements apply to that one")
         else:

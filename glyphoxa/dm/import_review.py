@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Any, Final
 
@@ -94,7 +94,8 @@ class DocumentReference:
     def words(self) -> str:
         """For the DM: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
         one, page = self.document, f", {self.page}" if self.page else ""
-        return f"{self.source.partition(':')[0]} {one.kind} {one.name}{page} ({one.file}, {one.key})"
+        place = ", ".join(dict.fromkeys((one.file, one.key)))
+        return f"{self.source.partition(':')[0]} {one.kind} {one.name}{page} ({place})"
 
 
 # What a source brought, compared with what it brought before.
@@ -396,7 +397,7 @@ def _statements(
                 secrets[text.text] = None
             elif is_own and "description" not in attributes:
                 attributes["description"] = text.text
-            else:
+            elif text.text != attributes.get("description"):  # of a note that was moved
                 notes[text.text] = None
         edges += _edges(id, document, entity_of, is_own=is_own, is_hidden=is_secret)
     if notes:
@@ -420,7 +421,7 @@ def _edges(
         target = entity_of.get(link.target)
         if target is None or target == entity:
             continue
-        kind = link.type if link.type != "LOCATED_AT" or not is_placed else "RELATED_TO"
+        kind = link.type if link.type != "LOCATED_AT" or not is_placed else "LINKED_TO"
         is_placed |= kind == "LOCATED_AT"
         edge = Relationship(entity, target, kind, hidden=link.hidden or is_hidden)
         if kind == "LOCATED_AT" and not is_own:
@@ -429,10 +430,20 @@ def _edges(
 
 
 def in_short(text: str) -> str:
-    """Return the beginning of a Markdown text without its headings and tables: at most 500 characters."""
-    lines = [line.strip() for line in text.splitlines()]
-    prose = "\n".join(line.lstrip(">*-+ ") for line in lines if line and not line.startswith(("#", "|", "---")))
-    plain = (prose or " ".join(lines)).replace("**", "").replace("__", "").replace("`", "")
+    """Return the beginning of a Markdown text without its headings and tables: at most 500 characters.
+
+    >>> in_short(chr(10).join(("# Moor", "", "In the **far south**", "", "- Lights", "- Peat")))
+    'In the far south. Lights. Peat'
+    """
+    text = text.replace("**", "").replace("__", "").replace("`", "").replace("::", ":")
+    lines = [line.strip("> ") for line in text.splitlines()]
+    prose = ""
+    for above, line in pairwise(["", *lines]):
+        if line and not line.startswith(("#", "|", "---")) and len(prose) < 2 * _MOST_CHARACTERS:
+            is_item = line.startswith(("* ", "- ", "+ "))
+            prose += ". " if (is_item or not above) and prose[-1:].isalnum() else " "
+            prose += line[2:].lstrip() if is_item else line
+    plain = (prose or " ".join(lines)).strip()
     return shortened(plain[: 2 * _MOST_CHARACTERS], _MOST_CHARACTERS)
 
 

@@ -165,7 +165,7 @@ def arrival_in_words(name: str, arrival: Arrival) -> Sequence[str]:
 def proposal_in_words(proposal: Proposal) -> str:
     """Say what accepting a document makes of it."""
     if proposal.changes:
-        return f"changed: {'; '.join(proposal.changes)}"
+        return "; ".join(proposal.changes)
     if proposal.same_as is not None:
         return f"part of {proposal.same_as.name}"
     like = ", ".join(each.name for each in proposal.like)

@@ -21,7 +21,9 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
     is_table = files.names == (files.path.name,)
     folders = [str(PurePosixPath(name).parent) for name in files.names if PurePosixPath(name).name in FILES]
     if not is_table and not folders:
-        raise InvalidInput(f"{files.path}: no table in it; name a .csv file, or what contains {' or '.join(FILES)}")
+        raise InvalidInput(
+            f"{files.path}: no table in it; name a .csv file (Excel: save as CSV) or what contains {' or '.join(FILES)}"
+        )
     folder = "" if is_table else min(folders, key=len).removeprefix(".")
     with files.folder(folder) as copy:
         path = copy / files.path.name if is_table else copy

@@ -97,9 +97,15 @@ class SourceFiles:
         self._n_expected = sum(self._files[name].n_expected for name in types if not types[name].startswith(media))
         self._progress = progress
 
-    def read(self, name: str) -> bytes:
-        """Raises: InvalidInput: It is larger than `MOST_BYTES`, damaged, encrypted, or too much was read in all."""
-        return b"".join(self._pieces(name, lambda file: file.read(_PIECE)))
+    def read(self, name: str, *, most: int = MOST_BYTES) -> bytes:
+        """
+        Args:
+            most: Bytes; a larger file is read a little further than these, and no more.
+
+        Raises:
+            InvalidInput: It is larger than `MOST_BYTES`, damaged, encrypted, or too much was read in all.
+        """
+        return b"".join(islice(self._pieces(name, lambda file: file.read(_PIECE)), most // _PIECE + 1))
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Read a large file line by line, as `read`."""

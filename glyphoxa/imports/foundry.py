@@ -19,7 +19,7 @@ from glyphoxa.domain.errors import counted
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import FOR_THE_DM, fields_of, listed, type_named
+from glyphoxa.imports.source_words import fields_of, listed, type_named
 from glyphoxa.language.words import fold
 
 _LIMITED: Final = 1
@@ -39,7 +39,7 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Field of a system, or type of an actor's item -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
-_PRIVATE: Final = (*FOR_THE_DM, "private", "gamemaster", "keeper")
+_PRIVATE: Final = ("gm", "dm", "secret", "hidden", "private", "gamemaster", "keeper")
 _RULES: Final = frozenset(
     ("items", "effects", "activities", "advancement", "rules", "source", "spells", "migrationdata", "prerequisites")
 )
@@ -383,7 +383,7 @@ class _World:
             parent = next((each for each in above if each not in (None, place)), None)
             place.link(parent, "LOCATED_AT", hidden=place.parts[0].hidden)
             journal, _ = self._referred(place.parts[0].stored.content.refers_to)
-            place.link(journal, "RELATED_TO", hidden=True)
+            place.link(journal, "LINKED_TO", hidden=True)
 
     def _document(self, entity: _Entity) -> SourceDocument:
         hidden, first = entity.hidden, entity.parts[0]
@@ -439,7 +439,7 @@ class _World:
             if content:
                 texts.setdefault((content, is_hidden), SourceText(content, is_hidden, text.page))
             for reference in references:
-                entity.link(self._referred(reference)[0], "RELATED_TO", hidden=is_hidden)
+                entity.link(self._referred(reference)[0], "LINKED_TO", hidden=is_hidden)
 
 
 def _merged(parts: Sequence[_Part]) -> list[_Entity]:

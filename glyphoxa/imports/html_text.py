@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from glyphoxa.imports.source_words import is_for_dm
+
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborNode
@@ -68,6 +70,9 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     if body is None:
         return HtmlText()
     body.strip_tags(list(_NO_TEXT), recursive=True)
+    for summary in body.css("details > summary"):
+        if summary.parent is not None and is_for_dm(summary.text()):
+            summary.parent.attrs["class"] = "secret"
     outer: list[LexborNode] = []
     inside: set[int | None] = set()
     for section in body.css(_HIDDEN):

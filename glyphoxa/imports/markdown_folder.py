@@ -20,17 +20,10 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import (
-    LOCATED_AT,
-    RELATED_TO,
-    decoded,
-    is_for_dm,
-    json_of,
-    told_apart,
-    type_named,
-)
+from glyphoxa.imports.source_words import LOCATED_AT, decoded, is_for_dm, json_of, told_apart, type_named
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
+from glyphoxa.recall.facts import LINKED_TO
 
 _SUFFIXES: Final = (".md", ".markdown")
 _TEMPLATES: Final = ".obsidian/templates.json"
@@ -46,7 +39,7 @@ _PICTURES: Final = ("image", "picture", "portrait", "avatar")
 _OF_OBSIDIAN: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
 _OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_OBSIDIAN))
 """Keys of the front matter that are no attributes."""
-_YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
+_YES, _NO = ("true", "yes", "on", "ja"), ("false", "no", "off", "nein")
 
 
 @dataclass(slots=True)
@@ -88,7 +81,7 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     for file in files.names:
         key = file.removeprefix(root)
         if _is_note(file) and not (templates and key.startswith(templates)):
-            content = files.read(file)
+            content = files.read(file, most=_MOST_BYTES)
             if len(content) <= _MOST_BYTES:
                 notes.append(_note(file, key, decoded(content, file), remarks))
             else:
@@ -280,14 +273,14 @@ class _Vault:
                 attributes[name] = shown
         places = sorted((hidden, target) for (target, relation), hidden in found.items() if relation == LOCATED_AT)
         for hidden, place in places[1:]:  # a thing is in one place
-            found[place, RELATED_TO] = found.pop((place, LOCATED_AT)) and found.get((place, RELATED_TO), hidden)
+            found[place, LINKED_TO] = found.pop((place, LOCATED_AT)) and found.get((place, LINKED_TO), hidden)
         if not places and (above := self._place_of(note)):
             found[above.key, LOCATED_AT] = above.hidden
-        named = {target for target, relation in found if relation != RELATED_TO}
+        named = {target for target, relation in found if relation != LINKED_TO}
         links = (
             SourceLink(target, relation, hidden or note.hidden)
             for (target, relation), hidden in found.items()
-            if target != note.key and (relation != RELATED_TO or target not in named)
+            if target != note.key and (relation != LINKED_TO or target not in named)
         )
         return tuple(links), attributes
 
@@ -333,7 +326,7 @@ class _Vault:
 def _relation(key: str, note: _Note, target: _Note) -> str | None:
     """Return the type of relation that a key names; None for one of the author's own."""
     kind, known = type_named(key), known_type(key)
-    if known is None and (kind == "location" or (key == "parent" and "location" in (note.type, target.type))):
+    if known is None and (kind == "location" or (key == "parent" and note.type in ("location", "concept"))):
         return LOCATED_AT
     if known is None and kind == "faction" and note.type in ("npc", "player"):
         return "MEMBER_OF"
@@ -343,4 +336,4 @@ def _relation(key: str, note: _Note, target: _Note) -> str | None:
 
 def _own_relation(key: str) -> str:
     own = [word.text.upper() for word in words(key)]
-    return "_".join(own) if 0 < len(own) <= _MOST_WORDS and own[0] != "RELATED" else RELATED_TO
+    return "_".join(own) if 0 < len(own) <= _MOST_WORDS and own[0] != "RELATED" else LINKED_TO

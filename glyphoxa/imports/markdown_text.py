@@ -12,6 +12,7 @@ import mimetypes
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
@@ -157,7 +158,7 @@ def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
         marks = [part.partition("]")[0] for part in token.content.split("[!")[1:]]
         marks += [part.partition("\n")[0] for part in token.content.replace("~~~", "```").split("```")[1:]]
         return at + 1 if any(map(is_for_dm, (token.info, *marks))) else at
-    if token.type == "blockquote_open" and is_for_dm(token.meta.get("callout", "")):
+    if _begins_for_dm(tokens, at):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
         return next(ends) + 1
     if token.type == "heading_open" and is_for_dm(tokens[at + 1].content):
@@ -170,11 +171,23 @@ def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
     return at
 
 
+def _begins_for_dm(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a callout, an item of a list, a table or a row of one, which begins here, is for the DM."""
+    token, first = tokens[at], "".join(each.content for each in tokens[at + 2 : at + 3])
+    if token.type == "blockquote_open":
+        return is_for_dm(token.meta.get("callout", ""))
+    if token.type == "table_open":
+        return any(is_for_dm(each.content) for each in takewhile(lambda each: each.type != "thead_close", tokens[at:]))
+    is_row = token.type == "tr_open"
+    is_named = is_row and len(first) <= _LONGEST_KEY and is_for_dm(first)
+    return is_named or ((is_row or token.type == "list_item_open") and _is_for_dm(first))
+
+
 def _is_for_dm(paragraph: str) -> bool:
-    """Return whether a paragraph begins like `**GM notes:**`, or has a field like `secret:: `."""
+    """Return whether a paragraph begins like `**GM notes**`, or a line of it like `Secret:` or `secret::`."""
     bold = paragraph[2:].partition(paragraph[:2])[0] if paragraph.startswith(("**", "__")) else ""
-    keys = (line.partition("::")[0] for line in paragraph.splitlines() if "::" in line)
-    return is_for_dm(bold) or any(map(is_for_dm, keys))
+    keys = (line.partition(":")[0] for line in paragraph.splitlines() if ":" in line)
+    return is_for_dm(bold) or any(len(key) <= _LONGEST_KEY and is_for_dm(key) for key in keys)
 
 
 def _html(tokens: Iterable[Token]) -> str:

@@ -20,7 +20,6 @@ from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
 from glyphoxa.imports.source_words import (
     LOCATED_AT,
-    RELATED_TO,
     decoded,
     fields_of,
     json_of,
@@ -28,6 +27,7 @@ from glyphoxa.imports.source_words import (
     told_apart,
     type_named,
 )
+from glyphoxa.recall.facts import LINKED_TO
 
 _TERMS: Final = (
     "Roll20 has no export of its own, and its terms of service limit what other programs may copy from it:"
@@ -230,7 +230,7 @@ def _united(
                 for address in addresses:
                     key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
                     if key not in (None, group[0].key):
-                        links[key, RELATED_TO] = links.get((key, RELATED_TO), True) and hidden
+                        links[key, LINKED_TO] = links.get((key, LINKED_TO), True) and hidden
     place = next((places[each.key] for each in group if each.key in places), None)
     if place and group[0].type != "player":  # characters of players go everywhere
         links[keys[place], LOCATED_AT] = True  # players do not see all tokens

@@ -19,16 +19,8 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import words
 
 LOCATED_AT: Final = "LOCATED_AT"
-RELATED_TO: Final = "RELATED_TO"
-_OF_TOOLS: Final = {
-    "character": "npc", "person": "npc", "people": "npc", "creature": "npc", "monster": "npc", "pc": "player",
-    "place": "location", "scene": "location", "settlement": "location", "organization": "faction",
-    "organisation": "faction", "object": "item", "session": "event", "plot": "quest",
-}  # fmt: skip
-"""What tools and their templates call our types."""
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
-FOR_THE_DM: Final = ("gm", "dm", "secret", "hidden")
 _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
@@ -59,17 +51,23 @@ def type_named(name: str, *, of_folder: bool = True) -> str | None:
 @cache
 def _types() -> tuple[Mapping[str, str], ...]:
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
-    every = ({type_: type_ for type_ in ENTITY_TYPES}, _OF_TOOLS, spoken)
+    of_tools = {word: type_ for type_, named in lexicon("imports").tables("types") for word in named}
+    every = ({type_: type_ for type_ in ENTITY_TYPES}, of_tools, spoken)
     return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)
 
 
 def is_for_dm(name: str) -> bool:
     """Return whether the name of a folder, callout, heading, tag or key says that only the DM reads what is there.
 
-    >>> is_for_dm("GM-only"), is_for_dm("Notes for the DM"), is_for_dm("Dmitri")
+    >>> is_for_dm("GM-only"), is_for_dm("SL-Notizen"), is_for_dm("Dmitri")
     (True, True, False)
     """
-    return any(word.full.removesuffix("s") in FOR_THE_DM for word in words(name.replace("_", " ")))
+    return not _for_the_dm().isdisjoint(word.full for word in words(name.replace("_", " ")))
+
+
+@cache
+def _for_the_dm() -> frozenset[str]:
+    return lexicon("imports").words("for_the_dm")
 
 
 def decoded(content: bytes, name: str) -> str:

@@ -191,6 +191,8 @@ SPOKEN_FIRST: Final = (DESCRIPTION, "summary", "lore_text", "common_knowledge")
 """Attributes that describe an entity, the most important first."""
 WHOLE_SENTENCES: Final = (*SPOKEN_FIRST, "secret", "note", "rumour")
 TOOK_PART: Final = "PARTICIPATED_IN"
+LINKED_TO: Final = "LINKED_TO"
+"""Of imports: a document has a link to another one, for whatever reason."""
 _LOCATED_AT: Final = "LOCATED_AT"
 _OF_FACT: Final = "\x1f"
 

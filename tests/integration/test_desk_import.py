@@ -145,6 +145,15 @@ async def test_group_of_a_folder_leaves_other_groups_alone(dm: Visitor, tmp_path
     assert "nothing was changed" in await post(dm, {"do": "skip", "n": "1"})
 
 
+async def test_hidden_group_is_accepted_as_what_only_the_dm_knows(dm: Visitor, store: Store, file: Path) -> None:
+    await upload(dm, file)
+    assert "nothing was changed" in await post(dm, {"do": "hide", "type": "location", "n": "9"})
+    assert await post(dm, {"do": "hide", "type": "location", "n": "2"}) == "Hidden: 2 documents."
+    await post(dm, {"do": "accept", "type": "location", "n": "2"})
+    seen = (await desk_of(store, Settings(), SALTMERE)).seen
+    assert [each.visibility.scope for each in seen if each.entity.name == "Gull Tower"] == ["hidden"]
+
+
 async def test_document_may_be_an_entity_of_the_campaign(dm: Visitor, store: Store, file: Path) -> None:
     await upload(dm, file)
     korvald = {"source": SOURCE, "key": await key_of(dm, "Korvald Stane")}

@@ -88,6 +88,17 @@ async def test_changed_document_proposes_its_changes_alone(store: Store, desk: P
     assert "Salt Mill" in await names(store)
 
 
+async def test_document_with_another_id_states_its_text_once(store: Store, desk: PostgresImports) -> None:
+    await desk.take_in(a_world(MILLER))
+    await desk.accept(DocumentSelection())
+    arrival = await desk.take_in(a_world(replace(MILLER, key="People/Berta.md", texts=MILLER.texts[:1])))
+    assert (arrival.n_new, arrival.gone) == (1, ("Berta Moor",))
+    await desk.accept(DocumentSelection())
+    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    assert miller.attributes["description"] == "She grinds salt."
+    assert "note" not in miller.attributes
+
+
 async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: PostgresImports) -> None:
     smith = replace(SPY, name="GRIMJAW", attributes={"race": "orc"}, texts=(SourceText("He lies.", hidden=True),))
     await desk.take_in(a_world(smith))

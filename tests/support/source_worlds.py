@@ -68,7 +68,7 @@ def a_random_world(random: Random, known: tuple[str, ...], *, n: int = 12, id: s
                 SourceText(f"It is told that {word(hidden=one or hidden)} came by night.", hidden=one) for one in texts
             ),
             links=tuple(
-                SourceLink(f"d{random.randrange(n)}", random.choice(("LOCATED_AT", "RELATED_TO", "KNOWS")), one)
+                SourceLink(f"d{random.randrange(n)}", random.choice(("LOCATED_AT", "LINKED_TO", "KNOWS")), one)
                 for one in [random.random() < 0.3 for _ in range(2)]
             ),
         )

@@ -106,6 +106,8 @@ def _in_words(selection: DocumentSelection) -> str:
 
 # -- changes
 
+_DECISIONS: Final = ("accept", "skip", "hide", "restore", "edit")
+
 
 @PAGES.post("/desk/import", may_last=True)
 async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
@@ -119,14 +121,15 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
         case "skip":
             await _seen(imports, selection, form)
             done = f"skipped: {counted(await imports.skip(selection), 'document')}"
+        case "hide":
+            await _seen(imports, selection, form)
+            done = f"hidden: {counted(await imports.edit(selection, DocumentEdit(hidden=True)), 'document')}"
         case "restore":
             done = f"review again: {counted(await imports.restore(selection), 'document')}"
         case "edit":
             done = await _edit(await frame.desk(), selection, form)
         case _:
-            raise InvalidInput(
-                f"unknown decision {what!r} on a document: {did_you_mean(what, ['accept', 'skip', 'restore', 'edit'])}"
-            )
+            raise InvalidInput(f"unknown decision {what!r} on a document: {did_you_mean(what, _DECISIONS)}")
     return Done(done, page_of_desk(form.get("back", ""), "/desk/import"))
 
 

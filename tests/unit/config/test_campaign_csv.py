@@ -116,7 +116,7 @@ def test_known_by_column_is_not_an_attribute(tmp_path: Path) -> None:
         ("name,type\n!!,npc\n", "2: '!!' has no letter or digit to make an id from"),
         ("name,type\nGrimjaw,item\n", "2: 'Grimjaw' is an entity of type 'npc' in this campaign, not 'item'"),
         ("name,type,known_by\nOrla,npc,Grimjor\n", "2: 'Grimjor' is not an NPC of the campaign file, did you"),
-        ("name,type,hidden\nOrla,npc,maybe\n", "2: hidden: 'maybe' is not valid, valid: yes, true"),
+        ("name,type,hidden\nOrla,npc,maybe\n", "2: hidden: 'maybe' is not valid, valid: yes, ja, true"),
         ("name,type,hidden\nGrimjaw,npc,yes\n", "2: 'Grimjaw' is an NPC of the campaign file, and an NPC cannot"),
         ('name,type\n"Orla"x,npc\n', "2: not CSV from here on"),
         ('name,type\n"Orla,npc\n', "2: not CSV from here on"),

@@ -30,3 +30,16 @@ def test_what_was_heard_at_the_table_is_no_part_of_an_npcs_identity_until_the_dm
     assert identity.known == known, "it is there to be recalled"
     confirmed = replace(known, attributes=(a_fact("thief", replace(heard, dm_confirmed=True)),))
     assert identity_of(confirmed, tokens=100, words=IN_ENGLISH).lines == ("Grimjaw, occupation: thief.",)
+
+
+def test_mere_links_of_an_npc_come_after_its_other_relations() -> None:
+    others = [Entity(EntityId(name), "npc", name) for name in ("Aron", "Zita")]
+    claims = [
+        Claim.relation(GRIMJAW, type_, each.id) for type_, each in zip(("LINKED_TO", "KNOWS"), others, strict=True)
+    ]
+    relations = tuple(
+        (Fact(FactId(each.id), claim, 1, "accepted"), each) for claim, each in zip(claims, others, strict=True)
+    )
+    known = Known(Entity(GRIMJAW, "npc", "Grimjaw"), (), relations)
+    told = identity_of(known, tokens=100, words=IN_ENGLISH).lines
+    assert told == ("Grimjaw knows Zita.", "Grimjaw has to do with Aron.")

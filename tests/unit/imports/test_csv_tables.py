@@ -78,7 +78,9 @@ def test_all_mistakes_are_reported_with_the_lines_of_the_own_file(tmp_path: Path
 
 
 def test_folder_without_tables_says_what_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"no table in it; name a \.csv file, or what contains entities\.csv"):
+    with pytest.raises(
+        InvalidInput, match=r"no table in it; name a \.csv file \(Excel: save as CSV\) or what contains entities\.csv"
+    ):
         read(tmp_path, other="name,type\n")
 
 

@@ -192,8 +192,8 @@ def test_world_of_each_version_gives_the_same_documents(version: int, tmp_path: 
     assert texts(mira, hidden=False) == "Sells fish beside the harbour."
     assert texts(mira, hidden=True) == "Mira is a spy of The Grey Judge.\nShe fears **water**."
     assert {(each.target, each.type, each.hidden) for each in mira.links} == {
-        ("Scene.saltmere00000001", "RELATED_TO", False),
-        ("Actor.judge00000000001", "RELATED_TO", True),
+        ("Scene.saltmere00000001", "LINKED_TO", False),
+        ("Actor.judge00000000001", "LINKED_TO", True),
         ("Scene.mill000000000001", "LOCATED_AT", False),
     }
     siege = named(world, "The Siege")
@@ -426,7 +426,7 @@ def test_exports_are_hidden_and_keep_the_id_in_their_file_name(tmp_path: Path) -
         ("Old Tam", "npc", True),
     }
     assert named(world, "Mira Voss").key == "Actor.mira000000000001"
-    assert ("Scene.saltmere00000001", "RELATED_TO") in {
+    assert ("Scene.saltmere00000001", "LINKED_TO") in {
         (each.target, each.type) for each in named(world, "Mira Voss").links
     }
     assert "Nothing in these files could be seen by players: all of it is hidden." in world.remarks

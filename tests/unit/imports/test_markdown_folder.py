@@ -73,6 +73,9 @@ def test_note_has_the_name_of_its_file_and_all_its_front_matter(tmp_path: Path) 
         ("Places/Rusk.md", "---\ntype: npc\n---\n", "npc"),
         ("Moradin.md", "---\ntype: Deity\n---\n", "deity"),
         ("Lore/The war.md", "", "concept"),
+        ("Orte/Tannfurt.md", "", "location"),
+        ("NSCs/Hadwin.md", "", "npc"),
+        ("Hadwin.md", "---\ntype: NSC\n---\n", "npc"),
     ],
 )
 def test_type_is_what_the_note_or_else_its_folder_says(tmp_path: Path, name: str, text: str, type_: str) -> None:
@@ -102,7 +105,7 @@ def test_links_between_notes_are_relations_of_the_type_of_their_key(tmp_path: Pa
         SourceLink("NPCs/Odo.md", "HAS_FATHER"),
         SourceLink("NPCs/Pilar.md", "SWORN_ENEMY"),
         SourceLink("NPCs/Bela.md", "ALLIED_WITH"),
-        SourceLink("NPCs/Cora.md", "RELATED_TO"),
+        SourceLink("NPCs/Cora.md", "LINKED_TO"),
     }
     assert open_text(named(world, "Rusk")).splitlines()[-1] == "He fears Cora."
 
@@ -117,9 +120,9 @@ def test_links_between_notes_are_relations_of_the_type_of_their_key(tmp_path: Pa
         ("parent", "HAS_PARENT"),
         ("friends", "HAS_FRIEND"),
         ("serves", "SERVES"),
-        ("related notes", "RELATED_TO"),
+        ("related notes", "LINKED_TO"),
         ("owes a favour to", "OWES_A_FAVOUR_TO"),
-        ("this is a whole sentence", "RELATED_TO"),
+        ("this is a whole sentence", "LINKED_TO"),
     ],
 )
 def test_key_of_a_link_names_the_relation(tmp_path: Path, key: str, relation: str) -> None:
@@ -145,7 +148,7 @@ def test_thing_that_names_several_places_is_in_the_first_one(tmp_path: Path) -> 
         tmp_path,
         {"Rusk.md": "---\nlocation: ['[[A]]', '[[B]]']\n---\n", "Places/A.md": "", "Places/B.md": ""},
     )
-    links = (SourceLink("Places/A.md", "LOCATED_AT"), SourceLink("Places/B.md", "RELATED_TO"))
+    links = (SourceLink("Places/A.md", "LOCATED_AT"), SourceLink("Places/B.md", "LINKED_TO"))
     assert named(world, "Rusk").links == links
 
 
@@ -176,7 +179,7 @@ def test_note_in_a_folder_for_the_dm_is_hidden(tmp_path: Path) -> None:
     world = vault(tmp_path, {"DM notes/Plot.md": "x", "Admins/Dmitri.md": "See [[Plot]]."})
     assert named(world, "Plot").hidden
     assert not named(world, "Dmitri").hidden
-    assert named(world, "Dmitri").links == (SourceLink("DM notes/Plot.md", "RELATED_TO", hidden=True),)
+    assert named(world, "Dmitri").links == (SourceLink("DM notes/Plot.md", "LINKED_TO", hidden=True),)
 
 
 def test_vault_with_a_name_for_the_dm_is_hidden_and_says_so(tmp_path: Path) -> None:
@@ -202,7 +205,7 @@ def test_value_for_the_dm_is_a_hidden_text_and_no_attribute(tmp_path: Path) -> N
     rusk = named(world, "Rusk")
     assert rusk.attributes == {"race": "Elf"}
     assert hidden_text(rusk) == f"gm_notes: Serves Mog, the {SECRET}\n\nplan: {SECRET} again"
-    assert rusk.links == (SourceLink("Mog.md", "RELATED_TO", hidden=True),)
+    assert rusk.links == (SourceLink("Mog.md", "LINKED_TO", hidden=True),)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +230,15 @@ def test_value_for_the_dm_is_a_hidden_text_and_no_attribute(tmp_path: Path) -> N
         "- __Secret__ {}",
         "| a | b |\n| - | - |\n| **DM** {} | x |",
         "secret:: {}",
+        "| a | b |\n| - | - |\n| Secret | {} |\n| x | y |",
+        "| a | Secret |\n| - | - |\n| x | {} |",
+        "- Secret: {}\n  - {}\n\n    {}\n- open",
+        "<details><summary>GM</summary>\n\n{}\n\n</details>",
+        "Secret: {}",
+        "He forges.\nGM note: {}",
+        "## Geheim\n\n{}\n\n## Bekannt",
+        "**SL-Notizen:** {}",
+        "> [!geheim]\n> {}",
         "```\n> [!secret]\n> {}\n```",
         "<div>\n> [!secret]\n> {}\n</div>",
     ],
@@ -284,7 +296,7 @@ def test_title_that_repeats_the_name_is_no_part_of_the_text(tmp_path: Path) -> N
 def test_note_of_notion_has_its_title_without_the_id(tmp_path: Path) -> None:
     one, two = "0123456789abcdef" * 2, "fedcba9876543210" * 2
     world = vault(tmp_path, {f"Rusk {one}.md": f"In [Ironhold](Ironhold%20{two}.md).", f"Ironhold {two}.md": ""})
-    assert named(world, "Rusk").links == (SourceLink(f"Ironhold {two}.md", "RELATED_TO"),)
+    assert named(world, "Rusk").links == (SourceLink(f"Ironhold {two}.md", "LINKED_TO"),)
 
 
 def test_zip_of_a_vault_is_the_vault_that_is_in_it(tmp_path: Path) -> None:

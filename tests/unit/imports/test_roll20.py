@@ -116,7 +116,7 @@ def test_links_in_texts_are_relations_hidden_where_the_text_is(tmp_path: Path) -
     told["gmnotes"] = link.format("character", "-c1") + link.format("handout", "-gone")
     listed = [told, handout("-h2", "B", inplayerjournals=EVERYBODY)]
     world = read(tmp_path / "a.json", campaign(handouts=listed, characters=[character("-c1", "C")]))
-    assert named(world, "A").links == (SourceLink("-h2", "RELATED_TO"), SourceLink("-c1", "RELATED_TO", hidden=True))
+    assert named(world, "A").links == (SourceLink("-h2", "LINKED_TO"), SourceLink("-c1", "LINKED_TO", hidden=True))
 
 
 def test_zip_of_r20exporter_brings_texts_and_pictures_beside_its_json(tmp_path: Path) -> None:

@@ -83,6 +83,12 @@ def test_single_file_and_link_to_it_are_sources(tmp_path: Path) -> None:
             assert (files.names, files.read(name)) == ((name,), b"{}")
 
 
+def test_reading_ends_a_little_after_the_most_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "long.md").write_bytes(b"x" * 4 * files_module._PIECE)
+    with open_source(tmp_path) as files:
+        assert 100 < len(files.read("long.md", most=100)) <= 2 * files_module._PIECE
+
+
 def test_absent_path_and_pipe_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert str(tmp_path / "pipe") in refusal(tmp_path / "pipe")

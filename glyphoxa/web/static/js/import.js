@@ -21,8 +21,12 @@ function answered(request) {
   } catch {
     answer = { error: "the file could not be read; reload the page and try again" };
   }
-  if (answer.error) over(`That did not work: ${answer.error}.`);
-  else over(...answer.lines, element("p", {}, element("a", { href: "/desk/import" }, "Show what needs review")));
+  if (answer.error) {
+    over(`That did not work: ${answer.error}.`);
+    return;
+  }
+  for (const outdated of document.querySelectorAll("main > section:not(.card)")) outdated.remove();
+  over(...answer.lines, element("p", {}, element("a", { href: "/desk/import" }, "Show what needs review")));
 }
 
 form.addEventListener("submit", (event) => {
