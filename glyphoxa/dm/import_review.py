@@ -260,18 +260,22 @@ class KnownEntities:
         yield {each.id: each for same in called for each in same.values()}
 
 
-def proposal_of(stored: StoredDocument, known: KnownEntities) -> Proposal:
+def proposal_of(stored: StoredDocument, known: KnownEntities, names: Mapping[str, str]) -> Proposal:
     """Return what the DM decides about."""
     document = stored.edited
     chosen = stored.edit.same_as if stored.entity is None else stored.entity
     same = known.same_as(document) if chosen is None else known.by_id.get(chosen)
     like = known.like(document) if chosen is None and same is None else ()
-    changes = () if stored.accepted is None else differences(stored.accepted, document)
+    changes = () if stored.accepted is None else differences(stored.accepted, document, names)
     return Proposal(document, stored.source, same, like, changes)
 
 
-def differences(before: SourceDocument, after: SourceDocument) -> tuple[str, ...]:
-    """Return how a document changed, in words. The texts `before` are as they are in the campaign."""
+def differences(before: SourceDocument, after: SourceDocument, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how a document changed, in words. The texts `before` are as they are in the campaign.
+
+    Args:
+        names: Of other documents, by key.
+    """
     found = [
         f"{part}: {old} is now {new}"
         for part, old, new in (("name", before.name, after.name), ("type", before.type, after.type))
@@ -285,15 +289,18 @@ def differences(before: SourceDocument, after: SourceDocument) -> tuple[str, ...
         {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in of}
         for of in (before.texts, _in_short(after))
     ]
-    found += _compared("", *texts, quotes=False)
-    links = [{f"{each.type} {each.target}": "" for each in document.links} for document in (before, after)]
+    found += _compared("", *texts)
+    links = [
+        {f"{each.type} {names.get(each.target, each.target)}": "" for each in document.links}
+        for document in (before, after)
+    ]
     found += _compared("relation", *links)
     return tuple(found or ["changed: the end of a long text"])
 
 
-def _compared(what: str, before: Mapping[str, str], after: Mapping[str, str], *, quotes: bool = True) -> Iterable[str]:
+def _compared(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
     def shown(name: str, value: str) -> str:
-        return f"{what} {name}".strip() + (f" {shortened(value, 80)!r}" if value and quotes else "")
+        return f"{what} {name}".strip() + (f" {shortened(value, 80)!r}" if value else "")
 
     for name in before.keys() - after.keys():
         yield f"removed: {shown(name, before[name])}"

@@ -88,6 +88,14 @@ async def test_changed_document_proposes_its_changes_alone(store: Store, desk: P
     assert "Salt Mill" in await names(store)
 
 
+async def test_changed_relation_names_the_other_document(desk: PostgresImports) -> None:
+    await desk.take_in(a_world(MILL, MILLER))
+    await desk.accept(DocumentSelection())
+    await desk.take_in(a_world(MILL, replace(MILLER, links=(SourceLink("Scene.1", "OWNS"),))))
+    _, [proposal] = await desk.waiting()
+    assert proposal.changes == ("removed: relation LOCATED_AT Salt Mill", "new: relation OWNS Salt Mill")
+
+
 async def test_document_with_another_id_states_its_text_once(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILLER))
     await desk.accept(DocumentSelection())

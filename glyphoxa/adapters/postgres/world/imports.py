@@ -137,12 +137,14 @@ class PostgresImports:
             n = await connection.fetchval(self._sql["count"], self._campaign, *chosen)
             rows = await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
             entities = await connection.fetch(self._sql["entities"], self._campaign)
+            linked = await connection.fetch(self._sql["linked"], self._campaign, *_keys(rows))
 
         def proposals() -> list[Proposal]:
             known = KnownEntities(
                 Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"])) for row in entities
             )
-            return [proposal_of(each, known) for each in _stored(rows)]
+            names = {row["key"]: row["name"] for row in linked}
+            return [proposal_of(each, known, names) for each in _stored(rows)]
 
         return n, await asyncio.to_thread(proposals)
 

@@ -120,3 +120,12 @@ SELECT d.source, d.key, d.accepted::text
   FROM same s
   JOIN import_documents d ON d.campaign_id = $1 AND d.entity = s.id AND d.accepted IS NOT NULL
  ORDER BY d.source, d.key;
+
+-- linked --
+-- Names of the documents that those of sources $2 and keys $3 link to.
+SELECT DISTINCT other.key, other.name
+  FROM unnest($2::text[], $3::text[]) AS given (source, key)
+  JOIN import_documents d ON d.campaign_id = $1 AND d.source = given.source AND d.key = given.key
+ CROSS JOIN LATERAL jsonb_array_elements((d.document -> 'links') || coalesce(d.accepted -> 'links', '[]')) AS link
+  JOIN import_documents other
+    ON other.campaign_id = $1 AND other.source = d.source AND other.key = link ->> 'target';
