@@ -104,7 +104,6 @@ def _list(options: argparse.Namespace) -> int:
     _named("default: what a table without any key needs"),
     _ALL,
     argument("--refetch", help="accept the files that the hub offers now, even if they differ from the pinned ones"),
-    argument("--anew", dest="refetch", help=argparse.SUPPRESS),
     argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to copy from"),
 )
 def _fetch(options: argparse.Namespace) -> int:
