@@ -26,6 +26,7 @@ from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app import engines
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import load_local_models
+from glyphoxa.app.reader import open_reader
 from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
@@ -111,9 +112,10 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 
 async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[TableSession]:
-    """Open all tables in this process, with one set of models and one database, as a host of several tables does."""
+    """Open all tables in this process with one set of models, one database and one reader, as a host of several does."""
     local = await load_local_models(all_settings[0], stack, slots=1, tell=tell)
     store = await open_store_for(all_settings[0], local, stack)
+    reader = open_reader(all_settings[0], store, stack)
     tables = []
     for n, settings in enumerate(all_settings):
         assert settings.campaign is not None
@@ -126,6 +128,7 @@ async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[T
             store=store,
             mouths={npc.engine: engines.find_mouth(npc.engine, files={}) for npc in campaign.npcs},
             outside={},
+            reader=reader,
         )
         tables.append(await open_with(opening, stack, tell=lambda _: None))
     for table in tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
 from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.listen import SAID
@@ -21,7 +22,7 @@ from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
-from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
+from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, PatientJudge, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
 from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
@@ -169,11 +170,13 @@ class TalkReaders:
         asking: The language model that assists; None: rules only.
         judging: The language model that judges; None: rules only.
         check_every: Utterances after which the backstop runs.
+        give_way: Waited for before each stretch; None: nothing has precedence.
     """
 
     asking: LlmReading | None = None
     judging: LlmJudging | None = None
     check_every: int = CHECK_EVERY
+    give_way: Callable[[], Awaitable[None]] | None = None
 
     def extractor(self, campaign: Campaign) -> Extractor:
         return self.readers(campaign)[0]
@@ -192,8 +195,9 @@ class TalkReaders:
             extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
         topics = SafetyTopics(campaign.safety, campaign.language)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
-        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
-        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
+        rules_judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
+        judge = rules_judge if self.judging is None else LlmJudge(rules_judge, self.judging, topics.labels)
+        return extractor, judge if self.give_way is None else PatientJudge(judge, self.give_way)
 
     @property
     def extract_ms(self) -> int:
@@ -203,7 +207,8 @@ class TalkReaders:
     @property
     def lease_ms(self) -> int:
         """Lease of a session. A reader that does not renew it counts as dead."""
-        return self.extract_ms + _REST_MS + (0 if self.judging is None else self.judging.stretch_ms)
+        waits_ms = 0 if self.give_way is None else 2 * LONGEST_WAIT_MS
+        return self.extract_ms + _REST_MS + waits_ms + (0 if self.judging is None else self.judging.stretch_ms)
 
     @property
     def gather_ms(self) -> int:
@@ -336,18 +341,27 @@ def chronicle_worker(
     *,
     readers: TalkReaders = RULES,
     log: PostgresChronicleLog | None = None,
+    only: Collection[CampaignId] | None = None,
 ) -> ChronicleWorker:
     """Create a chronicle worker.
 
     Args:
         campaign: The campaign to read; None: all.
         log: Log of this worker only; None creates one.
+        only: The campaigns to read, which may change while it works.
     """
     log = log or chronicle_log(store, readers)
     kept: dict[CampaignId, Chronicler] = {}
 
     async def campaigns() -> Sequence[CampaignId]:
+        if only is not None:
+            return tuple(only)
         return await store.campaigns.ids() if campaign is None else [campaign]
+
+    async def read_pages(of: CampaignId) -> int:
+        if readers.give_way is not None:
+            await readers.give_way()
+        return await imports_of(store, of, readers).propose_claims()
 
     async def chronicler(of: CampaignId) -> Chronicler:
         # It holds the campaign's names in memory.
@@ -362,7 +376,7 @@ def chronicle_worker(
         said=lambda: store.listener.follow(SAID, campaign),
         now_ms=now_ms,
         gather_ms=readers.gather_ms,
-        pages=lambda of: imports_of(store, of, readers).propose_claims(),
+        pages=read_pages,
     )
 
 

@@ -14,7 +14,7 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.background import TalkReaders, chronicle_log, chronicle_worker, episode_writer
+from glyphoxa.app.background import chronicle_log, episode_writer
 from glyphoxa.app.models import EmbedderReloader, LocalModels, open_embedder
 from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.config.settings import Settings
@@ -80,7 +80,8 @@ class TableMemory:
         store: None without long-term memory. Utterances are then stored on disk only.
         spool: Directory for utterances, used by this table only.
         session: Session whose day in the story is stored.
-        readers: Extractors that learn facts while the table plays; None: none.
+        learns: Whether what was said becomes knowledge.
+        is_read: Whether another process reads and embeds what is said; otherwise this one embeds it.
         tell: Receives events of the table.
         now_ms: Unix epoch.
 
@@ -96,14 +97,16 @@ class TableMemory:
         spool: Path,
         *,
         session: SessionId | None = None,
-        readers: TalkReaders | None = None,
+        learns: bool = False,
+        is_read: bool = False,
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.store = store
         self._campaign = campaign
         self._session = session
-        self._readers = readers
+        self._learns = learns
+        self._is_read = is_read
         self._tell = tell
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
@@ -156,9 +159,6 @@ class TableMemory:
         supervisor.start("delivery", self.journal.delivery.run)
         if self.store is not None:
             supervisor.start("memory", self._watch.run)
-            if self._readers is not None:
-                worker = chronicle_worker(self.store, self._campaign.id, readers=self._readers)
-                supervisor.start("chronicle", worker.run)
 
     async def store_campaign(self) -> None:
         """Update the stored campaign from the file, once for each opening of the table.
@@ -235,7 +235,7 @@ class TableMemory:
 
         A model is paused after repeated failures, and each error is logged once.
         """
-        if self.store is None or not self._embedding.allows_call():
+        if self.store is None or self._is_read or not self._embedding.allows_call():
             return
         try:
             await self.store.chunks.fill_missing(self._campaign.id)
@@ -258,7 +258,7 @@ class TableMemory:
     async def finish(self) -> bool:
         """End a session: send pending utterances, then write the NPCs' summaries. Returns the result of `flush`."""
         is_all_sent = await self.flush()
-        if self.store is not None and self._readers is not None and self._session is not None and is_all_sent:
+        if self.store is not None and self._learns and self._session is not None and is_all_sent:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await (await episode_writer(self.store, self._campaign.id)).write(self._session)

@@ -27,11 +27,11 @@ from glyphoxa.app.background import (
     open_asking,
     open_deep_talk,
     summariser_at_table,
-    talk_readers_at_table,
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
+from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
@@ -291,6 +291,7 @@ class Opening:
         mouths: Builders by engine.
         outside: External tools by NPC.
         observers: Receive all events from the start.
+        reader: Reads and embeds what is said; None: the table opens one for itself.
     """
 
     settings: Settings
@@ -301,6 +302,7 @@ class Opening:
     mouths: Mapping[str, OpenMouth]
     outside: OutsideTools
     observers: Observers = NOBODY
+    reader: BackgroundReader | None = None
 
 
 class _Wiring:
@@ -323,7 +325,8 @@ class _Wiring:
             campaign,
             settings.data_directory / "spool",
             session=opening.session,
-            readers=None if settings.memory.chronicle == "none" else talk_readers_at_table(settings, stack),
+            learns=settings.memory.chronicle != "none",
+            is_read=opening.reader is not None,
             tell=self.state.events.tell,
             now_ms=now_ms,
         )
@@ -635,8 +638,11 @@ async def open_with(
 
     `stack` closes what was opened for it; pass it to the table (`TableSession.adopt`).
     """
-    session = await wire(opening, stack)
+    reader = opening.reader or open_reader(opening.settings, opening.store, stack)
+    session = await wire(replace(opening, reader=reader), stack)
     await session.open(stack, tell=tell)
+    if reader is not None:
+        session.supervisor.start("background reading", partial(reader.follow, session))
     if (metrics := opening.observers.metrics) is not None:
         session.supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
     # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable (10,000

@@ -359,8 +359,8 @@ class ChronicleWorker:
         Raises:
             GlyphoxaError: The database permanently refuses to report new utterances.
         """
-        async with aclosing(self._woken()) as woken:
-            async for _ in woken:
+        async with aclosing(woken(self._said)) as news:
+            async for _ in news:
                 await self._round()
 
     async def _round(self) -> None:
@@ -415,21 +415,26 @@ class ChronicleWorker:
             return False
         return now_ms - since_ms >= self._gather_ms
 
-    async def _woken(self) -> AsyncGenerator[None, None]:
-        """Yield now, whenever something was said, and every five seconds."""
-        async with aclosing(self._said()) as said:
-            following = asyncio.ensure_future(anext(said))
-            try:
-                while True:
-                    yield
-                    await asyncio.wait([following], timeout=LOOK_AGAIN_MS / 1000)
-                    if following.done():
-                        following.result()
-                        following = asyncio.ensure_future(anext(said))
-            finally:
-                following.cancel()
-                with contextlib.suppress(asyncio.CancelledError, GlyphoxaError):
-                    await following
+
+async def woken(said: Callable[[], AsyncGenerator[object, None]]) -> AsyncGenerator[None, None]:
+    """Yield now, whenever something was said, and every five seconds.
+
+    Raises:
+        GlyphoxaError: The database permanently refuses to report new utterances.
+    """
+    async with aclosing(said()) as news:
+        following = asyncio.ensure_future(anext(news))
+        try:
+            while True:
+                yield
+                await asyncio.wait([following], timeout=LOOK_AGAIN_MS / 1000)
+                if following.done():
+                    following.result()
+                    following = asyncio.ensure_future(anext(news))
+        finally:
+            following.cancel()
+            with contextlib.suppress(asyncio.CancelledError, GlyphoxaError):
+                await following
 
 
 def due(sessions: Sequence[SessionProgress], now_ms: int) -> list[SessionProgress]:

@@ -214,6 +214,11 @@ class Filled:
     failed: int = 0
     skipped: int = 0
 
+    @property
+    def n_seen(self) -> int:
+        """Return how many utterances were taken from the queue."""
+        return self.embedded + self.failed + self.skipped
+
     def __add__(self, other: Filled) -> Filled:
         return Filled(self.embedded + other.embedded, self.failed + other.failed, self.skipped + other.skipped)
 

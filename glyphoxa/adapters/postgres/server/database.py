@@ -222,6 +222,14 @@ class Database:
         self._releases: set[asyncio.Task[None]] = set()
         self._closed = False
 
+    async def dsn(self) -> str:
+        """Return the DSN for another process, after starting an embedded server.
+
+        Raises:
+            Unavailable: The embedded server does not start.
+        """
+        return self._dsn if isinstance(self._dsn, str) else await self._dsn()
+
     async def open(self, *, deadline_ms: int = 120_000) -> None:
         """Connect and migrate now instead of at the first use.
 
