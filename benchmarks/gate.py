@@ -17,11 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from benchmarks.gate_growth import Growth, names_growth, talk_growth
+from benchmarks.load import Heard, open_tables, play, tables_with_history
 from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
 from benchmarks.runner import STOPPED, a_directory, command, positive, set_up, stoppable, tell
 from benchmarks.table import PAUSE_MS, Size, cloud_settings, load_history, opened, players, write_campaign
+from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, NotFound, Unavailable
 
@@ -46,18 +49,25 @@ BASELINE = Path(__file__).parent / "baseline.json"
 FIRST_AUDIO = "first_audio"
 STALLS = "stalls"
 STALL_MS = 1_500
+READING = "reading"
 NAMES = "names_growth"
 TALK = "talk_growth"
 KNOWN = {
     FIRST_AUDIO: Limit(1.0, 0.12, "end of speech to first sound, ours to bare pipecat, the fastest turn of each"),
     # One turn of seven may meet a stall of the machine.
     STALLS: Limit(0.0, 0.2, f"share of turns that came {STALL_MS} ms behind bare pipecat's neighbour, or never"),
+    READING: Limit(1.0, 0.15, "median first audio of two tables with 1,000 unread lines each, to the same left unread"),
     NAMES: Limit(1.1, 0.4, "CPU of a turn's decisions among 5,000 names to that among 50"),
     TALK: Limit(1.3, 0.6, "CPU of a recall in 5,000 turns to that in 500, by words and by both, without the model"),
 }
 PAIRS = 7
 RUNS = 3
 SIZE = Size(npcs=2, speakers=2, history_entries=500)
+UNREAD = Size(npcs=2, speakers=2, history_entries=1_000)
+READING_TABLES = 2
+READING_S = 25
+SHORT_REPLY = "That much I know, friend."
+_CHRONICLES = ("none", "rules")
 _WARM_UP_PAIRS = 1
 _WITHOUT_PAUSE_MS = PAUSE_MS - 10
 
@@ -195,8 +205,8 @@ def judge(parts: Sequence[Part], limits: Mapping[str, Limit]) -> set[str]:
 
 
 def _parts(pairs: int) -> list[Part]:
-    """Return the parts, each measured separately: growth by names, growth by transcript, and turns."""
-    return [_names_growth, _talk_growth, lambda: _turns(pairs)]
+    """Return the parts, each measured separately: growth by names and transcript, turns, and turns beside reading."""
+    return [_names_growth, _talk_growth, lambda: _turns(pairs), _reading]
 
 
 def _names_growth() -> dict[str, float]:
@@ -257,6 +267,40 @@ async def _first_audio(directory: Path, *, pairs: int) -> tuple[float | None, fl
                 ours.append(ours_ms)
                 bare.append(theirs_ms)
     return fastest_ratio(ours, bare), stalled_share(ours, bare, stall_ms=STALL_MS)
+
+
+def _reading() -> dict[str, float]:
+    """Measure turns beside the background reading of a backlog.
+
+    Raises:
+        Unavailable: No turn was answered.
+    """
+    with a_directory() as directory:
+        waited = asyncio.run(stoppable(_beside_reading(directory)))
+    if not all(waited.values()):
+        raise Unavailable("no turn beside background reading was answered: the gate cannot judge")
+    left, read = (median(waited[chronicle]) for chronicle in _CHRONICLES)
+    print(f"not judged: first audio of {READING_TABLES} tables: {left:.0f} ms, {read:.0f} ms while a backlog is read")
+    return {READING: read / left}
+
+
+async def _beside_reading(directory: Path) -> dict[str, list[float]]:
+    """Return the times to first audio without and with background reading, of the same tables one after the other."""
+    recordings = _unbroken(demo_recordings())
+    waited: dict[str, list[float]] = {}
+    async with AsyncExitStack() as stack:
+        addresses = await stack.enter_async_context(providers(recordings, Delays(), reply=SHORT_REPLY))
+        all_settings = await tables_with_history(directory, UNREAD, READING_TABLES, addresses)
+        for chronicle in _CHRONICLES:
+            memory = all_settings[0].memory.model_copy(update={"chronicle": chronicle})
+            chosen = [settings.model_copy(update={"memory": memory}) for settings in all_settings]
+            heard = Heard()
+            async with ClosingStack() as closing:
+                tables = await open_tables(chosen, closing, session=chronicle)
+                until_s = time.monotonic() + READING_S
+                await asyncio.gather(*(play(table, n, recordings, heard, until_s) for n, table in enumerate(tables)))
+            waited[chronicle] = [turn.waited_ms for turn in heard.turns if turn.waited_ms is not None]
+    return waited
 
 
 def _unbroken(recordings: Sequence[Recorded]) -> list[Recorded]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.provider_process import Delays, Recorded, demo_recordings, providers, questions
+from benchmarks.provider_process import Addresses, Delays, Recorded, demo_recordings, providers, questions
 from benchmarks.runner import above_zero, command, not_negative_count, percentile, positive, rss_mb, run, tell
 from benchmarks.table import PAUSE_MS, Size, TurnHeard, cloud_settings, load_history, players, write_campaign
 from glyphoxa.actors.deadline import ClosingStack
@@ -91,28 +91,40 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     heard = Heard()
     async with AsyncExitStack() as stack:
         addresses = await stack.enter_async_context(providers(recordings, Delays(), reply=REPLY))
-        all_settings = []
-        for n in range(options.sessions):
-            own = directory / f"session-{n}"
-            own.mkdir()
-            campaign = write_campaign(own, size, name=f"Table {n}")
-            all_settings.append(cloud_settings(campaign, directory / "data", addresses, end_of_turn_ms=PAUSE_MS))
-        for settings in all_settings:
-            await load_history(settings, size.history_entries)
+        all_settings = await tables_with_history(directory, size, options.sessions, addresses)
         closing = await stack.enter_async_context(ClosingStack())
-        tables = await _open(all_settings, closing)
+        tables = await open_tables(all_settings, closing)
         tell(f"{len(tables)} tables are open")
         lag = asyncio.create_task(measure_lag(heard.lags_s.append, every_s=0.05))
         until_s = time.monotonic() + options.minutes * 60
         watch = asyncio.create_task(_watch(until_s))
-        await asyncio.gather(*(_play(table, n, recordings, heard, until_s) for n, table in enumerate(tables)))
+        await asyncio.gather(*(play(table, n, recordings, heard, until_s) for n, table in enumerate(tables)))
         samples = await watch
         lag.cancel()
     return figures(heard, samples, n_sessions=options.sessions, minutes=options.minutes)
 
 
-async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[TableSession]:
-    """Open all tables in this process with one set of models, one database and one reader, as a host of several does."""
+async def tables_with_history(directory: Path, size: Size, n_tables: int, addresses: Addresses) -> list[Settings]:
+    """Write a campaign for each table, and store its past utterances, embedded and unread, in one database."""
+    all_settings = []
+    for n in range(n_tables):
+        own = directory / f"session-{n}"
+        own.mkdir()
+        campaign = write_campaign(own, size, name=f"Table {n}")
+        all_settings.append(cloud_settings(campaign, directory / "data", addresses, end_of_turn_ms=PAUSE_MS))
+    for settings in all_settings:
+        await load_history(settings, size.history_entries)
+    return all_settings
+
+
+async def open_tables(
+    all_settings: Sequence[Settings], stack: ClosingStack, *, session: str = "load"
+) -> list[TableSession]:
+    """Open all tables in this process, with one set of models, one database and one reader, as a host of several.
+
+    Args:
+        session: Prefix of the ids of their sessions.
+    """
     local = await load_local_models(all_settings[0], stack, slots=1, tell=tell)
     store = await open_store_for(all_settings[0], local, stack)
     reader = open_reader(all_settings[0], store, stack)
@@ -123,7 +135,7 @@ async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[T
         opening = Opening(
             settings=settings.model_copy(update={"data_dir": settings.campaign.parent}),
             campaign=campaign,
-            session=SessionId(f"load-{n}"),
+            session=SessionId(f"{session}-{n}"),
             local=local,
             store=store,
             mouths={npc.engine: engines.find_mouth(npc.engine, files={}) for npc in campaign.npcs},
@@ -136,7 +148,7 @@ async def _open(all_settings: Sequence[Settings], stack: ClosingStack) -> list[T
     return tables
 
 
-async def _play(table: TableSession, n: int, recordings: Sequence[Recorded], heard: Heard, until_s: float) -> None:
+async def play(table: TableSession, n: int, recordings: Sequence[Recorded], heard: Heard, until_s: float) -> None:
     """Ask one question after the other until the time is over. The first is not counted: it opens connections."""
     dropouts = Dropouts()
 

@@ -56,6 +56,8 @@ from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame,
 PATIENCE_MS = 30_000
 _CHUNK = OUTPUT_RATE_HZ // 50
 _FADE = OUTPUT_RATE_HZ // 200
+_AHEAD_S = 0.06
+"""Sound that a listener has in advance, so that a stall of the event loop that is shorter is not heard."""
 _BEHIND_S = 0.1
 """After a longer stall the schedule restarts, because catching up would only fill the listeners' buffers."""
 
@@ -331,9 +333,9 @@ class Speaker(FrameProcessor):
                 await self.push_frame(BotStoppedSpeakingFrame(), FrameDirection.UPSTREAM)
 
     async def _play(self) -> None:
-        """Send available sound in 20 ms chunks on schedule. Returns when there is none for now."""
+        """Send available sound in 20 ms chunks on schedule, a little ahead. Returns when there is none for now."""
         loop = self.get_event_loop()
-        due = loop.time()
+        due = loop.time() - _AHEAD_S
         while (turn := self._turn) is not None and (n_samples := self._playback.playable(_CHUNK)):
             source = self._filler if self._filler else self._sound
             pcm = bytes(source[: n_samples * 2])
