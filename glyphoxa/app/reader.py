@@ -50,6 +50,8 @@ _MAX_RESTART_S: Final = 300.0
 """The delay before a restart doubles up to this."""
 _LOWEST_PRIORITY: Final = 19
 _ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_NEEDED: Final = ("data_dir", "memory", "providers", "chronicle", "models", "logging")
+"""Settings that matter for reading and embedding."""
 _READY: Final = b"ready\n"
 
 
@@ -139,7 +141,7 @@ class BackgroundReader:
             start_new_session=True,  # Ctrl-C in a terminal is for the tables, which close it
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 - requested as pipes above
-        self._order(settings.model_dump_json())
+        self._order(settings.model_dump_json(include=set(_NEEDED)))
         for campaign in self._campaigns:
             self._order(f"read {campaign}")
         if self._busy:
@@ -188,19 +190,21 @@ def _embeds(settings: Settings) -> bool:
 def main() -> int:
     """Read the settings and orders from standard input until it ends."""
     os.setpriority(os.PRIO_PROCESS, 0, _LOWEST_PRIORITY)
-    settings = Settings.model_validate_json(sys.stdin.buffer.readline())
-    log.set_up(level="WARNING", form=settings.logging.form)
     try:
-        asyncio.run(_read(settings))
+        asyncio.run(_read())
     except GlyphoxaError as error:
         logger.error("what is said cannot be read in the background: {}", error)
         return 1
     return 0
 
 
-async def _read(settings: Settings) -> None:
+async def _read() -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1, "work"))
+    orders = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    settings = Settings.model_validate_json(await orders.readline())
+    log.set_up(level="WARNING", form=settings.logging.form)
     gate, campaigns = QuietGate(), dict[CampaignId, None]()
     async with AsyncExitStack() as stack:
         store = await open_store_for(settings, await _models(settings, stack), stack)
@@ -215,7 +219,7 @@ async def _read(settings: Settings) -> None:
                 tasks.append(group.create_task(worker.run()))
             if _embeds(settings):
                 tasks.append(group.create_task(_embed(store, campaigns, gate)))
-            await _obey(campaigns, gate)
+            await _obey(orders, campaigns, gate)
             for task in tasks:
                 task.cancel()
         if settings.memory.chronicle != "none":
@@ -232,10 +236,8 @@ async def _models(settings: Settings, stack: AsyncExitStack) -> LocalModels:
     return LocalModels(minilm=await load_minilm(settings, stack))
 
 
-async def _obey(campaigns: dict[CampaignId, None], gate: QuietGate) -> None:
+async def _obey(orders: asyncio.StreamReader, campaigns: dict[CampaignId, None], gate: QuietGate) -> None:
     """Follow the orders until the input ends."""
-    orders = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     while line := (await orders.readline()).decode():
         match line.split():
             case ["read", campaign]:
