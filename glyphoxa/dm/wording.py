@@ -11,7 +11,7 @@ from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.import_review import Arrival, Proposal
 from glyphoxa.domain.calendar import StoryCalendar
-from glyphoxa.domain.errors import shown
+from glyphoxa.domain.errors import counted, shown
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Fact, Knower, Recalled, Signal, Validity
 from glyphoxa.world.wording import moment
@@ -144,6 +144,14 @@ def reading_in_words(session: SessionProgress) -> str:
         return f"given up after {session.attempts} tries: {session.error}"
     again = "" if session.retry_at_ms is None else f", again at {moment(session.retry_at_ms)}"
     return f"failed{again}: {session.error}"
+
+
+def backlog_in_words(sessions: Sequence[SessionProgress]) -> str:
+    """Say how much of a campaign's transcript was read in the background."""
+    n_said, n_read = sum(each.last_ordinal for each in sessions), sum(each.read_ordinal for each in sessions)
+    if n_read >= n_said:
+        return f"Read in the background: all {counted(n_said, 'line')}."
+    return f"Read in the background: {n_read:,} of {counted(n_said, 'line')}. Reading waits while somebody speaks."
 
 
 # Imports.

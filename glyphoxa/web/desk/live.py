@@ -20,7 +20,7 @@ from glyphoxa.context.rolling_summary import INTERVAL
 from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
-from glyphoxa.dm.wording import reading_in_words
+from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import ShowControls
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
@@ -167,6 +167,7 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
         players_url: Where players open the table; None: on this machine only.
     """
     turns = await desk.turns.latest(session=at.session, limit=MOST_TURNS)
+    progress = await source.progress()
     return {
         "scene": at.scene.id,
         "is_paused": at.is_paused,
@@ -190,8 +191,9 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
                 "read": each.read_ordinal,
                 "state": reading_in_words(each),
             }
-            for each in await source.progress()
+            for each in progress
         ],
+        "backlog": backlog_in_words(progress),
         "pace": pace(list(reversed(turns))),
     }
 
