@@ -31,8 +31,8 @@ from glyphoxa.app.background import chronicle_worker, talk_readers_at_table
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_minilm
 from glyphoxa.chronicle.chronicler import woken
-from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import GlyphoxaError, Unavailable
+from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcThinks, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, SessionId
@@ -96,15 +96,17 @@ class BackgroundReader:
     async def run(self) -> None:
         """Keep the process running from the first table on. An actor."""
         await self._is_wanted.wait()
-        wait_s = _RESTART_S
+        wait_s, settings = _RESTART_S, self._settings
         while True:
             try:
-                code = await self._live()
+                code = await self._live(settings)
                 if self._is_closing:
                     return
                 logger.warning("background reading ended with exit code {}; it restarts in {:g} s", code, wait_s)
-            except Unavailable as error:
-                logger.debug("background reading waits for the database: {}", error)
+                if self._settings.file is not None:  # which may name another embeddings model now
+                    settings = await asyncio.to_thread(read_settings, self._settings.file)
+            except GlyphoxaError as error:
+                logger.debug("background reading is not possible now: {}", error)
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _MAX_RESTART_S)
 
@@ -122,15 +124,15 @@ class BackgroundReader:
                 process.kill()
             await process.wait()
 
-    async def _live(self) -> int:
+    async def _live(self, settings: Settings) -> int:
         """Run the process once. Returns its exit code.
 
         Raises:
             Unavailable: The database cannot be reached now.
         """
         # The tables may use a database other than the settings' default, such as an embedded one of another directory.
-        memory = self._settings.memory.model_copy(update={"postgres_dsn": await self._database.dsn()})
-        settings = self._settings.model_copy(update={"memory": memory})
+        memory = settings.memory.model_copy(update={"postgres_dsn": await self._database.dsn()})
+        settings = settings.model_copy(update={"memory": memory})
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -141,13 +143,17 @@ class BackgroundReader:
             start_new_session=True,  # Ctrl-C in a terminal is for the tables, which close it
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101 - requested as pipes above
-        self._order(settings.model_dump_json(include=set(_NEEDED)))
-        for campaign in self._campaigns:
-            self._order(f"read {campaign}")
-        if self._busy:
-            self._order("busy")
-        self._is_ready = await process.stdout.readline() == _READY
-        return await process.wait()
+        try:
+            self._order(settings.model_dump_json(include=set(_NEEDED)))
+            for campaign in self._campaigns:
+                self._order(f"read {campaign}")
+            if self._busy:
+                self._order("busy")
+            self._is_ready = await process.stdout.readline() == _READY
+            return await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
 
     def _order(self, line: str) -> None:
         process = self._process
@@ -190,12 +196,14 @@ def _embeds(settings: Settings) -> bool:
 def main() -> int:
     """Read the settings and orders from standard input until it ends."""
     os.setpriority(os.PRIO_PROCESS, 0, _LOWEST_PRIORITY)
+    code = 0
     try:
         asyncio.run(_read())
-    except GlyphoxaError as error:
-        logger.error("what is said cannot be read in the background: {}", error)
-        return 1
-    return 0
+    except* GlyphoxaError as errors:
+        code = 1
+        for error in errors.exceptions:
+            logger.error("what is said cannot be read in the background: {}", error)
+    return code
 
 
 async def _read() -> None:
@@ -203,7 +211,9 @@ async def _read() -> None:
     loop.set_default_executor(ThreadPoolExecutor(1, "work"))
     orders = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    settings = Settings.model_validate_json(await orders.readline())
+    if not (first := await orders.readline()):
+        return
+    settings = Settings.model_validate_json(first)
     log.set_up(level="WARNING", form=settings.logging.form)
     gate, campaigns = QuietGate(), dict[CampaignId, None]()
     async with AsyncExitStack() as stack:
@@ -262,6 +272,8 @@ async def _embed(store: Store, campaigns: Collection[CampaignId], gate: QuietGat
                 if str(error) != trouble:
                     logger.warning("new utterances are not embedded yet: {}", error)
                 trouble = str(error)
+            if not store.chunks.embeds:
+                raise InvalidInput("the transcripts were embedded by another model, so the settings are read again")
 
 
 if __name__ == "__main__":

@@ -490,6 +490,11 @@ class ChunkIndexer:
         if embedder is not None:
             self.embed_by(embedder)
 
+    @property
+    def embeds(self) -> bool:
+        """Return whether there is an embedder whose vectors the database takes, as far as known."""
+        return self._queue is not None
+
     def embed_by(self, embedder: Embedder) -> None:
         """Use this embedder from now on."""
         self._queue = EmbeddingQueue(lambda c: self._database.use(c, deadline_ms=_DEADLINE_MS), embedder)
