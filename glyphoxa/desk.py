@@ -52,6 +52,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, MEANING
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
+from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NameLearning
@@ -195,6 +196,7 @@ class Desk:
         seen: Its entities, each with the NPCs that may know about it.
         past_talk: By words alone, unless it was opened with a model.
         days: How it tells the time, as it was when the desk was opened; `times` keeps it.
+        safety: What its group does not play.
     """
 
     campaign: CampaignId
@@ -216,6 +218,7 @@ class Desk:
     atoms: PostgresAtoms
     states: PostgresSessionStates
     imports: PostgresImports
+    safety: SafetyTopics
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return how the DM and the NPCs have a session in mind.
@@ -286,6 +289,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         store.atoms,
         store.states,
         imports_of(store, campaign),
+        topics_of(stored),
     )
 
 
@@ -569,8 +573,7 @@ class SessionRecaps:
         stored, known = await store.campaigns.get(campaign), await log.known(campaign)
 
         def read() -> SessionRecaps:
-            view = PlayersView(known, stored.language, (each.text for each in stored.secrets))
-            return cls(stored, log, known, names_of(known, stored.language), view)
+            return cls(stored, log, known, names_of(known, stored.language), PlayersView(known, stored))
 
         return await offload(read, amount=len(known) * _ROWS_A_NAME)
 
@@ -587,7 +590,8 @@ class SessionRecaps:
             if audience == "players":
                 heard = self.players.shown(heard)
             elif audience != "dm":
-                heard = heard_by(NpcId(audience), heard)
+                forbids = topics_of(self.campaign).forbids
+                heard = [each for each in heard_by(NpcId(audience), heard) if not forbids(each.utterance.text)]
             lines = summary_of(heard, language=language, names=self.names, tokens=tokens)
             return [line.in_words(language) for line in lines]
 

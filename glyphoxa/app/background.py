@@ -38,7 +38,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm
-from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.judgement.safety import AllowedLines, SafetyTopics, topics_of
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
@@ -193,7 +193,7 @@ class TalkReaders:
         extractor: Extractor = rules
         if self.asking is not None:
             extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
-        topics = SafetyTopics(campaign.safety, campaign.language)
+        topics = topics_of(campaign)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
         rules_judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
         judge = rules_judge if self.judging is None else LlmJudge(rules_judge, self.judging, topics.labels)
@@ -263,7 +263,7 @@ def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkRe
 
 
 def summariser_at_table(
-    settings: Settings, language: str, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
+    settings: Settings, campaign: Campaign, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
 ) -> LlmSummariser | None:
     """Create the model that summarises a running session; None: lines are selected. A local model is the NPCs'.
 
@@ -274,7 +274,8 @@ def summariser_at_table(
         return None
     llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
     pace = Pace(settings.chronicle.calls_per_minute)
-    return LlmSummariser(LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD), language)
+    safe = AllowedLines(llm, topics_of(campaign))
+    return LlmSummariser(LlmReading(safe, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD), campaign.language)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:
@@ -319,6 +320,7 @@ async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
         {npc.id: npc.entity_id for npc in stored.npcs},
         PostgresChronicleLog(store.database, store.world),
         PostgresEpisodes(store.database, store.world),
+        topics_of(stored),
     )
 
 
@@ -434,6 +436,7 @@ def transcribed(campaign: Campaign) -> frozenset[NpcId]:
 async def open_asking(
     settings: CorrectionSettings,
     stack: AsyncExitStack,
+    safety: SafetyTopics,
     *,
     local: LocalModels,
     environ: Mapping[str, str] = os.environ,
@@ -448,7 +451,7 @@ async def open_asking(
         return None
     llama = local.llama
     here = None if llama is None else Slot(llama, llama.slots - 1)
-    llm = open_structured_llm(chosen, stack, kind=SECOND_LOOK, here=here, environ=environ)
+    llm = AllowedLines(open_structured_llm(chosen, stack, kind=SECOND_LOOK, here=here, environ=environ), safety)
     if runs_here(SECOND_LOOK, chosen.name):
         return Asking(
             llm,
@@ -505,6 +508,7 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     stack: AsyncExitStack,
     *,
     method: RecallMethod,
+    safety: SafetyTopics,
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
@@ -521,10 +525,10 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     from glyphoxa.memory_graph.deep_recall import DeepRecall
 
     chosen = settings.recall.model_copy(update={"method": method})
-    llm = None
+    llm: StructuredLlm | None = None
     if chosen.asks_a_model:
         here = None if llama is None else Slot(llama, slot_of(RECALL, settings, slots=llama.slots))
-        llm = open_structured_llm(chosen.llm, stack, kind=RECALL, here=here, environ=environ)
+        llm = AllowedLines(open_structured_llm(chosen.llm, stack, kind=RECALL, here=here, environ=environ), safety)
         if runs_here(RECALL, chosen.llm.name):
             unset = {
                 name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set
@@ -536,12 +540,13 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     return deep
 
 
-async def load_deep_recall(
+async def load_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,
     *,
     method: RecallMethod,
+    safety: SafetyTopics,
     environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
     """As `open_deep_recall`, for commands without a table. Loads a local model if needed; downloads nothing.
@@ -554,7 +559,7 @@ async def load_deep_recall(
     both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
     if both_here and settings.recall.model_copy(update={"method": method}).asks_a_model:
         llama = await load_llama(settings, stack)
-    return open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
+    return open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama, environ=environ)
 
 
 def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
@@ -565,6 +570,7 @@ def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
     talk: PastTalk,
     recent: Callable[[NpcId], Sequence[str]],
     world: Callable[[NpcId], str],
+    safety: SafetyTopics,
     llama: LlamaServer | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> PastTalk:
@@ -582,7 +588,7 @@ def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
     from glyphoxa.memory_graph.deep_recall import DeepTalk
 
     method = settings.recall.searches_by
-    deep = open_deep_recall(settings, recall, stack, method=method, llama=llama, environ=environ)
+    deep = open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama, environ=environ)
     deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
     return DeepTalk(talk, deep, deadline_ms=deadline_ms, recent=recent, world=world)
 

@@ -45,13 +45,13 @@ from glyphoxa.context.scene import Past
 from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import wording
 from glyphoxa.dm.table_commands import CommandReader
-from glyphoxa.domain.campaign import Campaign, Npc, Player, Safety
+from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
@@ -109,7 +109,7 @@ async def open_outside_tools(
     await servers.open()
     return {
         npc.id: [
-            tool
+            replace(tool, safety=topics_of(campaign))
             for name, server in settings.servers.items()
             if server.npcs is None or npc.id in server.npcs
             for tool in servers.tools(name)
@@ -224,6 +224,7 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
             history_tokens=budgets.history_tokens,
             language=campaign.language,
             counted=counted,
+            safety=topics_of(campaign),
         )
         for npc in campaign.npcs
     }
@@ -276,7 +277,6 @@ def table_context(
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
         accept_at=settings.memory.auto_accept,
-        safety=SafetyTopics(campaign.safety, campaign.language) if campaign.safety != Safety() else None,
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
@@ -318,7 +318,7 @@ class _Wiring:
         self.opening = opening
         self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
         self.state = state_of(settings, campaign, opening.session, self.mark)
-        self.safety = SafetyTopics(campaign.safety, campaign.language)
+        self.safety = topics_of(campaign)
         self.voices, self.to_room = NpcVoices(), room_mailbox()
         self.memory = TableMemory(
             store,
@@ -359,7 +359,6 @@ class _Wiring:
                 tell=self.to_room.post,
                 now_ms=now_ms,
                 tiers=TierSelector(npc.budget_tier, words=words),
-                safety=self.safety,
             )
             for slot, npc in enumerate(campaign.npcs)
         }
@@ -401,7 +400,7 @@ class _Wiring:
             LineSelection(campaign.language, lambda: self.names.current, tokens),
             tell=lambda npc, cover: npcs[npc].mailbox.post(cover),
             stored=stored,
-            summariser=summariser_at_table(opening.settings, campaign.language, stack),
+            summariser=summariser_at_table(opening.settings, campaign, stack),
         )
 
     def dm(self) -> DmChannels | None:
@@ -477,6 +476,7 @@ class _Wiring:
                 around=self.memory.around,
                 deep_talk=self.deep_talk,
                 people=campaign.people,
+                safety=self.safety,
             )
             memory = MemoryTools(may_ask, tier=npc.budget_tier, tell=tell, latencies=self._latencies)
         if memory is None and not outside:
@@ -505,6 +505,7 @@ class _Wiring:
             talk=memory.guard,
             recent=heard_last,
             world=lambda npc: "\n".join(context.standing(npc)),
+            safety=self.safety,
             llama=opening.local.llama,
         )
 
@@ -514,7 +515,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
     settings, campaign, store = opening.settings, opening.campaign, opening.store
     wiring = _Wiring(opening, stack)
     state, memory, names = wiring.state, wiring.memory, wiring.names
-    asking = await open_asking(settings.correction, stack, local=opening.local)
+    asking = await open_asking(settings.correction, stack, wiring.safety, local=opening.local)
     npcs = wiring.npcs()
     minutes = settings.server.close_after_minutes
     room = Room(

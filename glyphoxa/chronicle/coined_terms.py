@@ -31,6 +31,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.domain.structured import Unparseable
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
@@ -89,6 +90,7 @@ class CoinedTerms:
     def __init__(self, campaign: Campaign, log: ChronicleLog, *, asking: LlmReading | None = None) -> None:
         self._campaign = campaign.id
         self._language = campaign.language
+        self._forbids = topics_of(campaign).forbids
         self._log = log
         self._explained = frozenset(folded(term) for term in campaign.glossary)
         self._narrators = frozenset(fold(player.name) for player in campaign.players if player.dm)
@@ -152,7 +154,8 @@ class CoinedTerms:
         named = {fold(name) for entity in known for name in entity.names}
         nobody = {fold(each.utterance.speaker_name) for each in page} - named | self._narrators
         for said in shown(page):
-            self._take(said, self._names, terms, nobody)
+            if not self._forbids(said.utterance.text):
+                self._take(said, self._names, terms, nobody)
 
     def _take(
         self,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import in_words, summary_of
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
+from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.language.content import content_words
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
@@ -39,11 +41,14 @@ class PlayersView:
     """Shows what players may read, worded with public names only; `guarded` are names that they may not know.
 
     Args:
-        secrets: A line with some words of one of them is left out.
+        campaign: A line with some words of one of its secrets is left out, and what its group does not play.
+        secrets: More of them.
     """
 
-    def __init__(self, known: Sequence[KnownEntity], language: str, secrets: Iterable[str] = ()) -> None:
-        self.guarded: Final = names_of(filter(is_guarded, known), language)
+    def __init__(self, known: Sequence[KnownEntity], campaign: Campaign, secrets: Iterable[str] = ()) -> None:
+        self._forbids = topics_of(campaign).forbids
+        self.guarded: Final = names_of(filter(is_guarded, known), campaign.language)
+        secrets = (*(each.text for each in campaign.secrets), *secrets)
         public = content_words(" ".join(name for each in known for name in each.names))
         self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
 
@@ -58,14 +63,19 @@ class PlayersView:
         return shown
 
     def public_aliases(self, aliases: Iterable[str]) -> tuple[str, ...]:
-        return tuple(alias for alias in aliases if not self.guarded.mentions(alias))
+        return tuple(alias for alias in aliases if not self.guarded.mentions(alias) and not self._forbids(alias))
+
+    def may_name(self, name: str, visibility: Visibility) -> bool:
+        """Return whether players may read the name of an entity."""
+        return visibility.scope == "public" and not self._forbids(name)
 
     def may_know(self, fact: Fact, entities: Container[EntityId]) -> bool:
         """Return whether players may know a fact, given the entities that they know."""
         claim = fact.claim
         is_public = fact.status == "accepted" and fact.visibility.scope == "public"
         ends_known = claim.subject in entities and (claim.object is None or claim.object in entities)
-        return is_public and ends_known and not self.guarded.mentions(fact_text(fact))
+        text = fact_text(fact)
+        return is_public and ends_known and not self.guarded.mentions(text) and not self._forbids(text)
 
     def readable(self, speaker: str, text: str, raw_text: str) -> str | None:
         """Return the words of an utterance that players may read; None for none.
@@ -73,7 +83,7 @@ class PlayersView:
         Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
         """
         words = next((words for words in (text, raw_text) if not self.guarded.mentions(words)), None)
-        if words is None or self.guarded.mentions(speaker):
+        if words is None or self.guarded.mentions(speaker) or self._forbids(words):
             return None
         there = content_words(words)
         is_near = any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept)
@@ -104,6 +114,7 @@ class EpisodeWriter:
     Args:
         npcs: The campaign's NPCs with their entities.
         language: BCP 47 tag of the campaign.
+        safety: What no summary contains.
     """
 
     campaign: CampaignId
@@ -111,6 +122,7 @@ class EpisodeWriter:
     npcs: Mapping[NpcId, EntityId]
     log: ChronicleLog
     episodes: Episodes
+    safety: SafetyTopics = field(default_factory=SafetyTopics)
 
     async def write(self, session: SessionId) -> Mapping[NpcId, str] | None:
         """Write a session's summary for each NPC. Returns the current summaries.
@@ -124,6 +136,7 @@ class EpisodeWriter:
         if any(fact.provenance.origin != "talk" for fact in kept):
             return None
         said = tellable(await said_in(self.log, self.campaign, session))
+        said = [each for each in said if not self.safety.forbids(each.utterance.text)]
         names = names_of(await self.log.known(self.campaign), self.language)
         lines = {npc: summary_of(heard_by(npc, said), language=self.language, names=names) for npc in self.npcs}
         told = {npc: in_words(chosen, self.language) for npc, chosen in lines.items() if chosen}

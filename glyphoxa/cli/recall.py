@@ -99,7 +99,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
     from glyphoxa.app.background import load_deep_recall
 
     async with AsyncExitStack() as stack:
-        yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method)
+        yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method, safety=desk.safety)
 
 
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
@@ -217,7 +217,8 @@ class ExplainedQuestion:
         facts, known = await self._facts(left_out, by_words=by_words)
         found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)
         # A turn chooses among so many.
-        candidates = Candidates(self.npc, self.question, self.desk.language, facts, found.items[: budgets.max_recalled])
+        talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
+        candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids)
         selection = select(candidates, budgets, PromptSoFar(await self._identity(budgets)))
         places = places_of(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
         shown: list[Shown] = []

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from loguru import logger
 
@@ -22,13 +22,13 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in, tokens_of
 from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
-from glyphoxa.context.selection import IN_EVERY_PROMPT, NOT_PLAYED, Candidates, PromptSoFar, select
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, select
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.asking import asks_how_related, remarks
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
@@ -147,6 +147,8 @@ class Gathering:
         self._took_us[name] = self._took_us.get(name, 0) + self._now_us() - began_us
 
 
+_LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity", "glossary", "kept")
+"""The lines of a hot context."""
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
 
@@ -164,7 +166,6 @@ class HotContextAssembly:
         past: Summaries of earlier sessions; None without any.
         accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
         repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
-        safety: Topics that enter no prompt; None for a group without any.
         now_us: A monotonic clock, for the time of each part.
     """
 
@@ -184,10 +185,9 @@ class HotContextAssembly:
         past: Past | None = None,
         accept_at: float = AUTO_ACCEPT,
         repairs: bool = True,
-        safety: SafetyTopics | None = None,
         now_us: Callable[[], int] = monotonic_us,
     ) -> None:
-        self._safety = safety
+        self._safety = topics_of(campaign)
         self._now_us = now_us
         self._known_from = OF_FILE if graph is None else OF_MEMORY
         self._campaign = campaign
@@ -205,7 +205,7 @@ class HotContextAssembly:
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
         self._how_related = HowRelated(campaign, graph)
-        self._keeps = wording(campaign.language).keeps
+        self._keeps, self._veil = wording(campaign.language).keeps, wording(campaign.language).veil
         self._bible = Bible(
             campaign,
             KnownSentences(campaign, self._by_name.world_of),
@@ -270,16 +270,14 @@ class HotContextAssembly:
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """Return what is in all prompts of an NPC, as read last: bible, identity, past sessions and scene."""
-        return tuple(
-            line
-            for line in (
+        return self._safety.allowed_of(
+            (
                 *self._bible.lines(npc),
                 *self._identities.last(npc).lines,
                 *self._bible.glossary(npc),
                 self._past_of(npc),
                 self._scene_line(npc),
             )
-            if line
         )
 
     def known(self, npc: NpcId) -> Known | None:
@@ -298,7 +296,7 @@ class HotContextAssembly:
             # It has changed since it was read ahead, or during a look-up.
             await self._read_identity(npc, parts, later_ms=within_ms)
         hot = self._sheet(npc, question, said, parts, chain=chain)
-        return self._repaired(hot, npc, question, asker)
+        return self._allowed(self._repaired(hot, npc, question, asker))
 
     async def _named(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledFact]:
         """Update what is known by name. Return the relations between two entities, if the question asks for them."""
@@ -323,7 +321,7 @@ class HotContextAssembly:
         said = self._prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
         is_all = question and self._prefetch.has_asked(npc, self._by_name.asked(npc, question))
-        return self._repaired(hot, npc, question, asker) if is_all else hot
+        return self._allowed(self._repaired(hot, npc, question, asker) if is_all else hot)
 
     def _sheet(
         self,
@@ -345,18 +343,19 @@ class HotContextAssembly:
         )
         found = (*(looked_up or ()), *self._written(npc, question))
         selection = select(
-            Candidates(npc, question, self._campaign.language, with_chain(chain or (), found), said),
+            Candidates(
+                npc, question, self._campaign.language, with_chain(chain or (), found), said, self._safety.forbids
+            ),
             self._budgets,
             PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
         )
-        if self._safety is not None:
-            selection = selection.without(self._safety.forbids, why=NOT_PLAYED)
         if question:
             self._shown[npc] = selection.lines
         touched_now = self._kept(npc, question)
         # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
         spoken = language_of(question) or self._campaign.language
         kept = [] if remarks(question, language=spoken) else touched_now
+        kept = [one for one in kept if not self._safety.forbids(one.text)]
         scenes = parts.at_once("scene", lambda: self._lines(npc), source=self._known_from)
         return HotContext(
             facts=tuple(recalled_line(one) for one in selection.facts),
@@ -384,8 +383,20 @@ class HotContextAssembly:
         entity = self._campaign.npc(npc).entity_id
         return [written(said, source, entity, similarity) for similarity, said, source in near[:MOST_WRITTEN]]
 
+    def _allowed(self, hot: HotContext) -> HotContext:
+        """Return it without what must not come up, and with a direction if what it recalls is veiled."""
+        lines: dict[str, Any] = {name: self._safety.allowed_of(getattr(hot, name)) for name in _LINES}
+        recalled = (*lines["facts"], *lines["remembered"], *lines["kept"])
+        return replace(
+            hot,
+            **lines,
+            scenes={scene: self._safety.allowed(line) for scene, line in hot.scenes.items()},
+            past=self._safety.allowed(hot.past),
+            direction=self._veil if any(map(self._safety.flags, recalled)) else "",
+        )
+
     def _past_of(self, npc: NpcId) -> str:
-        return "" if self._past is None else self._past.of(npc)
+        return "" if self._past is None else self._safety.allowed(self._past.of(npc))
 
     def _lines(self, npc: NpcId) -> dict[Scene, str]:
         return {scene: self._line(scene, npc) for scene in self._entered if npc in scene.npcs}

@@ -21,6 +21,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
 from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.language.content import language_of
 from glyphoxa.language.prompt_quotes import as_said, as_told, in_one_line
 
 _SAID = re.compile(r": ")
@@ -67,6 +69,7 @@ class Conversation:
         history_tokens: Budget of the transcript with its summary. If no summary comes in time, the oldest lines are
             held back until one does; never the newest line.
         language: BCP 47 tag of the words before the summary.
+        safety: What must not come up enters neither the transcript nor a summary or question.
     """
 
     npc: Npc
@@ -74,6 +77,7 @@ class Conversation:
     history_tokens: int = 500
     language: str = "en"
     counted: TokenCounter = field(default_factory=TokenCounter)
+    safety: SafetyTopics = field(default_factory=SafetyTopics)
     _summary: tuple[SummarySentence, ...] = ()
     """In the prompt."""
     _next: tuple[SummarySentence, ...] | None = None
@@ -105,6 +109,8 @@ class Conversation:
 
         The prompt changes from that line on, so a cache must read it again: not for trifles.
         """
+        if self.safety.forbids(now):
+            return self.retract(utterance_id)
         self._untell(utterance_id)
         for at, line in enumerate(self._lines):
             if line.utterance_id == utterance_id and (revised := line.revised(was=was, now=now)) is not line:
@@ -130,7 +136,7 @@ class Conversation:
         Args:
             covered: The lines that the summary covers since the last one.
         """
-        self._next = tuple(summary)
+        self._next = tuple(one for one in summary if not self.safety.forbids(one.text))
         self._leaving.update(covered)
         if self._tokens() > self.history_tokens:
             self.fold()
@@ -186,6 +192,9 @@ class Conversation:
     ) -> Prompt:
         """Return the prompt for an answer to `question`.
 
+        Sentences about a topic that must not come up are not in it. If nothing is left, the NPC is led to another topic
+        than that of its last answer.
+
         Args:
             question: What was said to it so far; may be empty while nobody speaks.
             speaker_name: The asker.
@@ -194,8 +203,14 @@ class Conversation:
         """
         kept = [at for at in range(self._held_back, len(self._lines)) if self._lines[at].utterance_id not in unless]
         history = [self._lines[at].message for at in kept]
-        if expecting is not None:
+        if expecting is not None and not self.safety.forbids(expecting.content):
             history.append(expecting)
+        flags, direction = self.safety.flags(question), ""
+        if flags:
+            words = wording(language_of(question) or self.language)
+            question = self.safety.allowed(question)
+            away = words.redirect[len(self.utterance_ids) % len(words.redirect)]
+            direction = words.veil if self.safety.flags(question) else "" if question else away
         before = (*self.beginning, *self._told())
         messages = (*before, *history, others_line(speaker_name, question))
         # A scene joins the first line in it that is not the NPC's own.
@@ -210,9 +225,13 @@ class Conversation:
             speaker_name=speaker_name,
             scenes=tuple(scenes.items()),
             n_examples=max(0, len(self.beginning) - 1),
+            direction=direction,
+            flags=flags,
         )
 
     def _append(self, line: _Line) -> None:
+        if self.safety.forbids(line.words):
+            return
         self._lines.append(line)
         self._words = None
         if self._tokens() > self.history_tokens:

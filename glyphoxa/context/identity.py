@@ -24,6 +24,7 @@ from glyphoxa.domain.knowledge import (
     Visibility,
     secret_of,
 )
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
@@ -303,10 +304,12 @@ def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Mes
     Args:
         known: What the NPC knows of itself now; None: nothing.
     """
-    words = wording(campaign.language)
-    persona = npc.persona or words.persona.format(name=npc.name)
+    words, safety = wording(campaign.language), topics_of(campaign)
+    persona = safety.allowed(npc.persona) or words.persona.format(name=npc.name)
     shown = [Message("system", f"{persona}\n{words.frame.format(name=npc.name)}")]
     for example in npc.examples or default_examples(campaign, npc, known):
+        if safety.forbids("\n".join((example.said, example.facts, example.remembered, example.kept, example.reply))):
+            continue
         said = in_one_line(example.said) if SAYS.match(example.said) else said_line(words.somebody, example.said)
         asked = with_facts(said, in_one_line(example.facts), in_one_line(example.remembered))
         shown.append(Message("user", with_kept(asked, words.keeps, in_one_line(example.kept))))

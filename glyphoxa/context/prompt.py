@@ -54,6 +54,7 @@ class HotContext:
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
         guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
         past: What happened in earlier sessions, as far as it recalls that unasked.
+        direction: How to answer, if what it recalls must not be described.
         rejected: Other recalled items that are not in the prompt, each with the reason.
         gathered: How each part was gathered, by its name.
     """
@@ -69,6 +70,7 @@ class HotContext:
     glossary: tuple[str, ...] = ()
     scenes: Mapping[Scene, str] = field(default_factory=dict)
     past: str = ""
+    direction: str = ""
     rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
     keeps: str = ""
@@ -200,13 +202,18 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     in_mind = _in_mind(facts, remembered)
     asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
     asked = with_kept(asked, hot.keeps, as_fact(" ".join(hot.kept)))
-    if prompt.direction:
-        asked = _joined(asked, f"{DIRECTION}{in_one_line(prompt.direction)}")
+    if direction := direction_of(prompt, hot):
+        asked = _joined(asked, f"{DIRECTION}{in_one_line(direction)}")
     talk = [*between, replace(last, content=asked)]
     if facts_at.depth is not None:
         at = max(0, len(talk) - facts_at.depth)
         talk[at:at] = _apart(facts_at.role, facts, remembered)
     return replace(prompt, messages=(first, *talk))
+
+
+def direction_of(prompt: Prompt, hot: HotContext) -> str:
+    """Return the direction for an answer, in which nothing is twice."""
+    return prompt.direction if hot.direction in prompt.direction else f"{prompt.direction} {hot.direction}".strip()
 
 
 def with_kept(question: str, keeps: str, secret: str) -> str:

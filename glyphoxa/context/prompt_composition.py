@@ -17,6 +17,7 @@ from glyphoxa.context.prompt import (
     Placement,
     Prompt,
     characters_in,
+    direction_of,
     tokens_of,
     with_hot_context,
 )
@@ -97,7 +98,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
         ("facts", hot.facts, ""),
         ("recall", hot.remembered, ""),
         ("secrets", hot.kept, ""),
-        (SAFETY if prompt.flags else "direction", (prompt.direction,), ", ".join(prompt.flags) or THE_DM),
+        (SAFETY if prompt.flags else "direction", (direction_of(prompt, hot),), ", ".join(prompt.flags) or THE_DM),
     ):
         tokens = sum(map(tokens_of, texts))
         gathered = hot.gathered.get(name, Gathered(source, None))

@@ -317,6 +317,7 @@ class Candidates:
         language: Of the campaign.
         facts: About the entities in the question, in its order.
         talk: Best first.
+        forbids: Returns whether a text must not come up.
     """
 
     npc: NpcId
@@ -324,6 +325,7 @@ class Candidates:
     language: str
     facts: Sequence[RecalledFact] = ()
     talk: Sequence[RecalledTalk] = ()
+    forbids: Callable[[str], bool] = lambda _: False
 
 
 def _no_talk(_: RecalledUtterance) -> bool:
@@ -368,12 +370,6 @@ class Selection:
         """Return the lines of the prompt."""
         return tuple(recalled_line(one) for one in self.chosen)
 
-    def without(self, forbids: Callable[[str], bool], *, why: str) -> Selection:
-        """Return the selection without the items whose text is forbidden."""
-        left_out = [one for one in self.chosen if forbids(one.text)]
-        kept = tuple(one for one in self.chosen if one not in left_out)
-        return Selection(kept, (*self.rejected, *(Rejected(one, why) for one in left_out))) if left_out else self
-
 
 def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None = None) -> Selection:
     """Select items for a prompt.
@@ -385,16 +381,18 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     npc, question, language = candidates.npc, candidates.question, candidates.language
     tokens, most = budgets.facts_tokens, budgets.most_facts
     asks_of_the_past = speaks_of_the_past(question, language=language)
-    fresh = [one for one in candidates.talk if not (isinstance(one, RecalledUtterance) and prompt.in_talk(one))]
+    said = [one for one in candidates.talk if not candidates.forbids(one.text)]
+    stated = [one for one in candidates.facts if not candidates.forbids(one.text)]
+    fresh = [one for one in said if not (isinstance(one, RecalledUtterance) and prompt.in_talk(one))]
     others = of_others(fresh, npc)
     if len(others) < len(fresh) and asks_what_it_said(question, language=language):
         others = fresh
     near = worth_telling(question, others, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
     # A small model overlooks its identity, so what it says about somebody in the question is repeated beside that.
-    least = max((one.similarity or 0.0 for one in (*near, *candidates.facts) if _is_compared(one)), default=0.0)
+    least = max((one.similarity or 0.0 for one in (*near, *stated) if _is_compared(one)), default=0.0)
     least -= _NEAR_THE_BEST
-    repeated = [one for one in candidates.facts if one.is_asked or one.is_named]
-    new = [one for one in candidates.facts if one in repeated or not prompt.identity.tells(one)]
+    repeated = [one for one in stated if one.is_asked or one.is_named]
+    new = [one for one in stated if one in repeated or not prompt.identity.tells(one)]
     facts = [one for one in _without_parts(new) if one.similarity is None or one.similarity >= least]
     ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
     if tokens <= TIGHT_TOKENS:
@@ -409,9 +407,10 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
         (found, ranked, no_room(budgets)),
         (near, others, ""),
         (others, fresh, OWN_WORDS),
-        (fresh, candidates.talk, IN_THE_TALK),
+        (fresh, said, IN_THE_TALK),
         (facts, new, NOT_NEEDED),
-        (new, candidates.facts, IN_EVERY_PROMPT),
+        (new, stated, IN_EVERY_PROMPT),
+        ((*stated, *said), (*candidates.facts, *candidates.talk), NOT_PLAYED),
     )
     lines = {recalled_line(one) for one in found}
     rejected = tuple(

@@ -42,13 +42,13 @@ class PublicPart:
         ]
         self._view = PlayersView(
             [_known(each) for each in state.entities.values()],
-            campaign.language,
-            (*(each.text for each in campaign.secrets), *(text for text in secrets if isinstance(text, str))),
+            campaign,
+            (text for text in secrets if isinstance(text, str)),
         )
         self._entities = {
             entity.id: replace(entity, aliases=self._view.public_aliases(entity.aliases))
             for entity in state.entities.values()
-            if entity.visibility.scope == "public"
+            if self._view.may_name(entity.name, entity.visibility)
         }
         self._facts = [
             fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._view.may_know(fact, self._entities)

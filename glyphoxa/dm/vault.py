@@ -81,7 +81,7 @@ class VaultContent:
         public = [
             (replace(entity, aliases=view.public_aliases(entity.aliases)), scope)
             for entity, scope in self.entities
-            if scope.scope == "public"
+            if view.may_name(entity.name, scope)
         ]
         known = {entity.id for entity, _ in public}
         return replace(self, entities=public, facts=[fact for fact in self.facts if view.may_know(fact, known)])

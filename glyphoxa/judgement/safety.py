@@ -8,6 +8,9 @@ other: "harm to children" is not touched by a child that finds a coin. The words
 
 The floor is what no campaign can switch off: sexual content with minors.
 
+The floor and the lines hold on every road by which text reaches a model, a player or a voice, listed in
+`docs/how-it-works.md`. Every road asks the topics of its campaign (`topics_of`). The DM sees everything.
+
 What follows from the flags of a turn, for every judge (`mode_and_risk`):
 
 | flag | mode | risk | consequence |
@@ -21,20 +24,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise, product
-from typing import Final
+from typing import Any, Final
 
 import Stemmer
 
-from glyphoxa.domain.campaign import Safety
+from glyphoxa.domain.campaign import Campaign, Safety
 from glyphoxa.domain.ids import INVISIBLE
 from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
+from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.language.content import FUNCTION_WORDS, spoken_words, straight
 from glyphoxa.language.lexicon import languages, lexicon, primary_language
+from glyphoxa.language.sentences import sentences
 
 MINORS: Final = f"{LEGAL_FLOOR}minors"
 _LINE: Final = "line:"
@@ -45,6 +50,8 @@ _LEAST_WITHIN: Final = 5
 """Letters of a word or stem that is also found within other words."""
 _REMEMBERED: Final = 1_000
 """Texts: facts return from turn to turn."""
+_CAMPAIGNS: Final = 16
+"""Whose topics are kept ready."""
 _CLAUSES: Final = re.compile(r"[.,;:!?…\n–—]+")
 _SENTENCE_ENDS: Final = re.compile(r"[.!?…\n][\"'”’»)]*\s+")
 
@@ -107,6 +114,32 @@ class SafetyTopics:
         """Return whether the text touches what must not come up: the floor or a line."""
         return any(not flag.startswith(_VEIL) for flag in self.flags(text))
 
+    def allowed(self, text: str) -> str:
+        """Return the text without the sentences that touch what must not come up; unchanged if none does."""
+        if not self.forbids(text):
+            return text
+        kept = " ".join(each for each in sentences(text) if not self.forbids(each))
+        return "" if self.forbids(kept) else kept
+
+    def allowed_of(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return what is allowed of each text, without those of which nothing is left."""
+        return tuple(filter(None, map(self.allowed, texts)))
+
+    def allowed_in(self, value: Any) -> Any:
+        """Return a JSON value without what must not come up; None if nothing is left. A dict goes with its first."""
+        match value:
+            case str():
+                return self.allowed(value) or None
+            case list():
+                return [kept for each in value if (kept := self.allowed_in(each)) is not None]
+            case dict():
+                kept = {key: self.allowed_in(each) for key, each in value.items()}
+                first = next(iter(value), None)
+                lost = {key for key, each in kept.items() if each is None and value[key] is not None}
+                return None if first in lost else {key: each for key, each in kept.items() if key not in lost}
+            case _:
+                return value
+
     def rejects(self, sentence: str, _character: Character, asked: Asked) -> Fault | None:
         """Reject a piece of a reply that touches the floor or a line, also together with what its sentence began with.
 
@@ -114,6 +147,31 @@ class SafetyTopics:
         """
         begun = _SENTENCE_ENDS.split(f"{asked.so_far} ")[-1]
         return Fault.SAFETY if self.forbids(f"{begun}{sentence}") else None
+
+
+def topics_of(campaign: Campaign) -> SafetyTopics:
+    """Return the topics of a campaign: the same for all its roads, so that a text is searched once."""
+    return _shared(campaign.safety, campaign.language)
+
+
+@lru_cache(_CAMPAIGNS)
+def _shared(safety: Safety, language: str) -> SafetyTopics:
+    return SafetyTopics(safety, language)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedLines:
+    """A language model of a background task, which reads no line that touches what must not come up."""
+
+    llm: StructuredLlm
+    topics: SafetyTopics
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        """See `StructuredLlm`."""
+        user = "\n".join("..." if self.topics.forbids(line) else line for line in user.split("\n"))
+        return await self.llm.complete(system, user, schema, temperature=temperature, deadline_ms=deadline_ms)
 
 
 def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:

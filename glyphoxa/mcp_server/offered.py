@@ -21,6 +21,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BudgetTier, Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.tool_spec import ToolSpec
@@ -175,6 +176,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
         RelationWords.of(campaign),
         around=RecallAround.of(store.graph_rag, store.past_talk.vectors),
         people=campaign.people,
+        safety=topics_of(campaign),
     )
 
 

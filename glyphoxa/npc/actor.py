@@ -18,16 +18,12 @@ from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.context.conversation import Conversation, others_line, own_line
 from glyphoxa.context.prompt import Prompt
-from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Outcome, TierChoice
-from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.content import language_of
-from glyphoxa.language.sentences import sentences
 from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume, Say
@@ -118,10 +114,9 @@ class NpcActor:
         tell: Receives the engine's events in the event loop. Must return at once.
         now_ms: Milliseconds since the Unix epoch.
         tiers: Chooses the budget tier of each turn.
-        safety: Topics that it is led away from; by default what no campaign may play.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
         conversation: Conversation,
         *,
@@ -129,7 +124,6 @@ class NpcActor:
         tell: Callable[[MouthEvent], None],
         now_ms: Callable[[], int],
         tiers: TierSelector | None = None,
-        safety: SafetyTopics | None = None,
     ) -> None:
         self.npc = conversation.npc
         self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._is_expendable)
@@ -145,7 +139,6 @@ class NpcActor:
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
         self._direction = ""
-        self._safety = safety or SafetyTopics()
 
     @property
     def says_given_words(self) -> bool:
@@ -250,18 +243,15 @@ class NpcActor:
         match message:
             case Hear(utterance) if utterance.npc_id == self.npc.id:
                 self.conversation.spoke(utterance)
-            case Hear(utterance, to) if not self._safety.forbids(utterance.text):
+            case Hear(utterance, to):
                 self.conversation.hear(utterance, to=to)
-            case UtteranceRevised(utterance, was) if not self._safety.forbids(utterance.text):
+            case UtteranceRevised(utterance, was):
                 self.conversation.revise(utterance.id, was=was.text, now=utterance.text)
-            case UtteranceRevised(utterance):
-                self.conversation.retract(utterance.id)
             case UtteranceRetracted(utterance, is_retracted):
                 if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)
             case Cover(summary, covered):
-                kept = tuple(each for each in summary if not self._safety.forbids(each.text))
-                self.conversation.cover(kept, covered)
+                self.conversation.cover(summary, covered)
         if isinstance(message, Hear) and message.utterance.npc_id is not None and not self._asked:
             # An answer has ended, and the engine reads the prompt before the next question.
             self.conversation.fold_if_full()
@@ -276,20 +266,10 @@ class NpcActor:
         mouth.begin(begin.turn, replace(prompt, is_brief=begin.is_brief, tier=chosen))
 
     def _prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
-        """Return the prompt for a question, with the directions for its answer.
-
-        Sentences about a topic that must not come up are not in it. If nothing is left, the NPC is led to another topic
-        than that of its last answer.
-        """
-        flags, forbids = self._safety.flags(question), self._safety.forbids
-        directions = [self._direction] if question else []
-        if flags:
-            words = wording(language_of(question) or self._safety.language)
-            question = " ".join(each for each in sentences(question) if not forbids(each))
-            away = words.redirect[len(self.conversation.utterance_ids) % len(words.redirect)]
-            directions.append(words.veil if self._safety.flags(question) else "" if question else away)
+        """Return the prompt for a question, with the directions for its answer."""
         prompt = self.conversation.prompt(question, speaker_name, unless=unless)
-        return replace(prompt, direction=" ".join(each for each in directions if each), flags=flags)
+        directions = (self._direction if question else "", prompt.direction)
+        return replace(prompt, direction=" ".join(filter(None, directions)))
 
     def _take_tier(self, turn: TurnId) -> None:
         """Note the tier of a committed turn, so that the next one is not the first."""

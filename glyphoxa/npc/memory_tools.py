@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from glyphoxa.domain.errors import (
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.npc.budget import (
@@ -167,6 +168,7 @@ class NpcMemory:
         around: Searches talk around an entity; None if the graph does not support it.
         deep_talk: Past talk for tier DEEP; None: `talk`.
         people: Names of those who speak, by their ids.
+        safety: What no answer contains.
     """
 
     campaign: CampaignId
@@ -179,6 +181,7 @@ class NpcMemory:
     around: TalkAround | None = None
     deep_talk: PastTalk | None = None
     people: Mapping[str, str] = field(default_factory=dict)
+    safety: SafetyTopics = field(default_factory=SafetyTopics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,14 +288,15 @@ class LookUps:
         recalled = await talk.recall(self.memory.campaign, self.memory.npc, asked, patient=patient)
         return self._may_be_told(query, recalled)[:limit]
 
-    def _may_be_told(self, query: str, recalled: Sequence[_Talk]) -> list[_Talk]:
-        """Keep the NPC's own words only if the query asks for them.
+    def _may_be_told(self, query: str, recalled: Iterable[_Talk]) -> list[_Talk]:
+        """Keep what may come up, and the NPC's own words only if the query asks for them.
 
         A model invented them, so they are no evidence.
         """
         memory = self.memory
+        recalled = [one for one in recalled if not memory.safety.forbids(one.text)]
         if looks_for_own_words(query, name=memory.name, language=memory.words.language):
-            return list(recalled)
+            return recalled
         return of_others(recalled, memory.npc)
 
     async def search_facts(self, arguments: Mapping[str, object]) -> Found:
@@ -503,7 +507,8 @@ class MemoryTools:
         if spec is None:
             raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
         async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-            return await LookUps(self._memory, self._tier, self._rule).answer(spec.name, arguments)
+            answer = await LookUps(self._memory, self._tier, self._rule).answer(spec.name, arguments)
+        return dict(self._memory.safety.allowed_in(answer))
 
     def _took(self, name: str, began_ms: int) -> None:
         now_ms = _clock_ms()

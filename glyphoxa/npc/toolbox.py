@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from loguru import logger
@@ -17,6 +17,7 @@ from loguru import logger
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, did_you_mean
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
 from glyphoxa.npc.memory_tools import Found, MemoryTools, nothing
 from glyphoxa.npc.tool_spec import ToolSpec, noted
@@ -51,10 +52,12 @@ class OutsideTool:
 
     Attributes:
         ask: Calls the server; raises a `GlyphoxaError` on failure.
+        safety: What no answer contains.
     """
 
     spec: ToolSpec
     ask: Callable[[Mapping[str, object]], Awaitable[Found]]
+    safety: SafetyTopics = field(default_factory=SafetyTopics)
 
 
 class Toolbox:
@@ -126,7 +129,7 @@ class Toolbox:
     async def _answer(self, tool: OutsideTool, arguments: Mapping[str, object]) -> Found:
         try:
             async with asyncio.timeout(self._ceiling_ms / 1_000):
-                return await tool.ask(arguments)
+                return dict(tool.safety.allowed_in(await tool.ask(arguments)))
         except TimeoutError:
             logger.warning("tool {} took more than {} ms", tool.spec.name, self._ceiling_ms)
             return nothing("too slow: answer without it, and do not invent a result")

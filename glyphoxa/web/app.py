@@ -394,7 +394,7 @@ class _Web:
             "ice_servers": [server.as_json() for server in self._ice_for(player.id)] if player is not None else [],
             "consent": self._consent_json(grants, player.id, language=language) if player is not None else None,
             "table": self._described(grants),
-            "history": self._hub.history(player.id if player is not None else None),
+            "history": self._hub.history(player.id if player is not None else None, is_dm=grants.may(Action.DIRECT)),
         }
 
     def _ice_for(self, user: str) -> tuple[OfferedServer, ...]:

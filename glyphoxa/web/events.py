@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import (
@@ -47,6 +47,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
 from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.words import applied, leads_to
 
 Json = dict[str, Any]
@@ -87,13 +88,14 @@ def scene_json(scene: Scene, campaign: Campaign, may_show: MayShow = lambda _: T
             for npc in map(campaign.npc, scene.npcs)
         ],
         "time_of_day": scene.time_of_day,
-        "read_aloud": scene.read_aloud,
+        "read_aloud": topics_of(campaign).allowed(scene.read_aloud),
     }
 
 
 def whole_scene_json(scene: Scene, campaign: Campaign) -> Json:
     """Describe a scene for the game master."""
-    return {**scene_json(scene, campaign), "id": scene.id, "description": scene.description}
+    whole = {"id": scene.id, "description": scene.description, "read_aloud": scene.read_aloud}
+    return {**scene_json(scene, campaign), **whole}
 
 
 def memory_json(health: MemoryHealth) -> Json:
@@ -231,6 +233,21 @@ def _bars(turn: TurnRecord) -> list[Json]:
         {"stage": stage.value, "from_ms": before - zero, "to_ms": at_ms - zero}
         for (before, _), (at_ms, stage) in pairwise(reached)
     ]
+
+
+_UNSAID: Final = "…"
+
+
+def allowed(message: Json, campaign: Campaign) -> Json:
+    """Return a message without words about what the group does not play; the same object if there are none."""
+    spans = message.get("spans", ())
+    said = ("".join(span.get(which, span["text"]) for span in spans) for which in ("text", "raw"))
+    if message["type"] == "whisper" or not any(
+        map(topics_of(campaign).forbids, (message.get("text", ""), message.get("raw", ""), *said))
+    ):
+        return message
+    instead = {"text": _UNSAID, "raw": _UNSAID, "spans": [{"text": _UNSAID}]}
+    return {key: instead.get(key, value) for key, value in message.items()}
 
 
 def redacted(event: TableEvent, may_show: MayShow) -> TableEvent:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent, UtteranceKept, Whispered
+from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent, UtteranceKept
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
-from glyphoxa.web.events import Json, event_json, redacted, whole_scene_json
+from glyphoxa.web.events import Json, allowed, event_json, redacted, whole_scene_json
 
 QUEUE_LENGTH = 512
 """A page that is this many messages behind has stopped reading; it comes back and gets the history."""
@@ -83,34 +83,31 @@ class Hub:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._outboxes: dict[PageOutbox, PageReader] = {}
-        self._history = History()
+        self._history = {False: History(), True: History()}
         for utterance in table.earlier:
-            self._history.take(self._told(UtteranceKept(utterance)))
+            self.on(UtteranceKept(utterance))
 
-    def history(self, player: PlayerId | None) -> list[Json]:
+    def history(self, player: PlayerId | None, *, is_dm: bool = False) -> list[Json]:
         """Return the history for this player's page; None means a spectator's."""
-        return self._history.messages(player)
+        return self._history[is_dm].messages(player)
 
     def on(self, event: TableEvent) -> None:
-        message = self._told(event)
-        self._history.take(message)
-        match event:
-            case Whispered(player=player):
-                self.tell(message, to=lambda reader: reader.player == player)
-            case SceneChanged(scene=scene):
-                self.tell(message, to=lambda reader: not reader.is_dm)
-                whole = whole_scene_json(scene, self._table.campaign)
-                self.tell({**message, "scene": whole}, to=lambda reader: reader.is_dm)
-            case Degraded(npc=str(npc)) if npc not in self._table.scene.npcs:
-                # Players may not have met it yet: what ails it is told, and whom it ails is not.
-                self.tell({**message, "npc": None}, to=lambda reader: not reader.is_dm)
-                self.tell(message, to=lambda reader: reader.is_dm)
-            case _:
-                self.tell(message)
+        for is_dm in self._history:
+            self._spread(event, is_dm=is_dm)
 
-    def _told(self, event: TableEvent) -> Json:
-        may_show = self._table.may_show
-        return event_json(redacted(event, may_show), self._table.campaign, may_show)
+    def _spread(self, event: TableEvent, *, is_dm: bool) -> None:
+        may_show, campaign = self._table.may_show, self._table.campaign
+        message = event_json(redacted(event, may_show), campaign, may_show)
+        match event:
+            case SceneChanged(scene=scene) if is_dm:
+                message["scene"] = whole_scene_json(scene, campaign)
+            case Degraded(npc=str(npc)) if not is_dm and npc not in self._table.scene.npcs:
+                message["npc"] = None  # players may not have met it yet: what ails it is told, and whom it ails is not
+            case _ if not is_dm:
+                message = allowed(message, campaign)
+        self._history[is_dm].take(message)
+        # A whisper names its only reader.
+        self.tell(message, to=lambda who: who.is_dm is is_dm and message.get("to", who.player) == who.player)
 
     def tell(self, message: Json, *, to: Callable[[PageReader], bool] = lambda _: True) -> None:
         """

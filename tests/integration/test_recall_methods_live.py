@@ -23,6 +23,7 @@ from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSetti
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.providers.building import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
@@ -105,7 +106,9 @@ async def asked(
     store: Store, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
 ) -> RecallResult:
     async with AsyncExitStack() as stack:
-        deep = open_deep_recall(settings, store.past_talk, stack, method=method, environ=environ, **more)
+        deep = open_deep_recall(
+            settings, store.past_talk, stack, method=method, safety=SafetyTopics(), environ=environ, **more
+        )
         return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 

@@ -25,6 +25,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor
@@ -122,7 +123,9 @@ async def looked_at(
             server = await stack.enter_async_context(GeminiServer([Reply(reply)], key="secret-1234", **changes))
             base_url = server.http_url
         chosen = SecondLookSettings(name=name, base_url=base_url)  # type: ignore[arg-type]
-        asking = await open_asking(CorrectionSettings(llm=chosen), stack, local=LocalModels(), environ=KEYS)
+        asking = await open_asking(
+            CorrectionSettings(llm=chosen), stack, SafetyTopics(), local=LocalModels(), environ=KEYS
+        )
         assert asking is not None
         log = LogTwin()
         await log.append([ELDER_NACKS])
@@ -233,7 +236,7 @@ async def test_whatever_a_real_small_model_answers_nothing_else_is_damaged(littl
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(LlamaServer(model_path=little_model, slots=2))
         settings = CorrectionSettings(llm=SecondLookSettings(name="local"))
-        asking = await open_asking(settings, stack, local=LocalModels(llama=server))
+        asking = await open_asking(settings, stack, SafetyTopics(), local=LocalModels(llama=server))
         assert asking is not None
         assert asking.gives_way
         log = LogTwin()

@@ -56,7 +56,8 @@ class TableOfTwins:
             pause=self._pause,
             thread=AtOnce(),
         )
-        conversations = {npc.id: Conversation(npc) for npc in campaign.npcs}
+        topics = SafetyTopics(safety)
+        conversations = {npc.id: Conversation(npc, safety=topics) for npc in campaign.npcs}
         self.state = TableState(campaign, SESSION, campaign.scene(MARKET), conversations)
         self.state.events.subscribe(self.events.append)
         self.npcs = {
@@ -65,7 +66,6 @@ class TableOfTwins:
                 open_mouth=self._open_mouth,
                 tell=self._from_mouth,
                 now_ms=self.clock,
-                safety=SafetyTopics(safety),
             )
             for npc in campaign.npcs
         }

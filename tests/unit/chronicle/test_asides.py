@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
-from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_known_party, an_utterance
+from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.proof import n_examples
 
 TOWN = a_known_party()
@@ -136,7 +136,7 @@ def test_rules_learn_nothing_from_asides_and_npcs(talk: SceneTalk) -> None:
 @given(talks())
 def test_recaps_summaries_and_models_contain_no_aside(talk: SceneTalk) -> None:
     said = tellable(all_of(talk))
-    heard = [PlayersView(KNOWN, "en").shown(said), *(heard_by(npc, said) for npc in (SMITH, INNKEEPER))]
+    heard = [PlayersView(KNOWN, a_campaign()).shown(said), *(heard_by(npc, said) for npc in (SMITH, INNKEEPER))]
     assert no_marks([in_words(summary_of(lines, language="en", tokens=2_000), "en") for lines in heard], talk)
     running = LineSelection("en", tokens=2_000).select([each.utterance for each in all_of(talk)])
     assert no_marks([sentence.text for sentence in running], talk)

@@ -15,7 +15,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
 from glyphoxa.domain.turn import Unaddressed
-from tests.support.builders import INNKEEPER, SMITH, an_utterance
+from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 NPCS = (SMITH, INNKEEPER)
 WORDS = (
@@ -75,28 +75,28 @@ def test_players_are_told_no_name_that_they_may_not_know() -> None:
     known = [KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=HIDDEN)]
     put_right = replace(an_utterance("Vorlath has the map."), raw_text="For laugh has the map.")
     said_so = an_utterance("I know that Vorlath has the map.")
-    shown = PlayersView(known, "en").shown([NumberedUtterance(put_right, 1), NumberedUtterance(said_so, 2)])
+    shown = PlayersView(known, a_campaign()).shown([NumberedUtterance(put_right, 1), NumberedUtterance(said_so, 2)])
     assert [each.utterance.text for each in shown] == ["For laugh has the map."]
 
 
 def test_recap_leaves_out_a_name_of_talk_that_the_dm_hid_later() -> None:
     line = [NumberedUtterance(an_utterance("Vorlath has the map."), 1)]
     named = KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=witnessed_by({SMITH}), is_of_talk=True)
-    assert len(PlayersView([named], "en").shown(line)) == 1
-    assert PlayersView([replace(named, visibility=HIDDEN)], "en").shown(line) == []
+    assert len(PlayersView([named], a_campaign()).shown(line)) == 1
+    assert PlayersView([replace(named, visibility=HIDDEN)], a_campaign()).shown(line) == []
 
 
 def test_players_are_read_no_line_of_a_speaker_they_may_not_know() -> None:
     known = [KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=HIDDEN)]
     speaks = an_utterance("I promise you the map.", speaker="Vorlath")
-    assert PlayersView(known, "en").shown([NumberedUtterance(speaks, 1)]) == []
+    assert PlayersView(known, a_campaign()).shown([NumberedUtterance(speaks, 1)]) == []
 
 
 @pytest.mark.parametrize("text", ["Who dug the tunnel under the mill?", "They dug a tunnel, I am sure of it."])
 def test_players_are_read_no_line_that_touches_a_secret(text: str) -> None:
     lines = [NumberedUtterance(an_utterance(text), 1), NumberedUtterance(an_utterance("We crossed the lake."), 2)]
     secrets = ["Odo dug a tunnel under the mill by night."]
-    assert [each.ordinal for each in PlayersView([], "en", secrets).shown(lines)] == [2]
+    assert [each.ordinal for each in PlayersView([], a_campaign(), secrets).shown(lines)] == [2]
 
 
 @pytest.mark.parametrize(

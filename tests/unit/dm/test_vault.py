@@ -42,7 +42,9 @@ def content_of(
 
 def players_notes(content: VaultContent) -> dict[str, str]:
     known = [KnownEntity(e.id, e.type, e.name, e.aliases, scope) for e, scope in content.entities]
-    return notes_of(content.for_players(PlayersView(known, content.language)))
+    return notes_of(
+        content.for_players(PlayersView(known, replace(a_campaign(), language=content.language, secrets=())))
+    )
 
 
 def the_town(*facts: Fact, also: tuple[tuple[Entity, Visibility], ...] = ()) -> VaultContent:

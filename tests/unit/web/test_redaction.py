@@ -16,7 +16,7 @@ from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import redacted
-from glyphoxa.web.hub import Hub, PageOutbox
+from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from tests.support.builders import SESSION, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
 from tests.support.web_table import TwinTable
 
@@ -91,7 +91,7 @@ async def test_no_message_to_a_player_holds_a_hidden_name_that_they_did_not_say(
     twin.may_show = names.may_show  # type: ignore[method-assign]
     table: Table = twin
     hub, outbox = Hub(table), PageOutbox()
-    with hub.joined(outbox, TAMSIN):
+    with hub.joined(outbox, PageReader(TAMSIN)):
         for event in events_of(draft):
             hub.on(event)
     told = []
