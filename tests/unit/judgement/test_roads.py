@@ -1,0 +1,506 @@
+"""What a group does not play, and what nobody may, is sent down every road to a model, a player or a voice.
+
+A new road is a new function here, and a new row of the table in `docs/how-it-works.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import string
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.chronicle.coined_terms import CoinedTerms
+from glyphoxa.chronicle.episodes import EpisodeWriter, PlayersView
+from glyphoxa.chronicle.llm_extractor import LlmReading
+from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
+from glyphoxa.chronicle.ports import Unread
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.summaries import LlmSummariser
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.config.settings import Settings
+from glyphoxa.context import assembly
+from glyphoxa.context.conversation import Conversation, others_line
+from glyphoxa.context.identity import beginning
+from glyphoxa.context.prompt import HotContext, with_hot_context
+from glyphoxa.context.scene import Past
+from glyphoxa.context.wording import wording
+from glyphoxa.desk import SessionRecaps, state_at_a_desk
+from glyphoxa.dm.player_safe import PublicPart
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
+from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.knowledge import MEANING, PUBLIC, Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
+from glyphoxa.domain.session_state import SessionState, SummarySentence, View
+from glyphoxa.domain.structured import JsonSchema
+from glyphoxa.domain.turn import Asked, Character, LookUp
+from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.safety import AllowedLines, topics_of
+from glyphoxa.language.sentences import sentences
+from glyphoxa.npc.budget import DEFAULT_RULES
+from glyphoxa.npc.memory_tools import SPECS, MemoryTools, NpcMemory
+from glyphoxa.npc.table import Covered
+from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa.web.hub import Hub, PageOutbox, PageReader
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
+from tests.support.builders import an_utterance as said
+from tests.support.memory import GraphTwin
+from tests.support.minds import PATIENT, Mind
+from tests.support.proof import n_examples
+from tests.support.web_table import TwinTable
+
+ROOMY: Final = replace(PATIENT, scene_tokens=300, facts_tokens=1_500, bible_tokens=300, past_tokens=2_000)
+FILE: Final = Provenance(origin="campaign_file", dm_confirmed=True)
+BEFORE: Final = SessionId("before")
+GRIMJAW: Final = EntityId("e-grimjaw")
+
+
+def stated(subject: EntityId, name: str, value: str) -> Fact:
+    claim = Claim.attribute(subject, name, value)
+    return Fact(claim.fact_id, claim, seq=1, provenance=FILE)
+
+
+# Talk
+
+
+def talk(campaign: Campaign) -> Conversation:
+    state = state_at_a_desk(Settings(data_dir=Path("/nonexistent")), campaign, SESSION)
+    return state.conversations[SMITH]
+
+
+def read(conversation: Conversation, question: str = "", **options: Any) -> str:
+    prompt = conversation.prompt(question, "Tamsin", **options)
+    return "\n".join((prompt.question, prompt.direction, *(message.content for message in prompt.messages)))
+
+
+async def line_heard(campaign: Campaign, text: str) -> str:
+    conversation = talk(campaign)
+    conversation.hear(said(text))
+    return read(conversation)
+
+
+async def line_of_the_npc(campaign: Campaign, text: str) -> str:
+    conversation = talk(campaign)
+    conversation.spoke(said(text, npc=SMITH))
+    return read(conversation)
+
+
+async def line_corrected(campaign: Campaign, text: str) -> str:
+    conversation = talk(campaign)
+    conversation.hear(said("Good day."))
+    conversation.revise(UtteranceId("u1"), was="Good day.", now=text)
+    return read(conversation)
+
+
+async def line_expected(campaign: Campaign, text: str) -> str:
+    return read(talk(campaign), expecting=others_line("Mirelle", text))
+
+
+async def question(campaign: Campaign, text: str) -> str:
+    return read(talk(campaign), text)
+
+
+async def summary_of_the_session(campaign: Campaign, text: str) -> str:
+    conversation = talk(campaign)
+    conversation.cover([SummarySentence(f"Tamsin said: “{text}”", (UtteranceId("u1"),))], ())
+    conversation.fold()
+    return read(conversation)
+
+
+async def restart(campaign: Campaign, covered: Covered | None, *lines: Utterance) -> str:
+    state = state_at_a_desk(Settings(data_dir=Path("/nonexistent")), campaign, SESSION)
+    state.remember(lines, covered)
+    return read(state.conversations[SMITH])
+
+
+async def line_before_a_restart(campaign: Campaign, text: str) -> str:
+    return await restart(campaign, None, said(text))
+
+
+async def summary_before_a_restart(campaign: Campaign, text: str) -> str:
+    state = SessionState((SummarySentence(text, (UtteranceId("u1"),)),), last_ordinal=1)
+    return await restart(campaign, Covered({View(SMITH): state}, {UtteranceId("u1"): 1}))
+
+
+# The file of a campaign, and what an NPC has in mind
+
+
+async def persona(campaign: Campaign, text: str) -> str:
+    npc = replace(campaign.npc(SMITH), persona=f"You are Grimjaw. {text}")
+    return "\n".join(message.content for message in beginning(campaign, npc))
+
+
+async def example(campaign: Campaign, text: str) -> str:
+    npc = replace(campaign.npc(SMITH), examples=(Exchange(said="What now?", reply=text),))
+    return "\n".join(message.content for message in beginning(campaign, npc))
+
+
+class Summaries:
+    def __init__(self, *texts: str) -> None:
+        self.texts = [*texts]
+
+    async def summary(self, campaign: Any, npc: Any, session: SessionId) -> str | None:
+        return self.texts[0]
+
+    async def latest(self, campaign: Any, npc: Any, *, but: SessionId, limit: int) -> list[str]:
+        return self.texts
+
+
+class Heard:
+    """Past talk: the same for every question."""
+
+    def __init__(self, *items: Any) -> None:
+        self.items = items
+
+    async def recall(self, campaign: Any, npc: Any, query: Any, *, patient: bool = False) -> Sequence[Any]:
+        return self.items
+
+    def recall_nowait(self, campaign: Any, npc: Any, query: Any) -> None:
+        return None
+
+
+async def in_mind(campaign: Campaign, asked: str, *facts: Fact, repairs: bool = True, **options: Any) -> str:
+    """All that an engine or a voice gets for a question: asked, while it is spoken, and as a deep search reads it."""
+    graph = GraphTwin.of(campaign)
+    graph.of_world += facts
+    mind = Mind(campaign, graph=graph, repairs=repairs, **options)
+    conversation = talk(campaign)
+    await mind.by_name.refresh(campaign.id)
+    scene = campaign.scene(FORGE)
+    await mind.assembly.enter(scene)
+    conversation.enter(scene)
+    await mind.partial(TAMSIN, asked)
+    found = [
+        await mind.assembly.gather(SMITH, asked, asker="Tamsin"),
+        mind.assembly.gather_nowait(SMITH, asked, asker="Tamsin"),
+        mind.assembly.gather_nowait(SMITH, ""),
+    ]
+    await mind.prefetch.close()
+    prompt = conversation.prompt(asked, "Tamsin")
+    spoken = [line for hot in found for line in (*hot.told, *hot.shrugs, *hot.not_known)]
+    prompts = [message.content for hot in found for message in with_hot_context(prompt, hot).messages]
+    return "\n".join((*spoken, *prompts, *mind.assembly.standing(SMITH)))
+
+
+async def bible(campaign: Campaign, text: str) -> str:
+    return await in_mind(replace(campaign, bible=text), "Where are we?")
+
+
+async def standing_order(campaign: Campaign, text: str) -> str:
+    npcs = tuple(replace(npc, standing=(text,)) for npc in campaign.npcs)
+    return await in_mind(replace(campaign, npcs=npcs), "Where are we?")
+
+
+async def glossary(campaign: Campaign, text: str) -> str:
+    return await in_mind(replace(campaign, glossary={"Zorn": text}), "What is the Zorn?")
+
+
+async def coined_term_in_mind(campaign: Campaign, text: str) -> str:
+    mind = Mind(campaign)
+    mind.by_name.terms = lambda _campaign, _npc: [("Zorn", text)]  # type: ignore[method-assign]
+    await mind.assembly.enter(campaign.scene(FORGE))
+    return "\n".join((await mind.assembly.gather(SMITH, "Good day.")).glossary)
+
+
+async def identity(campaign: Campaign, text: str) -> str:
+    return await in_mind(campaign, "Who are you?", stated(GRIMJAW, "fear", text))
+
+
+async def fact(campaign: Campaign, text: str) -> str:
+    wizard = Entity(EntityId("e-eldrinax"), "npc", "Eldrinax", (), {"description": text})
+    entities = (*(each for each in campaign.entities if each.id != wizard.id), wizard)
+    return await in_mind(replace(campaign, entities=entities), "Who is Eldrinax?")
+
+
+async def secret(campaign: Campaign, text: str) -> str:
+    kept = Secret(f"The bellows hide this: {text}", frozenset({SMITH}), EntityId("e-grimjaw"))
+    return await in_mind(replace(campaign, secrets=(kept,)), "What do the bellows hide?")
+
+
+async def scene(campaign: Campaign, text: str) -> str:
+    scenes = tuple(replace(each, description=text) for each in campaign.scenes)
+    return await in_mind(replace(campaign, scenes=scenes), "Where are we?", budgets=ROOMY)
+
+
+async def earlier_sessions(campaign: Campaign, text: str) -> str:
+    past = Past(campaign, Summaries(f"Tamsin said: “{text}”"), session=SESSION, tokens=2_000)
+    return await in_mind(campaign, "What happened?", past=past)
+
+
+async def recalled_line(campaign: Campaign, text: str) -> str:
+    line = RecalledUtterance(UtteranceId("b1"), BEFORE, SpeakerId("tamsin"), "Tamsin", text, 1_000, similarity=0.9)
+    return await in_mind(campaign, "What did I tell you of the old mill?", talk=Heard(line), budgets=ROOMY)
+
+
+async def recalled_summary(campaign: Campaign, text: str) -> str:
+    summary = RecalledSummary(BEFORE, f"Tamsin said: “{text}”", 1_000)
+    return await in_mind(campaign, "What happened last time?", talk=Heard(summary), budgets=ROOMY)
+
+
+# Tools
+
+
+async def used(campaign: Campaign, tool: str, arguments: Mapping[str, object], text: str) -> str:
+    graph = GraphTwin.of(campaign)
+    graph.of_world.append(stated(GRIMJAW, "past", text))
+    line = RecalledUtterance(UtteranceId("b1"), BEFORE, SpeakerId("tamsin"), "Tamsin", text, 1_000)
+    talk: Any = Heard(line)
+    memory = NpcMemory(CAMPAIGN, SMITH, graph, talk, Summaries(text), safety=topics_of(campaign))
+    return json.dumps(await MemoryTools(memory, tier="DEEP").call(tool, arguments), ensure_ascii=False)
+
+
+async def tool_of_entities(campaign: Campaign, text: str) -> str:
+    return await used(campaign, "memory.query_entities", {"name": "Grimjaw"}, text)
+
+
+async def tool_of_talk(campaign: Campaign, text: str) -> str:
+    return await used(campaign, "memory.search_sessions", {"query": "the mill"}, text)
+
+
+async def tool_of_summaries(campaign: Campaign, text: str) -> str:
+    return await used(campaign, "memory.get_session_summary", {"session": "before"}, text)
+
+
+async def tool_of_facts(campaign: Campaign, text: str) -> str:
+    return await used(campaign, "memory.search_facts", {"query": "Grimjaw past mill"}, text)
+
+
+async def tool_of_another_server(campaign: Campaign, text: str) -> str:
+    async def ask(_: Mapping[str, object]) -> dict[str, object]:
+        return {"found": [{"page": text}]}
+
+    tool = OutsideTool(ToolSpec("wiki.page", "A page.", {}, (), 50), ask, topics_of(campaign))
+    told: list[LookUp] = []
+    box = Toolbox(None, [tool], rule=DEFAULT_RULES["DEEP"], tell=told.append, tell_slow=lambda: None)
+    return json.dumps(await box.call(tool.spec.wire_name, {}), ensure_ascii=False)
+
+
+# Models in the background, and summaries of sessions
+
+
+class Transcript:
+    """A log of one session, and where its summaries go."""
+
+    def __init__(self, *lines: str) -> None:
+        heard = frozenset({SMITH, INNKEEPER})
+        self.lines = [
+            NumberedUtterance(replace(said(line, id=f"u{n}"), witnesses=heard), n) for n, line in enumerate(lines, 1)
+        ]
+        self.written: list[Event] = []
+
+    async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
+        return ()
+
+    async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
+        page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
+        return Unread(page, (), page[-1].ordinal) if page else None
+
+    async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
+        return ()
+
+    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
+        self.written += events
+
+
+class Listening:
+    """A language model that only listens."""
+
+    def __init__(self) -> None:
+        self.read = ""
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        self.read += user
+        return {"sentences": []}
+
+
+async def model_in_the_background(campaign: Campaign, text: str) -> str:
+    llm = Listening()
+    asking = LlmReading(
+        AllowedLines(llm, topics_of(campaign)), Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000)
+    )
+    await LlmSummariser(asking, campaign.language).summarise([said("We came by the river road."), said(text)])
+    return llm.read
+
+
+async def coined_term(campaign: Campaign, text: str) -> str:
+    log: Any = Transcript(f"{text} So say the Zornites.", "Who are the Zornites? I saw the Zornites.")
+    return repr([found async for _, found in CoinedTerms(campaign, log).due(SESSION, up_to=2)])
+
+
+async def summary_of_an_earlier_session(campaign: Campaign, text: str) -> str:
+    log: Any = Transcript(text)
+    npcs = {npc.id: npc.entity_id for npc in campaign.npcs}
+    await EpisodeWriter(campaign.id, campaign.language, npcs, log, log, topics_of(campaign)).write(BEFORE)
+    return repr(log.written)
+
+
+# What players read, and what they hear
+
+
+async def recap_for(audience: Any, campaign: Campaign, text: str) -> str:
+    log: Any = Transcript(text)
+    recaps = SessionRecaps(campaign, log, (), names_of((), campaign.language), PlayersView((), campaign))
+    return "\n".join(await recaps.told(log.lines, audience))
+
+
+async def recap_of_players(campaign: Campaign, text: str) -> str:
+    return await recap_for("players", campaign, text)
+
+
+async def recap_of_an_npc(campaign: Campaign, text: str) -> str:
+    return await recap_for(SMITH, campaign, text)
+
+
+async def bundle_for_players(campaign: Campaign, text: str) -> str:
+    state = WorldState()
+    named, past = WorldEntity(EntityId("zorn"), "concept", text), stated(GRIMJAW, "past", text)
+    state.load(
+        (), StateRows(entities=(WorldEntity(GRIMJAW, "npc", "Grimjaw"), named), facts=[stated(GRIMJAW, "past", text)])
+    )
+    public = PublicPart(state, campaign)
+    plain = {"speaker_id": "tamsin", "npc_id": None, "retracted": False, "withheld": False, "aside": None}
+    of_session = {"session_id": "s1", "ordinal": 1, "utterance_id": "u1", "timestamp": 1, "duration_ns": 1}
+    row = {**plain, **of_session, "speaker_name": "Tamsin", "text": text, "raw_text": text, "fts_config": "english"}
+    return repr((public.events(Cause("dm", 1)), public.rows("session_entries", [row], 0)))
+
+
+def told(campaign: Campaign, *events: TableEvent, is_dm: bool = False, earlier: Sequence[Utterance] = ()) -> str:
+    table: Any = TwinTable(campaign=campaign, scene=campaign.scenes[0], earlier=earlier)
+    hub, outbox = Hub(table), PageOutbox()
+    messages: list[str] = []
+    outbox.put = messages.append  # type: ignore[method-assign]
+    with hub.joined(outbox, PageReader(TAMSIN, is_dm=is_dm)):
+        for event in events:
+            hub.on(event)
+    return "\n".join((*messages, json.dumps(hub.history(TAMSIN, is_dm=is_dm), ensure_ascii=False)))
+
+
+def events_with(campaign: Campaign, text: str) -> list[TableEvent]:
+    draft = a_draft(TAMSIN, text)
+    read_aloud = replace(campaign.scenes[0], read_aloud=text)
+    return [
+        PartialHeard(TAMSIN, draft.heard, 1),
+        TurnEnded(draft, 2),
+        UtteranceKept(said(text)),
+        UtteranceRevised(said(text), said("Good day.")),
+        NpcSpeaks(SMITH, "Grimjaw", TurnId("t1"), text, 3),
+        SceneChanged(read_aloud, 4),
+    ]
+
+
+async def page(campaign: Campaign, text: str) -> str:
+    return told(campaign, *events_with(campaign, text))
+
+
+async def page_after_a_restart(campaign: Campaign, text: str) -> str:
+    return told(campaign, earlier=[said(text)])
+
+
+async def voice(campaign: Campaign, text: str) -> str:
+    check = ReplyCheck(Character("Grimjaw"), Asked(), repairs=False, more_rules=(topics_of(campaign).rejects,))
+    return " ".join(check.decide(piece).text for piece in sentences(text))
+
+
+ROADS: Final[Mapping[str, Sequence[Callable[[Campaign, str], Awaitable[str]]]]] = {
+    "talk": (line_heard, line_of_the_npc, line_corrected, line_expected, question, line_before_a_restart),
+    "summary of the session": (summary_of_the_session, summary_before_a_restart),
+    "persona and examples": (persona, example),
+    "the rest of a prompt": (
+        *(bible, standing_order, glossary, coined_term_in_mind, identity, fact, secret, scene),
+        *(earlier_sessions, recalled_line, recalled_summary),
+    ),
+    "tools": (tool_of_entities, tool_of_talk, tool_of_summaries, tool_of_facts, tool_of_another_server),
+    "models in the background": (model_in_the_background, coined_term),
+    "summaries of sessions": (summary_of_an_earlier_session,),
+    "recaps, vaults and bundles": (recap_of_players, recap_of_an_npc, bundle_for_players),
+    "pages of players": (page, page_after_a_restart),
+    "a voice": (voice,),
+}
+ALL: Final = [road for roads in ROADS.values() for road in roads]
+
+FLOOR: Final = ("They undressed the child of {} at the old mill.", "A naked little girl, said {}, was at the old mill.")
+LINES: Final = (
+    "A spider bit {} at the old mill.",
+    "I promise that they will hurt the children of {} at the old mill.",
+    "I found {} and a nest of tarantulas at the old mill.",
+)
+PLAIN: Final = ("The road is dry.", "We came by the river.", "I have the map and the ring.", "")
+WITH_LINES: Final = Safety(("spiders", "harm to children"), ("torture",))
+
+
+@st.composite
+def forbidden(draw: st.DrawFn) -> tuple[Safety, str, str]:
+    """What a group plays, a text with a sentence that it does not play, and a name in that sentence."""
+    safety = draw(st.sampled_from((Safety(), WITH_LINES)))
+    sentence = draw(st.sampled_from(FLOOR if safety == Safety() else (*FLOOR, *LINES)))
+    name = draw(st.text(string.ascii_lowercase, min_size=5, max_size=8)).capitalize() + "qx"
+    sentence = draw(st.sampled_from((str, str.upper)))(sentence.format(name))
+    text = " ".join(filter(None, (draw(st.sampled_from(PLAIN)), sentence, draw(st.sampled_from(PLAIN)))))
+    return safety, text, name.casefold()
+
+
+@pytest.mark.parametrize("road", ALL, ids=lambda road: road.__name__)
+@settings(max_examples=n_examples(100), deadline=None)
+@given(sent=forbidden())
+def test_road_carries_nothing_that_must_not_come_up(
+    road: Callable[[Campaign, str], Awaitable[str]], sent: tuple[Safety, str, str]
+) -> None:
+    safety, text, name = sent
+    campaign = replace(a_campaign(), safety=safety)
+    assert topics_of(campaign).forbids(text)
+    assert name not in asyncio.run(road(campaign, text)).casefold()
+
+
+@pytest.mark.parametrize("road", ALL, ids=lambda road: road.__name__)
+@pytest.mark.parametrize(
+    "text", ["I promise to bring the ring to Ilvaraqx at the old mill.", "They tortured Ilvaraqx at the old mill."]
+)
+async def test_road_carries_what_may_come_up_veiled_or_not(
+    road: Callable[[Campaign, str], Awaitable[str]], text: str
+) -> None:
+    assert "Ilvaraqx" in await road(replace(a_campaign(), safety=WITH_LINES), text)
+
+
+def test_table_of_the_documentation_lists_these_roads() -> None:
+    page = Path(__file__).parents[3] / "docs" / "how-it-works.md"
+    _, _, after = page.read_text("utf-8").partition("| road | left out |\n|---|---|\n")
+    assert re.findall(r"^\| (.+?) \|", after.partition("\n\n")[0], re.MULTILINE) == list(ROADS)
+
+
+def test_every_tool_and_every_part_of_a_hot_context_is_on_a_road() -> None:
+    tools = ("query_entities", "search_sessions", "get_session_summary", "search_facts")
+    assert {spec.name.rpartition(".")[2] for spec in SPECS.values()} == set(tools)
+    records = {"recalled", "rejected", "omitted", "gathered", "guarded", "keeps"}
+    """They are shown to the DM, or are no text of the campaign."""
+    parts = {*assembly._LINES, "scenes", "past", "direction"}
+    assert {each.name for each in fields(HotContext)} == parts | records
+
+
+async def test_recalled_veil_comes_with_the_direction_not_to_describe_it() -> None:
+    campaign = replace(a_campaign(), safety=WITH_LINES)
+    told_not_to = wording("en").veil
+    assert told_not_to in await fact(campaign, "He tortured a thief.")
+    assert told_not_to in await recalled_line(campaign, "They tortured a thief at the old mill.")
+    assert told_not_to not in await fact(campaign, "He hired a thief.")
+
+
+def test_dm_reads_on_the_page_what_players_do_not() -> None:
+    campaign = replace(a_campaign(), safety=WITH_LINES)
+    text = "A spider bit me."
+    assert told(campaign, *events_with(campaign, text), is_dm=True).count(text) >= 8
+    assert told(campaign, earlier=[said(text)], is_dm=True).count(text) == 1
