@@ -269,6 +269,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
     seen = [_with_number(each, sessions) for each in await inspection.entities(campaign)]
     stored = await store.campaigns.get(campaign)
     resolver = NameResolver.of(stored, (each.entity for each in seen), sessions)
+    resolver = replace(resolver, scopes={each.entity.id: each.visibility for each in seen})
     return Desk(
         campaign,
         settings,
@@ -571,9 +572,10 @@ class SessionRecaps:
         """Raises: Unavailable: The database is away."""
         log = log or PostgresChronicleLog(store.database, store.world)
         stored, known = await store.campaigns.get(campaign), await log.known(campaign)
+        merged = await log.merged(campaign)
 
         def read() -> SessionRecaps:
-            return cls(stored, log, known, names_of(known, stored.language), PlayersView(known, stored))
+            return cls(stored, log, known, names_of(known, stored.language), PlayersView((*known, *merged), stored))
 
         return await offload(read, amount=len(known) * _ROWS_A_NAME)
 

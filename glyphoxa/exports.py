@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SessionTalk
-from glyphoxa.chronicle.episodes import is_guarded
 from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
@@ -258,7 +257,7 @@ class CalendarFeed:
 
     async def _recap(self, view: SessionRecaps, session: SessionId) -> list[str]:
         said = await view.said(session)
-        hidden = (*(each.names for each in view.known if is_guarded(each)), *view.campaign.secrets)
+        hidden = (*view.players.guarded.entries, *view.campaign.secrets, view.campaign.safety)
         state = hash((*said, *hidden))
         if self._recaps.get(session, (None,))[0] != state:
             self._recaps[session] = state, await view.told(said, "players")

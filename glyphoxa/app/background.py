@@ -314,14 +314,8 @@ async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
-    return EpisodeWriter(
-        campaign,
-        stored.language,
-        {npc.id: npc.entity_id for npc in stored.npcs},
-        PostgresChronicleLog(store.database, store.world),
-        PostgresEpisodes(store.database, store.world),
-        topics_of(stored),
-    )
+    log, episodes = PostgresChronicleLog(store.database, store.world), PostgresEpisodes(store.database, store.world)
+    return EpisodeWriter(stored, log, episodes)
 
 
 def imports_of(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> PostgresImports:

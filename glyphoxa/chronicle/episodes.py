@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog
@@ -13,7 +13,7 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
-from glyphoxa.judgement.safety import SafetyTopics, topics_of
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.content import content_words
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
@@ -109,20 +109,11 @@ class Episodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeWriter:
-    """Writes the summaries of sessions.
+    """Writes the summaries of sessions."""
 
-    Args:
-        npcs: The campaign's NPCs with their entities.
-        language: BCP 47 tag of the campaign.
-        safety: What no summary contains.
-    """
-
-    campaign: CampaignId
-    language: str
-    npcs: Mapping[NpcId, EntityId]
+    campaign: Campaign
     log: ChronicleLog
     episodes: Episodes
-    safety: SafetyTopics = field(default_factory=SafetyTopics)
 
     async def write(self, session: SessionId) -> Mapping[NpcId, str] | None:
         """Write a session's summary for each NPC. Returns the current summaries.
@@ -132,20 +123,22 @@ class EpisodeWriter:
         Raises:
             Unavailable: The database is unreachable; nothing was written.
         """
-        kept = await self.episodes.summaries(self.campaign, session)
+        campaign, forbids = self.campaign, topics_of(self.campaign).forbids
+        npcs = [npc.id for npc in campaign.npcs]
+        kept = await self.episodes.summaries(campaign.id, session)
         if any(fact.provenance.origin != "talk" for fact in kept):
             return None
-        said = tellable(await said_in(self.log, self.campaign, session))
-        said = [each for each in said if not self.safety.forbids(each.utterance.text)]
-        names = names_of(await self.log.known(self.campaign), self.language)
-        lines = {npc: summary_of(heard_by(npc, said), language=self.language, names=names) for npc in self.npcs}
-        told = {npc: in_words(chosen, self.language) for npc, chosen in lines.items() if chosen}
+        said = tellable(await said_in(self.log, campaign.id, session))
+        said = [each for each in said if not forbids(each.utterance.text)]
+        names = names_of(await self.log.known(campaign.id), campaign.language)
+        lines = {npc: summary_of(heard_by(npc, said), language=campaign.language, names=names) for npc in npcs}
+        told = {npc: in_words(chosen, campaign.language) for npc, chosen in lines.items() if chosen}
         before = {npc: str(fact.claim.content) for fact in kept for npc in _knowers(fact)}
         if told != before:
             at_ms = said[-1].utterance.at_ms if said else 0
             evidence = {told[npc]: [line.said.utterance.id for line in lines[npc]] for npc in told}
             await self.episodes.replace(
-                self.campaign, session, self._events(session, told, evidence, at_ms), Cause("talk", at_ms, session)
+                campaign.id, session, self._events(session, told, evidence, at_ms), Cause("talk", at_ms, session)
             )
         return told
 
@@ -170,7 +163,8 @@ class EpisodeWriter:
             rests_on = {"evidence": list(evidence[text])}
             events.append(FactStated(Claim.attribute(episode, "summary", text), sure, knowers, attributes=rests_on))
         events += [
-            FactStated(Claim.relation(self.npcs[npc], "PARTICIPATED_IN", episode), sure, everybody) for npc in told
+            FactStated(Claim.relation(self.campaign.npc(npc).entity_id, "PARTICIPATED_IN", episode), sure, everybody)
+            for npc in told
         ]
         return events
 

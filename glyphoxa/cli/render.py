@@ -32,7 +32,7 @@ from glyphoxa.dm.wording import (
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import Words, fact_in_words, moment, visibility_in_words
+from glyphoxa.world.wording import Words, fact_in_words, known_to_in_words, moment
 
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
@@ -167,7 +167,7 @@ def _show_lines(lines: Iterable[IndentedLine], to: TextIO, *, width: int | None)
 
 
 def fact_line(desk: Desk, fact: Fact) -> str:
-    known_to = visibility_in_words(fact.visibility, desk.resolver)
+    known_to = known_to_in_words(fact, desk.resolver)
     return plain(f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {known_to}")
 
 
@@ -199,7 +199,7 @@ def show_facts(
             fact_in_words(fact, resolver),
             *([fact.status] if with_status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-            visibility_in_words(fact.visibility, resolver),
+            known_to_in_words(fact, resolver),
             learned_from(fact, resolver),
             *([also[1](fact)] if also else []),
         )
@@ -223,7 +223,7 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     _say_where(desk.resolver, fact, found.said)
     if validity := validity_in_words(fact.validity, desk.days.calendar):
         print(f"  holds {validity}")
-    print(f"  known to: {visibility_in_words(fact.visibility, desk.resolver)}")
+    print(f"  known to: {known_to_in_words(fact, desk.resolver)}")
     for knower in fact.visibility.knowers:
         print(f"    {knower_in_words(knower, desk.resolver)}")
     _say_facts(desk, "depends on", fact.supports, found.supports)

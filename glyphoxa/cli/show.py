@@ -44,7 +44,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId,
 from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.world.wording import moment, visibility_in_words
+from glyphoxa.world.wording import known_to, known_to_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
@@ -120,7 +120,7 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
         return 0
     table = a_table("id", "relation", "status", "certainty", "from", "known to")
     for fact in await desk.inspection.relations(desk.campaign, entity.id):
-        known_to = visibility_in_words(fact.visibility, desk.resolver)
+        known_to = known_to_in_words(fact, desk.resolver)
         words = (desk.facts.words(fact), fact.status, certainty_in_words(fact))
         table.add_row(short(fact.id), *words, learned_from(fact, desk.resolver), known_to)
     if table.rows:
@@ -154,9 +154,10 @@ async def _facts(desk: Desk, options: argparse.Namespace) -> int:
 
 def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
     """Say how an NPC learned the fact."""
-    if fact.visibility.scope == "public":
+    seen = known_to(fact, desk.resolver)
+    if seen.scope == "public":
         return "public"
-    knower = next(each for each in fact.visibility.knowers if each.npc == npc)
+    knower = next(each for each in seen.knowers if each.npc == npc)
     return knower.how if knower.by is None else f"{knower.how} by {desk.resolver.person(knower.by)}"
 
 

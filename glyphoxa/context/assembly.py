@@ -270,15 +270,14 @@ class HotContextAssembly:
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """Return what is in all prompts of an NPC, as read last: bible, identity, past sessions and scene."""
-        return self._safety.allowed_of(
-            (
-                *self._bible.lines(npc),
-                *self._identities.last(npc).lines,
-                *self._bible.glossary(npc),
-                self._past_of(npc),
-                self._scene_line(npc),
-            )
-        )
+        lines = [
+            *self._bible.lines(npc),
+            *self._identities.last(npc).lines,
+            *self._bible.glossary(npc),
+            self._past_of(npc),
+            self._scene_line(npc),
+        ]
+        return tuple(self._safety.allowed_in(lines))
 
     def known(self, npc: NpcId) -> Known | None:
         """Return what an NPC knows of itself, as read last; None: nothing."""
@@ -385,7 +384,7 @@ class HotContextAssembly:
 
     def _allowed(self, hot: HotContext) -> HotContext:
         """Return it without what must not come up, and with a direction if what it recalls is veiled."""
-        lines: dict[str, Any] = {name: self._safety.allowed_of(getattr(hot, name)) for name in _LINES}
+        lines: dict[str, Any] = {name: tuple(self._safety.allowed_in([*getattr(hot, name)])) for name in _LINES}
         recalled = (*lines["facts"], *lines["remembered"], *lines["kept"])
         return replace(
             hot,

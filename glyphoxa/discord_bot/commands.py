@@ -39,7 +39,7 @@ from glyphoxa.imports.readers import read_source
 from glyphoxa.language.words import fold
 from glyphoxa.transcript.sessions import session_of
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import Words, visibility_in_words
+from glyphoxa.world.wording import Words, known_to_in_words, visibility_in_words
 
 MOST_CARDS: Final = 5
 _MOST_FACTS: Final = 1_000
@@ -311,7 +311,7 @@ async def _whoknows(call: DiscordCall, about: str, npc: str | None = None) -> An
     lines = []
     for fact in facts:
         knowers = [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers]
-        known_to = "; ".join(knowers) or visibility_in_words(fact.visibility, desk.resolver)
+        known_to = "; ".join(knowers) or known_to_in_words(fact, desk.resolver)
         hidden = "hidden until you reveal it; then: " if fact.visibility.scope == "hidden" and knowers else ""
         lines.append(f"{desk.facts.words(fact)}: {hidden}{known_to}")
     return Answer(tuple(lines) or (f"nothing is known about {entity.name}",))
@@ -340,7 +340,7 @@ async def _card(desk: Desk, fact: Fact) -> Card:
     disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
     lines = [
         desk.facts.words(fact),
-        f"{fact.status}, {certainty_in_words(fact)}; known to: {visibility_in_words(fact.visibility, desk.resolver)}",
+        f"{fact.status}, {certainty_in_words(fact)}; known to: {known_to_in_words(fact, desk.resolver)}",
         f"from {learned_from(fact, desk.resolver)}" + (f"; {said.speaker_name} said: {said.text}" if said else ""),
         *([f"because {fact.provenance.reason}"] if fact.provenance.reason else []),
         *(f"disagrees with: {desk.facts.words(each)}" for each in disputed),

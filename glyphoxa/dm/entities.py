@@ -51,6 +51,7 @@ class NameResolver:
     players: tuple[Player, ...] = ()
     relations: RelationWords = IN_ENGLISH
     sessions: Mapping[SessionId, int] = field(default_factory=dict)
+    scopes: Mapping[EntityId, Visibility] = field(default_factory=dict)
 
     @classmethod
     def of(cls, campaign: Campaign, entities: Iterable[Entity], sessions: Iterable[SessionId] = ()) -> NameResolver:
@@ -153,6 +154,10 @@ class NameResolver:
         """Return an entity's name; its id if it no longer exists."""
         known = self.entities.get(entity)
         return entity if known is None else known.name
+
+    def visibility_of(self, entity: EntityId) -> Visibility:
+        """Return who may know of an entity: everybody if it no longer exists."""
+        return self.scopes.get(entity, PUBLIC)
 
     def session(self, session: SessionId) -> str:
         """Return what a session is called, such as "session 2"; with its id if nothing of it is stored."""

@@ -29,7 +29,7 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from glyphoxa.world.graph import World
-from glyphoxa.world.wording import claim_in_words, fact_in_words, visibility_in_words
+from glyphoxa.world.wording import claim_in_words, fact_in_words, known_to_in_words
 
 _MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10
@@ -154,7 +154,7 @@ class FactDesk:
     def state_in_words(self, fact: Fact) -> str:
         """Describe the state of a fact that decisions change. Forms send it back as they showed it."""
         certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
-        return f"{fact.status}, {certainty}, {visibility_in_words(fact.visibility, self.resolver)}"
+        return f"{fact.status}, {certainty}, {known_to_in_words(fact, self.resolver)}"
 
     def need_unchanged(self, fact: Fact, seen: str) -> None:
         """Check that a fact is as whoever decides saw it; "" is from a page that does not say.
@@ -236,7 +236,9 @@ class FactDesk:
         """Reveal a fact to these NPCs, or to everybody if none is named."""
         found = await self.find(fact)
         if found.visibility.scope == "public":
-            raise InvalidInput(f"{self.words(found)} is already public")
+            raise InvalidInput(
+                f"{self.words(found)} is {known_to_in_words(found, self.resolver)}: there is nothing to reveal"
+            )
         return await self._decide([FactRevealed(found.id, self._npcs(to) if to else ())], [found])
 
     async def tell(self, fact: str, to: Sequence[str], *, by: str) -> Decision:

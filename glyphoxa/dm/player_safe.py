@@ -28,11 +28,14 @@ _OF_UTTERANCE: Final = ("session_id", "ordinal", "utterance_id", "timestamp", "d
 class PublicPart:
     """The public entities and facts of a world, and the utterances that all players heard.
 
+    Args:
+        merged: Entities that were merged into others, under the names that players may not read.
+
     Attributes:
         campaign: A campaign file with the players and the calendar only.
     """
 
-    def __init__(self, state: WorldState, campaign: Campaign) -> None:
+    def __init__(self, state: WorldState, campaign: Campaign, merged: Sequence[KnownEntity] = ()) -> None:
         facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
         # A page of an import that nobody knows cannot have been told, and has common words.
         secrets = [
@@ -41,7 +44,7 @@ class PublicPart:
             if fact.visibility.scope in _GUARDED and (fact.visibility.knowers or fact.provenance.origin != "import")
         ]
         self._view = PlayersView(
-            [_known(each) for each in state.entities.values()],
+            [*map(_known, state.entities.values()), *merged],
             campaign,
             (text for text in secrets if isinstance(text, str)),
         )

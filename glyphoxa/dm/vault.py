@@ -26,7 +26,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
 from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
 from glyphoxa.language.relations import in_words
-from glyphoxa.world.wording import visibility_in_words, whole_value
+from glyphoxa.world.wording import known_to_in_words, visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
 """By file systems, or in a wikilink."""
@@ -129,10 +129,6 @@ def _bullets(lines: Iterable[str], title: str = "", *, mark: str = "- ") -> str:
     return told and f"{title}{told}"
 
 
-def _ends(fact: Fact) -> set[EntityId]:
-    return {end for end in (fact.claim.subject, fact.claim.object) if end is not None}
-
-
 class _Notes:
     def __init__(self, content: VaultContent) -> None:
         self._content = content
@@ -146,7 +142,7 @@ class _Notes:
         self._stems = {each.id: self._stem(each.name, each.type) for each in self._entities.values()}
         self._facts: dict[EntityId, list[Fact]] = defaultdict(list)
         for fact in sorted(content.facts, key=lambda each: (each.claim.predicate, each.id)):
-            for end in _ends(fact) if fact.status == "accepted" else ():
+            for end in {*fact.claim.ends} if fact.status == "accepted" else ():
                 self._facts[end].append(fact)
         known = [KnownEntity(each.id, each.type, each.name, each.aliases) for each in self._entities.values()]
         names = names_of(known, content.language)
@@ -198,9 +194,9 @@ class _Notes:
             secret.append(f"known to: {escaped(visibility_in_words(scope, names))}")
         for fact in self._facts[entity.id]:
             claim, line = fact.claim, self._fact(fact, entity)
-            scopes = (fact.visibility, *(self._scopes.get(end, HIDDEN) for end in _ends(fact)))
+            scopes = (fact.visibility, *(self._scopes.get(end, HIDDEN) for end in fact.claim.ends))
             if any(each.scope != "public" for each in scopes):
-                secret.append(f"{line} ({escaped(visibility_in_words(fact.visibility, names))})")
+                secret.append(f"{line} ({escaped(known_to_in_words(fact, names))})")
             elif claim.predicate == "description":
                 descriptions += map(escaped, whole_value(claim.content).split("\n\n"))
             else:

@@ -245,6 +245,11 @@ class Claim:
         return cls(subject, name, None, text)
 
     @property
+    def ends(self) -> tuple[EntityId, ...]:
+        """The entities that it is about."""
+        return (self.subject,) if self.object is None else (self.subject, self.object)
+
+    @property
     def content(self) -> Json:
         """The attribute's value; None for a relation."""
         return None if self.value is None else json.loads(self.value)

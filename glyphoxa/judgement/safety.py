@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise, product
@@ -120,10 +120,6 @@ class SafetyTopics:
             return text
         kept = " ".join(each for each in sentences(text) if not self.forbids(each))
         return "" if self.forbids(kept) else kept
-
-    def allowed_of(self, texts: Iterable[str]) -> tuple[str, ...]:
-        """Return what is allowed of each text, without those of which nothing is left."""
-        return tuple(filter(None, map(self.allowed, texts)))
 
     def allowed_in(self, value: Any) -> Any:
         """Return a JSON value without what must not come up; None if nothing is left. A dict goes with its first."""

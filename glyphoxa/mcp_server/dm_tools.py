@@ -18,7 +18,7 @@ from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.world.wording import moment, visibility_in_words
+from glyphoxa.world.wording import known_to_in_words, moment
 
 _MOST: Final = 100
 _USUAL: Final = 20
@@ -159,7 +159,7 @@ def _fact_in_short(desk: Desk, fact: Fact) -> dict[str, object]:
         "fact": desk.facts.words(fact),
         "status": fact.status,
         "certainty": certainty_in_words(fact),
-        "known to": visibility_in_words(fact.visibility, desk.resolver),
+        "known to": known_to_in_words(fact, desk.resolver),
         "from": learned_from(fact, desk.resolver),
     }
 

@@ -319,7 +319,7 @@ class LookUps:
     async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
         if not facts:
             return []
-        ends = {end for fact in facts for end in (fact.claim.subject, fact.claim.object) if end is not None}
+        ends = {end for fact in facts for end in fact.claim.ends}
         known = await self.memory.graph.entities_of(self.memory.campaign, self.memory.npc, ends)
         by_id = {entity.id: entity for entity in known}
         answers = (fact_found(fact, by_id, self.memory) for fact in facts)

@@ -235,19 +235,17 @@ def _bars(turn: TurnRecord) -> list[Json]:
     ]
 
 
-_UNSAID: Final = "…"
+_UNSAID: Final[Json] = {"text": "…", "raw": "…", "spans": [{"text": "…"}]}
 
 
 def allowed(message: Json, campaign: Campaign) -> Json:
     """Return a message without words about what the group does not play; the same object if there are none."""
     spans = message.get("spans", ())
     said = ("".join(span.get(which, span["text"]) for span in spans) for which in ("text", "raw"))
-    if message["type"] == "whisper" or not any(
-        map(topics_of(campaign).forbids, (message.get("text", ""), message.get("raw", ""), *said))
-    ):
+    texts = (message.get("text", ""), message.get("raw", ""), *said)
+    if message["type"] == "whisper" or not any(map(topics_of(campaign).forbids, texts)):
         return message
-    instead = {"text": _UNSAID, "raw": _UNSAID, "spans": [{"text": _UNSAID}]}
-    return {key: instead.get(key, value) for key, value in message.items()}
+    return {key: _UNSAID.get(key, value) for key, value in message.items()}
 
 
 def redacted(event: TableEvent, may_show: MayShow) -> TableEvent:

@@ -279,9 +279,7 @@ def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Vis
         return True
     if fact.status != "accepted" or not fact.visibility.is_visible_to(viewer):
         return False
-    claim = fact.claim
-    ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
-    return all((seen := visibility_of(end)) is not None and seen.is_visible_to(viewer) for end in ends)
+    return all((seen := visibility_of(end)) is not None and seen.is_visible_to(viewer) for end in fact.claim.ends)
 
 
 class World(Protocol):

@@ -23,6 +23,8 @@ class Names(Protocol):
 
     def called(self, entity: EntityId) -> str: ...
 
+    def visibility_of(self, entity: EntityId) -> Visibility: ...
+
     def person(self, who: NpcId | SpeakerId) -> str: ...
 
     def session(self, session: SessionId) -> str: ...
@@ -100,11 +102,26 @@ def fact_in_words(fact: Fact, names: Names) -> str:
     return f"{claim} ({also})"
 
 
-def visibility_in_words(visibility: Visibility, names: Names) -> str:
-    """Such as: public; secret: Grimjaw, Elowen."""
+def known_to(fact: Fact, names: Names) -> Visibility:
+    """Return who may know a fact: nobody who may not know of its entities."""
+    seen = fact.visibility
+    for end in fact.claim.ends:
+        seen = seen.within(names.visibility_of(end))
+    return seen
+
+
+def known_to_in_words(fact: Fact, names: Names) -> str:
+    """Such as: public; secret: Grimjaw, Elowen; hidden with Zharothrix, which is hidden itself."""
+    guards = (end for end in fact.claim.ends if not fact.visibility.is_within(names.visibility_of(end)))
+    return visibility_in_words(known_to(fact, names), names, guarded_by=" and ".join(map(names.called, guards)))
+
+
+def visibility_in_words(visibility: Visibility, names: Names, *, guarded_by: str = "") -> str:
+    """Such as: public; secret: Grimjaw, Elowen; hidden with Zharothrix."""
+    scope = f"{visibility.scope} with {guarded_by}" if guarded_by else visibility.scope
     knowers = ", ".join(names.person(knower.npc) for knower in visibility.knowers)
     if visibility.scope == "public":
         return "public"
     if visibility.scope == "hidden":
-        return f"hidden (would be known to {knowers})" if knowers else "hidden"
-    return f"{visibility.scope}: {knowers or 'nobody'}"
+        return f"{scope} (would be known to {knowers})" if knowers else scope
+    return f"{scope}: {knowers or 'nobody'}"

@@ -373,9 +373,9 @@ async def test_entity_is_added_related_renamed_merged_and_removed(dm: Visitor) -
 async def test_entity_is_kept_secret_hidden_and_revealed(dm: Visitor) -> None:
     await post(dm, "/desk/world", name="The Black Bell", type="item")
     own = "/desk/world/the-black-bell"
-    assert "Known by: Grimjaw (secret)" in (await post(dm, own, do="scope", known_to="grimjaw")).text
-    assert "Known by: nobody (hidden)" in (await post(dm, own, do="scope", known_to="-")).text
-    assert "Known by: everybody" in (await post(dm, own, do="scope")).text
+    assert "Known to: secret: Grimjaw" in (await post(dm, own, do="scope", known_to="grimjaw")).text
+    assert "Known to: hidden" in (await post(dm, own, do="scope", known_to="-")).text
+    assert "Known to: public" in (await post(dm, own, do="scope")).text
 
 
 async def test_entity_id_with_slash_has_a_page(dm: Visitor, store: Store) -> None:

@@ -229,7 +229,8 @@ class WorldTwin:
     def resolver(self, campaign: Campaign | None = None) -> NameResolver:
         """Of the world as it is."""
         held = [Entity(each.id, each.type, each.name, each.aliases) for each in self.state.entities.values()]
-        return NameResolver.of(campaign or a_campaign(), held)
+        scopes = {each.id: each.visibility for each in self.state.entities.values()}
+        return replace(NameResolver.of(campaign or a_campaign(), held), scopes=scopes)
 
     def learn(self, stated: FactStated, cause: Cause) -> FactId:
         """Something is said at the table."""

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
-from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
+from glyphoxa.adapters.postgres.world.tables import WorldTables, fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.consent import ConsentEffect
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
@@ -169,6 +169,11 @@ class PostgresChronicleLog:
         ]
         self._known[campaign] = head, known
         return known
+
+    async def merged(self, campaign: CampaignId) -> Sequence[KnownEntity]:
+        """Return the entities that were merged into others, as `WorldTables.merged`."""
+        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+            return await WorldTables(connection, campaign).merged()
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
         advance = _Advance(campaign, step, self._worker, self._lease_ms)

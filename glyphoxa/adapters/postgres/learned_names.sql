@@ -66,6 +66,8 @@ SELECT l.heard, l.as_heard, l.entity_id, e.name, l.state, l.count, l.provenance
 -- A campaign's names with their active wrong forms; people first. Only those of $2 if not null. Names that were
 -- only heard are excluded, because they may be misheard themselves.
 -- The forms are gathered once and joined: a look-up per name takes seconds at 10,000 names.
+-- Guarded names of merged entities are still recognised, so that no page shows them.
+SELECT * FROM (
 SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.scope = 'public' AS is_public
   FROM entities e
   LEFT JOIN (SELECT entity_id, array_agg(as_heard ORDER BY count DESC, heard) AS learned
@@ -73,7 +75,12 @@ SELECT e.id, e.type, e.name, e.aliases, coalesce(l.learned, '{}') AS learned, e.
               WHERE campaign_id = $1 AND state = 'active' AND ($2::text[] IS NULL OR entity_id = ANY ($2))
               GROUP BY entity_id) l ON l.entity_id = e.id
  WHERE e.campaign_id = $1 AND e.origin <> 'talk' AND ($2::text[] IS NULL OR e.id = ANY ($2))
- ORDER BY CASE e.type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, e.name, e.id;
+ UNION ALL
+SELECT id, type, names[1], names[2:], '{}', false
+  FROM merged_names
+ WHERE campaign_id = $1 AND ($2::text[] IS NULL OR id = ANY ($2))
+) n
+ ORDER BY CASE type WHEN 'npc' THEN 0 WHEN 'player' THEN 1 ELSE 2 END, name, id;
 
 -- latest_decision --
 -- The DM's last decision that was not undone. Served by idx_learned_name_events_decisions.

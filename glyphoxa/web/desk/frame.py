@@ -19,13 +19,11 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.knowledge import Visibility
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
 from glyphoxa.web.requests import address_of, content_of
-from glyphoxa.world.wording import Names
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 """Of a form, which may hold a campaign file: umlauts and line ends take up to nine bytes in it, most letters one."""
@@ -255,18 +253,6 @@ def page_of_desk(back: str, otherwise: str) -> str:
     """Return `back`, if it is a page of the desk."""
     path = back.partition("?")[0]
     return back if path.startswith("/desk") and "//" not in path and "\\" not in path else otherwise
-
-
-def known_by(visibility: Visibility, names: Names) -> str:
-    """Say who knows something, such as: everybody; Grimjaw, Elowen (secret)."""
-    knowers = ", ".join(names.person(knower.npc) for knower in visibility.knowers)
-    match visibility.scope:
-        case "public":
-            return "everybody"
-        case "hidden":
-            return f"nobody (hidden; would be known by {knowers})" if knowers else "nobody (hidden)"
-        case scope:
-            return f"{knowers or 'nobody'} ({scope})"
 
 
 def session_names(desk: Desk) -> Mapping[SessionId, str]:

@@ -16,11 +16,11 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.knowledge import DM, Fact, Status
+from glyphoxa.domain.knowledge import DM, Fact, Status, Visibility
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, page_of_desk, session_names
-from glyphoxa.world.wording import Words, moment
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk, session_names
+from glyphoxa.world.wording import Words, known_to, known_to_in_words, moment
 
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
@@ -72,7 +72,7 @@ def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
         "can": _decisions_that_change(fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-        "known_to": known_by(fact.visibility, desk.resolver),
+        "known_to": known_to_in_words(fact, desk.resolver),
         "from": _place(named, session, line) if session and line is not None else learned_from(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
@@ -148,19 +148,20 @@ async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
     facts = [
         fact
         for fact in await desk.inspection.current(desk.campaign, DM, about=None, limit=MOST_FACTS * 5)
-        if fact.visibility.scope != "public" and summaries.isdisjoint((fact.claim.subject, fact.claim.object))
+        if known_to(fact, desk.resolver).scope != "public" and summaries.isdisjoint(fact.claim.ends)
     ]
     rows = [
-        {**fact_shown(desk, fact, named), "who": [_how(fact, npc.id) for npc in npcs]} for fact in facts[:MOST_FACTS]
+        {**fact_shown(desk, fact, named), "who": [_how(known_to(fact, desk.resolver), npc.id) for npc in npcs]}
+        for fact in facts[:MOST_FACTS]
     ]
     return {"npcs": [{"id": npc.id, "name": npc.name} for npc in npcs], "rows": rows, "is_cut": len(facts) > MOST_FACTS}
 
 
-def _how(fact: Fact, npc: NpcId) -> str:
+def _how(seen: Visibility, npc: NpcId) -> str:
     """Say how this NPC knows a fact; empty if it does not."""
-    if not fact.visibility.is_visible_to(npc):
+    if not seen.is_visible_to(npc):
         return ""
-    knower = next((each for each in fact.visibility.knowers if each.npc == npc), None)
+    knower = next((each for each in seen.knowers if each.npc == npc), None)
     return "knows" if knower is None else knower.how
 
 
@@ -170,7 +171,7 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     desk = await frame.desk()
     found = await desk.facts.explain(request.path_params["fact"])
     one, ended, named = found.fact, found.ended, session_names(desk)
-    ends = [end for end in (one.claim.subject, one.claim.object) if end is not None]
+    ends = one.claim.ends
     known = {each.entity.id: each.entity.name for each in desk.seen}
     is_import = one.provenance.origin == "import"
     documents = await desk.imports.documents_of(one.claim.subject, stating=one.claim) if is_import else ()

@@ -23,8 +23,8 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in
-from glyphoxa.world.wording import moment
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
+from glyphoxa.world.wording import moment, visibility_in_words
 
 PAGES: Final = Pages()
 """A session's id may hold slashes."""
@@ -168,7 +168,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
         "n_pages": n_pages,
         "per_page": LINES_PER_PAGE,
         "summary": "" if kept is None else kept.text,
-        "known_to": "" if kept is None else known_by(kept.visibility, desk.resolver),
+        "known_to": "" if kept is None else visibility_in_words(kept.visibility, desk.resolver),
         "threads": await desk.atoms.open_threads(desk.campaign, wanted),
         "before": next(reversed(here.earlier), None),
         "after": next(iter(here.later), None),

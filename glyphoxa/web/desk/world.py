@@ -17,14 +17,13 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.words import fold
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, known_by, number_in, session_names
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, session_names
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
-from glyphoxa.world.wording import Words
+from glyphoxa.world.wording import Names, Words, known_to, known_to_in_words, visibility_in_words
 
 PAGES: Final = Pages()
 
@@ -66,7 +65,7 @@ async def world_page(frame: DeskFrame, request: Request) -> Shown:
     at = number_in(asked.get("page") or "1", "page", most=n_pages)
     return {
         "rows": [
-            {**_entity(each.entity), "known_to": known_by(each.visibility, desk.resolver)}
+            {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)}
             for each in found[(at - 1) * PER_PAGE : at * PER_PAGE]
         ],
         "n": len(found),
@@ -98,7 +97,7 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
     named = session_names(desk)
     return {
         **_entity(one.entity),
-        "known_to": known_by(one.visibility, desk.resolver),
+        "known_to": visibility_in_words(one.visibility, desk.resolver),
         "documents": [each.words for each in await desk.imports.documents_of(one.entity.id)],
         "facts": [{**fact_shown(desk, fact, named), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
@@ -120,7 +119,7 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
     ids = [each.entity.id for each in drawn]
     relations = await desk.inspection.relations_among(desk.campaign, viewer, ids, limit=_MOST_RELATIONS)
     return {
-        "drawing": _drawing(drawn, relations, desk.resolver.relations) if len(drawn) > 1 else None,
+        "drawing": _drawing(drawn, relations, desk.resolver) if len(drawn) > 1 else None,
         "is_cut": len(reached) > MOST_DRAWN,
         "n": len(drawn),
         "relations": [
@@ -128,7 +127,7 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
                 "from": {"id": fact.claim.subject, "name": desk.resolver.called(fact.claim.subject)},
                 "what": desk.resolver.relations.between(fact.claim.predicate),
                 "to": {"id": fact.claim.object, "name": desk.resolver.called(fact.claim.object)},
-                "known_to": known_by(fact.visibility, desk.resolver),
+                "known_to": known_to_in_words(fact, desk.resolver),
             }
             for fact in relations
             if fact.claim.object is not None
@@ -136,7 +135,7 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
     }
 
 
-def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], words: RelationWords) -> Shown:
+def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], names: Names) -> Shown:
     edges = [(fact.claim.subject, fact.claim.object, fact) for fact in relations if fact.claim.object is not None]
     at = radial({each.entity.id: each.depth for each in reached}, [(one, other) for one, other, _ in edges])
     left, right = min(each.x for each in at.values()) - _MARGIN, max(each.x for each in at.values()) + _MARGIN
@@ -158,10 +157,10 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], words: Relat
             {
                 "from": at[one],
                 "to": at[other],
-                "label": words.between(fact.claim.predicate) if labelled else "",
+                "label": names.relations.between(fact.claim.predicate) if labelled else "",
                 "x": (at[one].x + at[other].x) / 2,
                 "y": (at[one].y + at[other].y) / 2,
-                "is_secret": fact.visibility.scope != "public",
+                "is_secret": known_to(fact, names).scope != "public",
             }
             for one, other, fact in edges
         ],

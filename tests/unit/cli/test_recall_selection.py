@@ -22,6 +22,7 @@ from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
@@ -80,6 +81,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         graph=graph,
         past_talk=found,
         days=SimpleNamespace(calendar=None),
+        safety=topics_of(campaign),
     )
     return await ExplainedQuestion(desk, npc, question, ByNameTwin(graph)).ask(limit=100, by_words=False)
 

@@ -8,9 +8,11 @@ import pytest
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
+from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.wording import known_to_in_words
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -219,7 +221,7 @@ async def test_public_fact_cannot_be_told(table: Table) -> None:
     [fact] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
     with pytest.raises(InvalidInput, match="Grimjaw, occupation: smith is public: everybody knows it"):
         await table.desk.tell(fact.id, ["mirelle"], by="dm")
-    with pytest.raises(InvalidInput, match="is already public"):
+    with pytest.raises(InvalidInput, match="is public: there is nothing to reveal"):
         await table.desk.reveal(fact.id)
 
 
@@ -281,3 +283,25 @@ async def test_every_decision_is_an_event_of_the_dm(table: Table) -> None:
     decision = await table.desk.confirm([fact])
     [event] = [each for each in table.world.log if each.seq in decision.events]
     assert event.cause == Cause("dm", table.now)
+
+
+@pytest.mark.parametrize(
+    ("scope", "told"),
+    [
+        (PUBLIC, "public"),
+        (HIDDEN, "hidden with Eldrinax"),
+        (secret_of([SMITH]), "secret with Eldrinax: Grimjaw"),
+    ],
+)
+async def test_fact_is_as_hidden_as_its_entity_in_words(table: Table, scope: Visibility, told: str) -> None:
+    [fact] = (await table.desk.add("Eldrinax", "occupation", value="wizard")).facts
+    await table.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, scope)], Cause("dm", 1))
+    assert known_to_in_words(fact, table.world.resolver()) == told
+    assert table.desk.state_in_words(fact).endswith(told)
+
+
+async def test_public_fact_of_a_hidden_entity_names_what_to_reveal(table: Table) -> None:
+    [fact] = (await table.desk.add("Eldrinax", "occupation", value="wizard")).facts
+    await table.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, HIDDEN)], Cause("dm", 1))
+    with pytest.raises(InvalidInput, match="is hidden with Eldrinax: there is nothing to reveal"):
+        await table.desk.reveal(fact.id)

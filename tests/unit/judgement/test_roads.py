@@ -40,7 +40,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
 from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.knowledge import MEANING, PUBLIC, Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.structured import JsonSchema
 from glyphoxa.domain.turn import Asked, Character, LookUp
@@ -344,8 +344,7 @@ async def coined_term(campaign: Campaign, text: str) -> str:
 
 async def summary_of_an_earlier_session(campaign: Campaign, text: str) -> str:
     log: Any = Transcript(text)
-    npcs = {npc.id: npc.entity_id for npc in campaign.npcs}
-    await EpisodeWriter(campaign.id, campaign.language, npcs, log, log, topics_of(campaign)).write(BEFORE)
+    await EpisodeWriter(campaign, log, log).write(BEFORE)
     return repr(log.written)
 
 
@@ -368,10 +367,8 @@ async def recap_of_an_npc(campaign: Campaign, text: str) -> str:
 
 async def bundle_for_players(campaign: Campaign, text: str) -> str:
     state = WorldState()
-    named, past = WorldEntity(EntityId("zorn"), "concept", text), stated(GRIMJAW, "past", text)
-    state.load(
-        (), StateRows(entities=(WorldEntity(GRIMJAW, "npc", "Grimjaw"), named), facts=[stated(GRIMJAW, "past", text)])
-    )
+    entities = (WorldEntity(GRIMJAW, "npc", "Grimjaw"), WorldEntity(EntityId("zorn"), "concept", text))
+    state.load((), StateRows(entities=entities, facts=[stated(GRIMJAW, "past", text)]))
     public = PublicPart(state, campaign)
     plain = {"speaker_id": "tamsin", "npc_id": None, "retracted": False, "withheld": False, "aside": None}
     of_session = {"session_id": "s1", "ordinal": 1, "utterance_id": "u1", "timestamp": 1, "duration_ns": 1}

@@ -14,10 +14,12 @@ from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, timestamp
+from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
     ALWAYS,
+    HIDDEN,
     PUBLIC,
     Claim,
     EndedFact,
@@ -269,6 +271,11 @@ class WorldTables:
         """The same without ended facts, which may be many more; only which facts were refused is known."""
         refused = await self._fetch("all_refused", sorted(REFUSED))
         return await self._read(refused=refused)
+
+    async def merged(self) -> list[KnownEntity]:
+        """The entities that were merged into others, with the names that no other one has now."""
+        rows = await self._fetch("merged_names")
+        return [KnownEntity(row["id"], row["type"], row["names"][0], tuple(row["names"][1:]), HIDDEN) for row in rows]
 
     async def _read(
         self, *, ended: Sequence[asyncpg.Record] = (), refused: Sequence[asyncpg.Record] = ()

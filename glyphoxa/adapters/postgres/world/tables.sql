@@ -72,6 +72,10 @@ SELECT id, type, name, aliases, scope, known_how, origin FROM entities WHERE cam
 -- all_merges --
 SELECT gone_id, kept_id FROM entity_merges WHERE campaign_id = $1;
 
+-- merged_names --
+-- Reads all events of the campaign, if anything was merged.
+SELECT id, type, names FROM merged_names WHERE campaign_id = $1 ORDER BY id;
+
 -- all_rules --
 SELECT predicate, rule FROM slot_rules WHERE campaign_id = $1;
 
