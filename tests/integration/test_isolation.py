@@ -45,6 +45,13 @@ SELECT campaign_id, 90002, 'utterance_withheld',
        jsonb_build_object('utterance', utterance_id, 'events', '[90001]'::jsonb), now(), 'player' FROM said"""
 
 
+MERGED = """
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by)
+SELECT campaign_id, 90003, 'entity_added',
+       jsonb_build_object('entity', gone_id, 'name', 'Vorlath', 'visibility', '{"scope": "hidden"}'::jsonb), now(), 'dm'
+  FROM entity_merges"""
+
+
 @pytest.fixture
 async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
     """Memory with two campaigns, of which each has rows in every table."""
@@ -60,6 +67,7 @@ async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
                 await connection.execute("SET session_replication_role = DEFAULT")
             await connection.execute("UPDATE fact_history SET object_id = 'something'")
             await connection.execute(WITHHELD)
+            await connection.execute(MERGED)
             await connection.execute(
                 "UPDATE state_atoms a SET utterance_id = (SELECT min(utterance_id) FROM session_entries e "
                 "WHERE e.campaign_id = a.campaign_id AND NOT e.retracted)"
