@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 import pytest
 
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.bundle import export_for_players
 from glyphoxa.desk import SessionRecaps
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Visibility, secret_of, witnessed_by
@@ -51,7 +53,10 @@ async def readable(town: Store) -> set[str]:
     names = Gazetteer.build(await PostgresLearnedNames(town.database).entries(CAMPAIGN), language="en")
     found = [{name for name in ("Zharothrix", "Vashkari") if name in told}]
     found.append({name for name in ("Zharothrix", "Vashkari") if names.is_all_public(f"I saw {name}.")})
-    assert found[0] == found[1]
+    bundle = BytesIO()
+    await export_for_players(town.database, CAMPAIGN, bundle)
+    found.append({name for name in ("Zharothrix", "Vashkari") if name.encode() in bundle.getvalue()})
+    assert found[0] == found[1] == found[2]
     return found[0]
 
 
