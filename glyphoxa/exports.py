@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,6 +21,7 @@ from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.providers.extras import need
@@ -160,17 +159,18 @@ def _write_notes(root: Path, notes: Mapping[str, str], before: _Manifest) -> Vau
     written = [path for path in new if path in ours and found[path] != new[path]]
     kept = sorted(found.keys() - ours)
     now = {path: [new[path]] for path in new if path in ours}
-    mode = 0o600 if before.readers == "dm" else 0o644
+    mode = PRIVATE if before.readers == "dm" else 0o644
 
     def write_manifest(listed: Mapping[str, Sequence[str]]) -> None:
         manifest = before.model_copy(update={"notes": listed})
-        _replace(root / MANIFEST, manifest.model_dump_json(indent=1).encode(), mode=0o600)
+        replace_file(root / MANIFEST, manifest.model_dump_json(indent=1).encode(), mode=PRIVATE)
 
     write_manifest({**before.notes, **{path: [*before.notes.get(path, ()), *now[path]] for path in now}})
     for path in gone:  # first: on some file systems a new name may differ from an old one in its case alone
         (root / path).unlink()
     for path in written:
-        _replace(root / path, texts[path], mode=mode)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        replace_file(root / path, texts[path], mode=mode, is_synced=False)
     write_manifest({**{path: before.notes[path] for path in kept if path in before.notes}, **now})
     return VaultChanges(len(written), len(now) - len(written), len(gone), kept)
 
@@ -185,20 +185,6 @@ def _digest_in(root: Path, path: str) -> str | None:
         return sha256(place.read_bytes()).hexdigest() if place.exists() else ""
     except ValueError:  # not a path at all
         return None
-
-
-def _replace(path: Path, content: bytes, *, mode: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{os.getpid()}.part")
-    part.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-        part.replace(path)
-    except OSError:
-        with suppress(OSError):
-            part.unlink()
-        raise
 
 
 # A calendar

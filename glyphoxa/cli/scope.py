@@ -27,6 +27,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, nearest
+from glyphoxa.domain.files import PRIVATE, new_version
 from glyphoxa.domain.ids import CampaignId, SessionId
 
 if TYPE_CHECKING:
@@ -433,18 +434,9 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         InvalidInput: It is there already, or cannot be written.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        if path.exists():
-            raise FileExistsError  # before the work of the block
-        try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(part, path)  # unlike a rename, it takes nobody's place
-        finally:
-            part.unlink(missing_ok=True)
+        with new_version(path, mode=PRIVATE, replaces=False) as file:
+            yield file
     except FileExistsError:
         raise InvalidInput(f"{path} exists already: name a new file") from None
     except OSError as error:

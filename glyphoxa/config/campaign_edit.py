@@ -6,11 +6,9 @@ that writes a whole document loses them.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import yaml
 from glyphoxa.config.located_yaml import InvalidFile, Node, YamlPath, read_yaml, text_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.files import PRIVATE, new_version
 
 
 def stamp_of(text: str) -> str:
@@ -65,18 +64,9 @@ class AtomicFile:
             raise InvalidInput(f"{self.path.name} was changed by somebody else in the meantime; nothing was written")
         real = self.path.resolve()
         try:
-            descriptor, name = tempfile.mkstemp(prefix=f".{real.name}.", suffix=".new", dir=real.parent)
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(text.encode())
-                    file.flush()
-                    os.fchmod(file.fileno(), real.stat().st_mode & 0o777)
-                    os.fsync(file.fileno())
-                Path(name).replace(real)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    Path(name).unlink()
-                raise
+            with new_version(real, mode=PRIVATE) as file:
+                file.write(text.encode())
+                os.fchmod(file.fileno(), real.stat().st_mode & 0o777)
         except OSError as error:
             raise InvalidInput(f"{self.path}: cannot be written: {error.strerror}") from error
 

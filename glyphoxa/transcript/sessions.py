@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.files import replace_file
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId, SessionId
 
 # The last session of each campaign in this data directory, and whether it was closed: `DIR/sessions.json`.
@@ -58,10 +59,9 @@ class LastSessions:
 
     def note(self, campaign: CampaignId, last: LastSession) -> None:
         """Record the campaign's last session. If the disk is full, the earlier record stays."""
-        temporary = self._path.with_suffix(".new")
         try:
-            temporary.write_bytes(_FILE.dump_json({**self._read(), campaign: last}, indent=1))
-            temporary.replace(self._path)
+            content = _FILE.dump_json({**self._read(), campaign: last}, indent=1)
+            replace_file(self._path, content, is_synced=False)
         except OSError as error:
             logger.warning("{} cannot be written: {}", self._path, error.strerror)
 

@@ -36,6 +36,7 @@ from typing import Final, Self
 from loguru import logger
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.files import replace_file, sync_directory
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.transcript import spool_files
@@ -85,7 +86,7 @@ class Spool:
             if not directory.is_dir():
                 directory.mkdir(parents=True, exist_ok=True, mode=0o700)
                 with contextlib.suppress(OSError):  # another user's folder need not be readable
-                    spool_files.sync_directory(directory.parent)
+                    sync_directory(directory.parent)
             with contextlib.suppress(PermissionError):  # it belongs to another user, who gave us access
                 directory.chmod(0o700)
             self._lock = (directory / "lock").open("a")
@@ -364,9 +365,7 @@ def _erase(directory: Path, goes: Callable[[bytes], bool]) -> int:
         if segment is not None:
             _begin_again(directory, int(segment[1]))
         content = b"".join(kept)
-        spool_files.replace_file(
-            path, gzip.compress(content, 4, mtime=0) if path.suffix in (".gz", ".damaged") else content
-        )
+        replace_file(path, gzip.compress(content, 4, mtime=0) if path.suffix in (".gz", ".damaged") else content)
         n_gone += len(lines) - len(kept)
     return n_gone
 
@@ -390,4 +389,4 @@ def _begin_again(directory: Path, segment: int) -> None:
     except FileNotFoundError:
         return
     if acknowledged is not None and int(acknowledged[1]) == segment:
-        spool_files.replace_file(path, b"%d 0\n" % segment)
+        replace_file(path, b"%d 0\n" % segment)

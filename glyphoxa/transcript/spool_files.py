@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from glyphoxa.domain.errors import Corrupt, Unavailable
+from glyphoxa.domain.files import new_version, replace_file, sync_directory
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 
@@ -79,39 +80,13 @@ def shrink(path: Path, into: Path) -> None:
     Raises:
         OSError: The disk is full, or fails. `path` is unchanged.
     """
-    temporary = into.with_suffix(".new")
-    try:
-        with path.open("rb") as source, temporary.open("wb") as target:
-            with gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=4, mtime=0) as packed:
-                shutil.copyfileobj(source, packed)
-            target.flush()
-            os.fsync(target.fileno())
-        temporary.replace(into)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+    with (
+        path.open("rb") as source,
+        new_version(into) as target,
+        gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=4, mtime=0) as packed,
+    ):
+        shutil.copyfileobj(source, packed)
     path.unlink()
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file atomically: after a crash or power failure it is the old one or the new one, complete."""
-    temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make created and renamed files in a directory survive a power failure."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # The numbered segments of a spool, and the place of the next record. See `glyphoxa.transcript.spool`.

@@ -6,6 +6,7 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,21 +125,21 @@ def test_killed_run_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: pyt
     write(tmp_path, NOTES)
     newer = {path: f"{text}More.\n" for path, text in NOTES.items() if path != "The town.md"}
     newer["npc/Elowen.md"] = "# Elowen\n"
-    replace, n_left = exports._replace, 0
+    replace, n_left = exports.replace_file, 0
 
-    def replace_some(path: Path, content: bytes, *, mode: int) -> None:
+    def replace_some(path: Path, content: bytes, **how: Any) -> None:
         nonlocal n_left
         if n_left == 0:
             raise KeyboardInterrupt
         n_left -= 1
-        replace(path, content, mode=mode)
+        replace(path, content, **how)
 
     for n in range(4):
         n_left = n
-        monkeypatch.setattr(exports, "_replace", replace_some)
+        monkeypatch.setattr(exports, "replace_file", replace_some)
         with pytest.raises(KeyboardInterrupt):
             write(tmp_path, newer)
-        monkeypatch.setattr(exports, "_replace", replace)
+        monkeypatch.setattr(exports, "replace_file", replace)
     done = write(tmp_path, newer)
     assert done.kept == []
     assert held_in(tmp_path) == newer

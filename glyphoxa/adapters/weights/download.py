@@ -38,6 +38,7 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bars
 
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.files import sync_directory
 from glyphoxa.providers.extras import LOCAL, need
 
 _BLOCK: Final = 1 << 18
@@ -111,11 +112,7 @@ class PartFile:
             self.discard()
             raise Corrupt(f"{wanted.name}: the received file is wrong: {fault}")
         self.path.replace(self.target)
-        directory = os.open(self.target.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync_directory(self.target.parent)
 
 
 @contextmanager

@@ -46,6 +46,7 @@ from glyphoxa.adapters.weights.download import (
     sha256_of,
 )
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.files import replace_file
 from glyphoxa.providers.chat_models import hub_name, is_a_path, wrong_gguf_name
 
 _SPARE_BYTES: Final = 150_000_000
@@ -103,7 +104,8 @@ class HashCache:
     def put(self, path: Path, sha256: str) -> None:
         """Best effort: without an entry the file is hashed again next time."""
         with suppress(OSError):
-            _write_whole(self._entry(path), json.dumps(_identity(path, sha256)).encode())
+            self._directory.mkdir(parents=True, exist_ok=True)
+            replace_file(self._entry(path), json.dumps(_identity(path, sha256)).encode())
 
     def drop(self, path: Path) -> None:
         with suppress(OSError):
@@ -123,13 +125,6 @@ def _identity(path: Path, sha256: str) -> dict[str, object]:
         "changed_ns": at.st_ctime_ns,
         "sha256": sha256,
     }
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(f".{os.getpid()}")
-    fresh.write_bytes(content)
-    fresh.replace(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,7 +527,9 @@ class ModelWeights:
                 f" pinned; if the publisher intended this, fetch it with `glyphoxa models fetch --refetch {name}`"
             )
         with naming_disk_errors(self._pins_file):
-            _write_whole(self._pins_file, _PINS.dump_json({**self._pins(), name: now}, indent=1, exclude_defaults=True))
+            self._pins_file.parent.mkdir(parents=True, exist_ok=True)
+            pins = _PINS.dump_json({**self._pins(), name: now}, indent=1, exclude_defaults=True)
+            replace_file(self._pins_file, pins)
 
 
 def _of_the_hub(name: str, file: WeightFile) -> Artefact:

@@ -26,9 +26,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.web.access.consent import ConsentRegister
-from glyphoxa.web.access.records import AuditKind, links_path, private_directory, replace_private
+from glyphoxa.web.access.records import AuditKind, links_path, private_directory
 from glyphoxa.web.access.roles import EVERYTHING, Grant, Grants, Refusal, Role
 from glyphoxa.web.sound import IceServer
 
@@ -234,7 +235,7 @@ class InvitationRegister:
 
     def _write(self, invitations: Invitations) -> None:
         try:
-            replace_private(self._path, invitations.model_dump_json())
+            replace_file(self._path, invitations.model_dump_json().encode(), mode=PRIVATE)
         except OSError as error:
             raise InvalidInput(f"{self._path}: {error.strerror}") from error
 

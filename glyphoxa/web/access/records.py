@@ -22,6 +22,7 @@ from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, PlayerId, slug
 
 T = TypeVar("T")
@@ -40,20 +41,6 @@ def open_private(path: Path, mode: Literal["w", "a"]) -> TextIO:
         OSError: It cannot be opened.
     """
     return open(path, mode, encoding="utf-8", opener=_opener)
-
-
-def replace_private(path: Path, text: str) -> None:
-    """Replace a whole file atomically.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    new = path.with_name(f"{path.name}.new")
-    with open_private(new, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def lines_in(path: Path) -> list[str]:
@@ -265,6 +252,8 @@ def _read(path: Path) -> list[Mapping[str, Any]]:
 
 def _replace(path: Path, lines: list[str]) -> None:
     try:
-        replace_private(path, "".join(f"{line}\n" for line in lines))
+        for left in path.parent.glob(f"{path.name}.*.new"):  # of an erasure that was killed
+            left.unlink()
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=PRIVATE)
     except OSError as error:
         raise Unavailable(f"{path} cannot be rewritten: {error.strerror}; try again") from None

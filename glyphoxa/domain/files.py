@@ -1,0 +1,61 @@
+"""Write a file completely or not at all: after a crash it is the old one or the new one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+PRIVATE: Final = 0o600
+_USUAL: Final = 0o666
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = _USUAL, is_synced: bool = True) -> None:
+    """Replace or create a file. See `new_version`."""
+    with new_version(path, mode=mode, is_synced=is_synced) as file:
+        file.write(content)
+
+
+@contextmanager
+def new_version(path: Path, *, mode: int = _USUAL, is_synced: bool = True, replaces: bool = True) -> Iterator[BinaryIO]:
+    """Yield a new file that takes its place when the block succeeds. A killed process leaves `NAME.PID.new`.
+
+    Args:
+        mode: As `os.open` takes it, which subtracts the umask.
+        is_synced: Whether it survives a power failure, too. False for many files that can be made again.
+        replaces: Whether it may replace another file.
+
+    Raises:
+        FileExistsError: It may not.
+        OSError: It cannot be written. The old version is still there.
+    """
+    if not replaces and path.exists():
+        raise FileExistsError  # before the work of the block
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    new.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+            yield file
+            file.flush()
+            if is_synced:
+                os.fsync(file.fileno())
+        if replaces:
+            new.replace(path)
+        else:
+            os.link(new, path)  # unlike a rename, it takes nobody's place
+        if is_synced:
+            sync_directory(path.parent)
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make created and renamed files in a directory survive a power failure."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
