@@ -5,8 +5,7 @@ does nothing. Where a change of the file meets such a decision, the decision win
 changed that very thing.
 
 What is removed from a file is retconned, not closed: deleting a line means it was never true, not that it ended today.
-A
-changed value replaces the old one for the whole time it was current.
+A changed value replaces the old one for the whole time it was current.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ class SessionDesk:
     """Sessions of one campaign and their utterances.
 
     An utterance is named by its id, a unique ending of it, or its words. Every call raises `Unavailable` when the
-    database
-    is away.
+    database is away.
 
     Args:
         now_ms: Milliseconds since the Unix epoch.

@@ -238,8 +238,7 @@ class Timeline:
 
         Args:
             when: A session's id; "2026-11-22" (the end of that day) or "2026-11-22 19:30", in UTC by default; or
-                "#120",
-                the number of an event.
+                "#120", the number of an event.
 
         Raises:
             NotFound: It is none of these.

@@ -65,8 +65,7 @@ class Visibility:
     """Who may know something.
 
     `public`: everybody. `witnessed`, `told`: the knowers, who were present or were told. `secret`: the knowers chosen
-        by
-    the DM. `hidden`: nobody, until the DM reveals it.
+    by the DM. `hidden`: nobody, until the DM reveals it.
 
     Attributes:
         knowers: One entry per NPC, sorted by NPC: create with `Visibility.of`.

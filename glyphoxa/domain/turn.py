@@ -165,8 +165,7 @@ class Verdict:
     Attributes:
         text: What may be said; empty for nothing.
         fault: Why a sentence was rejected. None with an empty text: there was nothing to say, or it is held for the
-            next
-            piece.
+            next piece.
     """
 
     text: str = ""

@@ -1,8 +1,7 @@
 """Decide which of the named people are addressed and which are only talked about, from the context of each name.
 
 1. Recognisers set commas unreliably, so a comma is only one signal. A name that opens a sentence is addressed if a
-comma
-   follows, or words that cannot follow a subject ("Oskar what do you know").
+   comma follows, or words that cannot follow a subject ("Oskar what do you know").
 2. A name between punctuation is addressed, also at the end.
 3. A person is not addressed if a description follows the name ("Oskar, the miller, is a liar"), in a quotation ("he
    said, Oskar, run"), or if explicitly excluded ("not you, Oskar").
@@ -228,8 +227,7 @@ class _Around:
         """Whether the words after a sentence's first name are a question: "Oskar has the miller told you of it?".
 
         A recogniser may leave out the comma and the question mark. The verb then looks like the name's ("Oskar has told
-        you
-        everything"), but its own subject follows it.
+        you everything"), but its own subject follows it.
         """
         if not self.opens or self._subject() in (None, self.who.name):
             return False

@@ -2,8 +2,7 @@
 
 A word is a run of letters and digits with their accents, plus a part attached by an apostrophe. Chinese and Japanese
 use no spaces: there each Han or Hiragana character is a word, and so is a run of Katakana (used for foreign names);
-such
-words count as separated by spaces. Thai and similar scripts are not segmented.
+such words count as separated by spaces. Thai and similar scripts are not segmented.
 """
 
 from __future__ import annotations
@@ -295,8 +294,7 @@ def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction])
     """The words of a corrected text, derived from those of the raw text and the replacements.
 
     The words of an inserted name share the start, the end and the lowest confidence of the words it replaced; all
-    others
-    keep their own. A replacement of words without recogniser details has none.
+    others keep their own. A replacement of words without recogniser details has none.
 
     Args:
         words: Words of the raw text, in order, without overlap.

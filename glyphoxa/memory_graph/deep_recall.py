@@ -107,8 +107,7 @@ class DeepRecall:
             recent: The preceding utterances, oldest first, each with its speaker: a language model receives the end.
             world: What the NPC knows of itself and of the world anyway, for a language model.
             deadline_ms: For all of it. Without the graph by then, the result is the ranking. A late language model
-                leaves what
-                it has chosen so far, or the ranking.
+                leaves what it has chosen so far, or the ranking.
 
         Raises:
             Unavailable: As `PastTalk.recall`.

@@ -39,8 +39,7 @@ class MemoryGraph:
         types: "event", "character_sheet", "location_state", "rule_constraint" or any other.
         edges: Source and target, as places of nodes, and type; see `glyphoxa.memory_graph.diffusion.CONDUCTANCE`.
         turns: Shape (n,), when each happened, counted over all sessions; negative for a node without a time. None: no
-            node
-            has one.
+            node has one.
         vectors: Shape (n, dimensions), of unit length; a row of zeros has no vector yet. None: no node has one.
     """
 

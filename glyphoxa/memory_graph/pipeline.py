@@ -61,8 +61,7 @@ class GraphQuestion:
     """
     Attributes:
         base: Shape (n,), at least 0, of any scale: the ranking on which the stages build. The hybrid score does not use
-            it,
-            but seeds are taken from it.
+            it, but seeds are taken from it.
         lexical: Shape (n,), at least 0, of any scale: how well the words of each node match.
         cosines: Shape (n,), similarity of each node to the question; NaN for a node without a vector.
         vector: The question's, shape (dimensions,); None: late, or no embedder.
@@ -93,8 +92,7 @@ class Hit:
             score; "base" is the ranking without one; "diffusion" is what energy added, "energy" how much there was;
             "topics" and "residual" what those stages added; "novelty" the variance that it added to the diverse set;
             "algorithm" and "reranker" the two sides of a reranked score, "round" when a language model chose it. Zeros
-            are
-            omitted.
+            are omitted.
     """
 
     node: int

@@ -140,10 +140,8 @@ def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterabl
     """The entries of a file with the graph's current state and wrong forms, followed by those only in the graph.
 
     A graph that is not empty contains the whole file except the DM's deletions. Both describe one entity if they have
-    the
-    same id, or else the same type and name; the graph's name then applies. Of several with one type and name, the
-    lowest
-    ids of both are one entity.
+    the same id, or else the same type and name; the graph's name then applies. Of several with one type and name, the
+    lowest ids of both are one entity.
 
     Args:
         cast: See `NamesFollowed`.

@@ -4,8 +4,7 @@
 
 - by a name or an alias;
 - by the noun alone, if they are known by an article and a noun ("the captain"), where it is a form of address:
-elsewhere
-  it is any captain. If several are known by it, all are addressed, and those present may answer;
+  elsewhere it is any captain. If several are known by it, all are addressed, and those present may answer;
 - by a word that only sounds like a name ("bard" for Bart), between punctuation, if nobody else is named;
 - before words that are whispered or typed to one person: "(to Mira) ...".
 

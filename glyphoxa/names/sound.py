@@ -1,11 +1,9 @@
 """The sound of a name as a string, so that an ordinary edit distance measures the difference of two sounds.
 
 A phonetic code tells whether two words sound alike; this tells how similar they are. A consonant is three symbols
-(place,
-manner and voice), and a vowel is one. So "b" for "p" costs one edit, "b" for "s" three, another vowel one and a lost
-consonant three, all counted by a compiled Levenshtein distance. This matches errors of recognisers: they keep the
-places
-of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
+(place, manner and voice), and a vowel is one. So "b" for "p" costs one edit, "b" for "s" three, another vowel one and a
+lost consonant three, all counted by a compiled Levenshtein distance. This matches errors of recognisers: they keep the
+places of consonants and lose voicing and vowels ("Vukradin" -> "Fukrudin").
 
 Letters become sounds by a table of spellings, longest first. Precision is not needed, because two spellings of one
 intended name are compared, not transcriptions.

@@ -144,8 +144,7 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
     """Whether a step is worth adding.
 
     Repetitions are not, nor proofs of what the DM has rejected, proofs beyond the maximum, and the phonetic stage's
-    proofs
-    for a pair that is active or decided.
+    proofs for a pair that is active or decided.
 
     Raises:
         InvalidInput: It confirms a form that the DM has confirmed for another name.

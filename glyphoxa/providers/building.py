@@ -60,8 +60,7 @@ class Choice(Protocol):
     """A provider as a section of the settings names it.
 
     `base_url` replaces the provider's own address (a proxy, a regional endpoint, your own server); `api_key_env` names
-    the
-    environment variable that holds the key.
+    the environment variable that holds the key.
     """
 
     @property

@@ -203,8 +203,7 @@ class FactsAsked:
 
     Attributes:
         answer: The entity with the facts that answer, without secrets, which are in the identity of their keeper. None
-            if
-            the question selects all.
+            if the question selects all.
         is_short: The text is a question and contains little else, so only the answer is returned.
         sex: 1 if it asks for a man ("brother"), 2 for a woman.
     """

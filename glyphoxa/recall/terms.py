@@ -160,9 +160,8 @@ class RecallQuestion:
         terms: Search terms, without names of speakers; see `speakers`.
         speakers: Names of heard speakers that the question contains.
         meaning: The text to embed. People say "I" about themselves: "When did I go to the fair?" is nearer to "I went
-            to
-            the fair" than the same with a name. On five conversations of LoCoMo this raises R@10 of meaning alone from
-            44.5 to 62.4.
+            to the fair" than the same with a name. On five conversations of LoCoMo this raises R@10 of meaning alone
+            from 44.5 to 62.4.
         time: The times in it.
         now_ms: When it is asked, milliseconds since the Unix epoch.
         times: How the table counts time.

@@ -203,8 +203,7 @@ class TimeAsk:
         asks_for_recap: The answer is everything in a span, not one event.
         words: The times in the question's words, for display.
         said: Their positions in the question: start and one past the end, in order. An anchor is not included, because
-            its
-            words are searched like others.
+            its words are searched like others.
     """
 
     window: TimeWindow | None = None

@@ -47,8 +47,7 @@ class Delivery:
         log: None without long-term memory: utterances then stay in the spool, whose segments are compressed.
         listener: Receives a message for the DM when the log is lost and when it is back.
         after_append: Awaited after the log stored something, to start work that depends on it (embedding). One call at
-            a
-            time; the log does not wait for it. It must not raise.
+            a time; the log does not wait for it. It must not raise.
 
     Attributes:
         sent: How far the log has stored the spool, even if the disk has no room to record that.

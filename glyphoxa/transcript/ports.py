@@ -163,8 +163,7 @@ class TalkFilter:
 
     Attributes:
         words: As a user types them; any spelling is valid. Inflected forms of the campaign's language match; the names
-            of
-            speakers are searched as well.
+            of speakers are searched as well.
         match: Whether any of the words is enough or all must occur, as they seldom do for a question.
         between: When an utterance began.
     """
@@ -222,8 +221,7 @@ class PastTalk(Protocol):
 
         Args:
             patient: Nobody waits for the answer, so a remote model may take its time to embed the question. A later
-                urgent
-                call for the same question then has the vector.
+                urgent call for the same question then has the vector.
 
         Raises:
             Unavailable: The campaign's transcript is not in memory, and cannot be read in time.

@@ -58,8 +58,7 @@ class Asking:
         most_names: Names in a question; each costs a small model time.
         rest_ms: How long the table must have been quiet.
         gives_way: Query only while the table is quiet, and drop the query when somebody speaks: for a model that the
-            NPCs
-            use too.
+            NPCs use too.
     """
 
     llm: StructuredLlm

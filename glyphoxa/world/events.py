@@ -104,8 +104,7 @@ class TalkErased(Undoing):
     """Erases utterances for good, with what was learned from them.
 
     One such event ends the log. Another replaces each event whose words were erased; its `events` are empty, so undoing
-    it
-    restores nothing.
+    it restores nothing.
 
     Attributes:
         events: As in `RolledBack`.
@@ -310,8 +309,7 @@ def without_words(
     """The events that must be stored differently, in their new form, with their numbers and causes.
 
     What was learned from one of these utterances, alone or together with others, becomes a `TalkErased`; so does the
-    DM's
-    replacement of such a fact. A correction of one of them keeps no words.
+    DM's replacement of such a fact. A correction of one of them keeps no words.
 
     Args:
         events: The whole log, in order.

@@ -26,8 +26,7 @@ class Known:
     Attributes:
         attributes: Facts whose claim has a value.
         relations: Relations with the entity at the other end, whose attributes may be left out; a symmetric one is
-            listed
-            once.
+            listed once.
     """
 
     entity: Entity
@@ -152,8 +151,7 @@ class KnowledgeGraph(Protocol):
     """Read access to memory level 3, always for a viewer.
 
     SQL applies the visibility before LIMIT: an NPC gets the accepted facts in its scope whose two ends it may know of,
-    and
-    nothing of the others, not even a count. The DM gets all. One round trip each.
+    and nothing of the others, not even a count. The DM gets all. One round trip each.
     """
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]: ...
@@ -295,8 +293,7 @@ class World(Protocol):
 
         Raises:
             InvalidInput: An event refers to a missing entity or fact, or is an undoing (`Undone`, `RolledBack`: there
-                are
-                methods for these); the message names it. Or `expect` is outdated.
+                are methods for these); the message names it. Or `expect` is outdated.
             NotFound: There is no such campaign.
             Unavailable: The database is away; nothing was written.
         """

@@ -1,9 +1,8 @@
 """Many voices from one small model.
 
 hibari's network returns F0 and the spectra of one female voice before its own inverse STFT. Changing pitch, pitch
-range,
-formants (by stretching the bins), breath and pace in between yields other voices. Uses internals of `hibari.dsp`: the
-package is pinned.
+range, formants (by stretching the bins), breath and pace in between yields other voices. Uses internals of
+`hibari.dsp`: the package is pinned.
 """
 
 from __future__ import annotations

@@ -193,8 +193,7 @@ class LlamaServer:
         """Wait until the server accepts tasks, which is a moment after it answers.
 
         A server stopped in that moment starts accepting tasks afterwards and never ends: its destructor joins a thread
-        that
-        waits for the next task. The query for slot states is such a task, so it serves as a probe.
+        that waits for the next task. The query for slot states is such a task, so it serves as a probe.
         """
         address = f"{self.base_url.removesuffix('/v1')}/slots"
         try:
@@ -237,8 +236,7 @@ def _stand_back() -> None:
     """Lower this thread's priority, and with it that of the server threads it starts.
 
     Speech recognition must not wait for the model. On two cores, a transcript during a prefill took 0.55-0.65 s at
-    equal
-    priority, 0.07 s alone.
+    equal priority, 0.07 s alone.
     """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

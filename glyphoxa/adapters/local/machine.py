@@ -37,8 +37,8 @@ def prepare() -> None:
     """Configure how native libraries wait for work. Call it before any of them is imported: they read it once.
 
     Idle OpenMP threads that spin take a core from speech and recognition. On two cores beside one busy process,
-    sleeping
-    threads answer in 2.9 s instead of 3.7 s; alone the difference is within the noise. User settings are not changed.
+    sleeping threads answer in 2.9 s instead of 3.7 s; alone the difference is within the noise. User settings are not
+    changed.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # BLAS threads of numpy always spin. With one core, a product of 100,000 vectors takes

@@ -127,8 +127,7 @@ def words_of(text: str, tokens: Sequence[Token], times: Sequence[tuple[int, int]
     """The words of a text with confidence: the lowest of their tokens, without punctuation.
 
     tiny.en wrote 1,038 words without a glossary, 302 of them wrong: a right word ranks above a wrong one in 87 of 100
-    pairs
-    (90 with a glossary). Product, mean and the aligner's probabilities do no better.
+    pairs (90 with a glossary). Product, mean and the aligner's probabilities do no better.
 
     Args:
         text: Stripped text of `tokens`.
@@ -156,8 +155,7 @@ def token_times(alignments: Sequence[tuple[int, int]], n_tokens: int) -> list[tu
     """Start and end of each token in milliseconds, from the aligner's path of (token, frame) pairs.
 
     A token starts where the path reaches it and ends where it leaves it, as in Whisper's own `timing.py`. So the
-    silence
-    before a sentence belongs to its first word.
+    silence before a sentence belongs to its first word.
     """
     begins: dict[int, int] = {}
     for token, frame in alignments:
@@ -270,8 +268,7 @@ class Whisper:
         """Transcribe `samples`: mono, 16 kHz, int16 or float32 in [-1, 1], shape (n,), of any length.
 
         More than 30 s are split into pieces of at most 30 s, at quiet points. Deterministic, so that a partial and a
-        final
-        result agree.
+        final result agree.
 
         Args:
             samples: The recording.

@@ -189,8 +189,7 @@ class ModelHub:
     """The model hub where publishers store their files.
 
     `huggingface_hub` is used only for sizes and hashes. Its downloads cannot continue another source's part, retry a
-    failed
-    request for up to half a minute, and detect a login page only at the end.
+    failed request for up to half a minute, and detect a login page only at the end.
 
     Args:
         address: By default HF_ENDPOINT, else the official one.

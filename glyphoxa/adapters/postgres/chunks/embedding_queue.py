@@ -65,8 +65,7 @@ class VectorCache:
 
     Args:
         most_bytes: Size limit; the least recently used vector is dropped first. 5,400 vectors of 384 dimensions, 1,400
-            of
-            1,536.
+            of 1,536.
     """
 
     def __init__(self, most_bytes: int = 1 << 23) -> None:

@@ -2,8 +2,7 @@
 
 A second table of chunks is filled beside the current one, with its own index, and replaces it in one short transaction.
 An interrupted run is continued by the next one. Utterances of the meantime are queued as usual: they are embedded in
-the
-old table at once, in the new one by a final survey, and after that survey once the new table is in place.
+the old table at once, in the new one by a final survey, and after that survey once the new table is in place.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ async def reindex(
 
     Raises:
         InvalidInput: A reindexing of this database is under way; or a single campaign is to be embedded by a model
-            other
-            than the database's.
+            other than the database's.
         NotFound: The campaign has no utterances.
         Unavailable: The database or the model is away; the next run continues.
     """

@@ -56,8 +56,7 @@ def fact_of_row(row: Row) -> Fact:
     """A fact from the view `facts`, or from columns with these names.
 
     For speed (an NPC's identity has hundreds in every turn), a query should return NULL for empty values, and
-    `provenance`
-    and `known_how` as text, which many facts share.
+    `provenance` and `known_how` as text, which many facts share.
     """
     subject, predicate, entity = row["subject_id"], row["predicate"], row["object_id"]
     provenance, origin, supports, disputes = row["provenance"], row["origin"], row["supports"], row["disputes"]

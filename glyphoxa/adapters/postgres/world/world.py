@@ -238,8 +238,7 @@ class PostgresWorld:
     """Implements `World`; late is `Unavailable`, and nothing was written.
 
     Deadlines: reading events 1 s, a commit 10 s and 5 ms per event, a past state a minute, undoing ten minutes, a fork
-        an
-    hour.
+    an hour.
 
     Args:
         accept_at: The confidence from which newly stated facts need no review.
