@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from loguru import logger
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -41,56 +40,25 @@ _FAILED: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
 AttributeValue = str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
-class SpanData:
-    """A named time span. Times are milliseconds since the Unix epoch."""
+class StepTime(NamedTuple):
+    """When a step of a turn took place, in milliseconds since the Unix epoch."""
 
     name: str
     start_ms: int
     end_ms: int
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class SpanEvent:
-    name: str
-    at_ms: int
-    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class TurnTrace:
-    """
-    Attributes:
-        steps: Completed steps, in the order of `STEPS`.
-        events: Events at one point in time, in order.
-    """
-
-    turn: SpanData
-    steps: tuple[SpanData, ...]
-    events: tuple[SpanEvent, ...]
-    has_failed: bool
-
-
-def steps_of(record: TurnRecord) -> list[SpanData]:
+def steps_of(record: TurnRecord) -> list[StepTime]:
     """Return the steps of a turn. A step whose end was marked before its start is left out."""
     marks = record.stages
     return [
-        SpanData(name, marks[begin], marks[end])
+        StepTime(name, marks[begin], marks[end])
         for name, begin, end in STEPS
         if begin in marks and end in marks and marks[begin] <= marks[end]
     ]
 
 
-def trace_of(record: TurnRecord, times: Sequence[ServiceTime] = ()) -> TurnTrace | None:
-    """Return the trace of a turn, or None for a turn without time marks.
-
-    Args:
-        times: Times of the services that worked for it.
-    """
-    if not record.stages:
-        return None
-    begin_ms, end_ms = min(record.stages.values()), max(record.stages.values())
+def _attributes_of(record: TurnRecord) -> dict[str, AttributeValue]:
     attributes: dict[str, AttributeValue] = {
         "glyphoxa.session": record.session_id,
         "glyphoxa.turn": record.id,
@@ -108,16 +76,7 @@ def trace_of(record: TurnRecord, times: Sequence[ServiceTime] = ()) -> TurnTrace
         attributes["glyphoxa.unaddressed"] = record.unaddressed.value
     if record.first_audio_ms is not None:
         attributes["glyphoxa.first_audio_ms"] = record.first_audio_ms
-    events = [SpanEvent(f"{t.service} {t.measure}", t.at_ms, {"seconds": t.took_s, "graph": t.graph}) for t in times]
-    if Stage.FILLER in record.stages:
-        events.append(SpanEvent("filler", record.stages[Stage.FILLER]))
-    events += [SpanEvent("look-up", end_ms, {"tool": look.tool, "ms": look.took_ms}) for look in record.looked_up]
-    return TurnTrace(
-        SpanData("turn", begin_ms, end_ms, attributes),
-        tuple(steps_of(record)),
-        tuple(sorted(events, key=lambda event: event.at_ms)),
-        record.outcome in _FAILED,
-    )
+    return attributes
 
 
 SEND_WITHIN_S = 5.0
@@ -140,10 +99,8 @@ class TurnTracer:
         self._times: deque[ServiceTime] = deque(maxlen=MAX_TIMES)
 
     def on(self, event: TableEvent) -> None:
-        if isinstance(event, TurnFinished):
-            trace = trace_of(event.turn, self._times_of(event.turn))
-            if trace is not None:
-                self._record(trace)
+        if isinstance(event, TurnFinished) and event.turn.stages:
+            self._record(event.turn, self._times_of(event.turn))
 
     def measured(self, time: ServiceTime) -> None:
         self._times.append(time)
@@ -154,24 +111,28 @@ class TurnTracer:
 
     def _times_of(self, turn: TurnRecord) -> list[ServiceTime]:
         graphs = {f"ear-{turn.speaker_id}", f"mouth-{turn.npc_id}", f"rescue-{turn.npc_id}"}
-        begin_ms = min(turn.stages.values(), default=0)
+        begin_ms = min(turn.stages.values())
         mine = [time for time in self._times if time.graph in graphs and time.at_ms >= begin_ms]
         self._times = deque((time for time in self._times if time not in mine), maxlen=MAX_TIMES)
         return mine
 
-    def _record(self, trace: TurnTrace) -> None:
-        turn = self._tracer.start_span(
-            trace.turn.name, start_time=trace.turn.start_ms * _NS, attributes=trace.turn.attributes
-        )
-        for event in trace.events:
-            turn.add_event(event.name, event.attributes, timestamp=event.at_ms * _NS)
-        if trace.has_failed:
+    def _record(self, record: TurnRecord, times: Sequence[ServiceTime]) -> None:
+        begin_ms, end_ms = min(record.stages.values()), max(record.stages.values())
+        turn = self._tracer.start_span("turn", start_time=begin_ms * _NS, attributes=_attributes_of(record))
+        for time in sorted(times, key=lambda time: time.at_ms):
+            attributes: dict[str, AttributeValue] = {"seconds": time.took_s, "graph": time.graph}
+            turn.add_event(f"{time.service} {time.measure}", attributes, timestamp=time.at_ms * _NS)
+        if Stage.FILLER in record.stages:
+            turn.add_event("filler", timestamp=record.stages[Stage.FILLER] * _NS)
+        for look in record.looked_up:
+            turn.add_event("look-up", {"tool": look.tool, "ms": look.took_ms}, timestamp=end_ms * _NS)
+        if record.outcome in _FAILED:
             turn.set_status(Status(StatusCode.ERROR))
         within = set_span_in_context(turn)
-        for step in trace.steps:
+        for step in steps_of(record):
             span = self._tracer.start_span(step.name, context=within, start_time=step.start_ms * _NS)
             span.end(step.end_ms * _NS)
-        turn.end(trace.turn.end_ms * _NS)
+        turn.end(end_ms * _NS)
 
 
 def to_collector(endpoint: str) -> SpanExporter:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
 from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.observability.tracing import steps_of, trace_of
+from glyphoxa.observability.tracing import TurnTracer, steps_of
 
 ANSWERED = TurnRecord(
     id=TurnId("t0001"),
@@ -37,6 +43,23 @@ ANSWERED = TurnRecord(
     prompt_text="You are Grimjaw. secret",
     parts=(PromptPart("persona", "campaign file", 120), PromptPart("talk", "the talk", 80)),
 )
+NS = 1_000_000
+
+
+async def spans_of(record: TurnRecord, times: Sequence[ServiceTime] = ()) -> list[ReadableSpan]:
+    """The exported spans of a turn, that of the turn itself first."""
+    exporter = InMemorySpanExporter()
+    tracer = TurnTracer(exporter)
+    for time in times:
+        tracer.measured(time)
+    tracer.on(TurnFinished(record))
+    await tracer.close()
+    *steps, turn = exporter.get_finished_spans() or (None,)
+    return [] if turn is None else [turn, *steps]
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, object]:
+    return span.attributes or {}
 
 
 def test_each_step_lies_between_its_marks() -> None:
@@ -57,33 +80,37 @@ def test_a_step_that_was_over_before_it_began_is_left_out() -> None:
     assert [step.name for step in steps_of(early)] == ["end of turn"]
 
 
-def test_the_turns_span_holds_all_of_it_and_says_what_came_of_it() -> None:
-    trace = trace_of(ANSWERED, [ServiceTime("mouth-grimjaw", "SpokenLLM", "ttfb", 0.19, 1_400)])
-    assert trace is not None
-    assert (trace.turn.start_ms, trace.turn.end_ms, trace.has_failed) == (1_000, 3_000, False)
-    assert trace.turn.attributes["glyphoxa.outcome"] == "answered"
-    assert trace.turn.attributes["glyphoxa.first_audio_ms"] == 600
-    assert trace.turn.attributes["glyphoxa.prompt_tokens"] == 200
-    assert [(event.name, event.at_ms) for event in trace.events] == [("SpokenLLM ttfb", 1_400), ("look-up", 3_000)]
+async def test_the_turns_span_holds_all_of_it_and_says_what_came_of_it() -> None:
+    turn, *steps = await spans_of(ANSWERED, [ServiceTime("mouth-grimjaw", "SpokenLLM", "ttfb", 0.19, 1_400)])
+    assert (turn.name, turn.start_time, turn.end_time) == ("turn", 1_000 * NS, 3_000 * NS)
+    assert turn.status.is_unset
+    assert attributes(turn)["glyphoxa.outcome"] == "answered"
+    assert attributes(turn)["glyphoxa.first_audio_ms"] == 600
+    assert attributes(turn)["glyphoxa.prompt_tokens"] == 200
+    events = [(event.name, event.timestamp) for event in turn.events]
+    assert events == [("SpokenLLM ttfb", 1_400 * NS), ("look-up", 3_000 * NS)]
+    found = [(step.name, step.start_time, step.end_time) for step in steps]
+    assert found == [(step.name, step.start_ms * NS, step.end_ms * NS) for step in steps_of(ANSWERED)]
+    assert {step.parent.span_id for step in steps if step.parent is not None} == {turn.context.span_id}
 
 
-def test_no_word_that_was_said_or_thought_is_in_a_trace() -> None:
-    trace = trace_of(replace(ANSWERED, error="the provider said: secret", outcome=Outcome.FAILED))
-    assert trace is not None
-    assert trace.has_failed
-    assert "secret" not in repr(asdict(trace))
-    assert "Tamsin Speaks" not in repr(asdict(trace))
+async def test_no_word_that_was_said_or_thought_is_in_a_trace() -> None:
+    spans = await spans_of(replace(ANSWERED, error="the provider said: secret", outcome=Outcome.FAILED))
+    assert spans[0].status.status_code is StatusCode.ERROR
+    for span in spans:
+        assert "secret" not in span.to_json()
+        assert "Tamsin Speaks" not in span.to_json()
 
 
-def test_a_turn_for_nobody_says_why_and_has_not_failed() -> None:
+async def test_a_turn_for_nobody_says_why_and_has_not_failed() -> None:
     record = replace(
         ANSWERED, npc_id=None, outcome=Outcome.NOT_ADDRESSED, unaddressed=Unaddressed.PLAYER, parts=(), looked_up=()
     )
-    trace = trace_of(record)
-    assert trace is not None
-    assert trace.turn.attributes["glyphoxa.unaddressed"] == "player"
-    assert "glyphoxa.npc" not in trace.turn.attributes
+    turn, *_ = await spans_of(record)
+    assert turn.status.is_unset
+    assert attributes(turn)["glyphoxa.unaddressed"] == "player"
+    assert "glyphoxa.npc" not in attributes(turn)
 
 
-def test_a_turn_without_times_leaves_no_trace() -> None:
-    assert trace_of(replace(ANSWERED, stages={})) is None
+async def test_a_turn_without_times_leaves_no_trace() -> None:
+    assert await spans_of(replace(ANSWERED, stages={})) == []
