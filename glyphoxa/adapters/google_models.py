@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
 from google import genai
 from google.genai import errors, types
 from httpx import HTTPError
-from numpy import float32
-from numpy.typing import NDArray
 
-from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
+from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.providers.building import Connection
 
-DEADLINE_MS = 10_000
 MAX_TEXTS = 100
 """Provider limit: "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch"."""
 _TRIES = 3
@@ -28,17 +24,11 @@ _IDLE_S = 300
 """How long an idle connection is kept; the default of 15 s is too short for a table that is often quiet."""
 
 
-class GoogleEmbeddings:
-    """See `Embedder`. Create inside a running event loop; `close` it.
-
-    Arguments and errors are those of `OpenAiEmbeddings`.
-    """
+class GoogleEmbeddings(HostedEmbeddings):
+    most_texts = MAX_TEXTS
 
     def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int = DEADLINE_MS) -> None:
-        self._model = connection.model
-        self._dimensions = dimensions
-        self._deadline_ms = deadline_ms
-        self._prefixes = prefixes_of(connection.model)
+        super().__init__(connection, dimensions=dimensions, deadline_ms=deadline_ms)
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(keepalive_timeout=_IDLE_S), trust_env=True)
         tries = types.HttpRetryOptions(attempts=_TRIES, initial_delay=_FIRST_PAUSE_S, jitter=_JITTER_S)
         self._client = genai.Client(
@@ -48,34 +38,17 @@ class GoogleEmbeddings:
             ),
         )
 
-    most_texts = MAX_TEXTS
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
-        return await self._embed(texts, task="RETRIEVAL_DOCUMENT", prefix=self._prefixes.found)
-
-    async def embed_questions(self, texts: Sequence[str]) -> NDArray[float32]:
-        return await self._embed(texts, task="RETRIEVAL_QUERY", prefix=self._prefixes.question)
-
     async def close(self) -> None:
         await self._client.aio.aclose()
         await self._session.close()
 
-    async def _embed(self, texts: Sequence[str], *, task: str, prefix: str) -> NDArray[float32]:
+    async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
         # A model that expects the task as a prefix takes no task type.
-        config = types.EmbedContentConfig(task_type=None if prefix else task, output_dimensionality=self._dimensions)
-
-        async def ask(batch: list[str]) -> list[list[float]]:
-            return await self._ask(batch, config)
-
-        return await embed_in_batches(
-            [prefix + text for text in texts],
-            ask,
-            model=self._model,
-            dimensions=self._dimensions,
-            most_texts=MAX_TEXTS,
+        task = "RETRIEVAL_QUERY" if are_questions else "RETRIEVAL_DOCUMENT"
+        has_prefix = bool(self._prefixes.question if are_questions else self._prefixes.found)
+        config = types.EmbedContentConfig(
+            task_type=None if has_prefix else task, output_dimensionality=self._dimensions
         )
-
-    async def _ask(self, texts: list[str], config: types.EmbedContentConfig) -> list[list[float]]:
         name = f"the embeddings model {self._model!r}"
         # From gemini-embedding-2 on, bare strings are parts of one text and give a single vector.
         contents: list[types.ContentUnion] = [types.Content(parts=[types.Part(text=text)]) for text in texts]

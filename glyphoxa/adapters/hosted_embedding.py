@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.providers.building import Connection
 from glyphoxa.recall.vectors import WrongDimensions
 
 _MAX_BYTES = 8_000
@@ -18,7 +20,55 @@ _MAX_BYTES = 8_000
 
 Transcript chunks have a few hundred bytes; this protects against anything else."""
 
+DEADLINE_MS = 10_000
 Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
+
+
+class HostedEmbeddings:
+    """See `Embedder`. Create inside a running event loop; `close` it.
+
+    Args:
+        dimensions: Required length of the vectors.
+        deadline_ms: For a request including retries.
+    """
+
+    most_texts: ClassVar[int]
+
+    def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int) -> None:
+        self._model = connection.model
+        self._dimensions = dimensions
+        self._prefixes = prefixes_of(connection.model)
+        self._deadline_ms = deadline_ms
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
+        """As `Embedder.embed`.
+
+        Raises:
+            Unavailable: The provider is away, late, refuses the key, or has no such model.
+            InvalidInput: The provider rejects the request.
+            WrongDimensions: Its vectors have another length.
+        """
+        return await self._embed(texts, self._prefixes.found, are_questions=False)
+
+    async def embed_questions(self, texts: Sequence[str]) -> NDArray[float32]:
+        """As `embed`."""
+        return await self._embed(texts, self._prefixes.question, are_questions=True)
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+    async def _embed(self, texts: Sequence[str], prefix: str, *, are_questions: bool) -> NDArray[float32]:
+        return await embed_in_batches(
+            [prefix + text for text in texts],
+            partial(self._ask, are_questions=are_questions),
+            model=self._model,
+            dimensions=self._dimensions,
+            most_texts=self.most_texts,
+        )
+
+    async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
+        """Send one request."""
+        raise NotImplementedError
 
 
 async def embed_in_batches(

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import openai
-from numpy import float32
-from numpy.typing import NDArray
 from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
 from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text
-from glyphoxa.adapters.hosted_embedding import embed_in_batches, prefixes_of
+from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.judgement.reasoning import without_reasoning
@@ -28,7 +26,6 @@ from glyphoxa.providers.chat_dialect import USUAL, Rejection, dialect_of
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
 
-DEADLINE_MS = 10_000
 MAX_TEXTS = 128
 """Texts per request. The limit is 2,048 texts or 300,000 tokens (platform.openai.com/docs/api-reference/embeddings).
 
@@ -82,14 +79,13 @@ def compatible(connection: Connection, *, dimensions: int) -> OpenAiEmbeddings:
     return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=False)
 
 
-class OpenAiEmbeddings:
-    """See `Embedder`. Create inside a running event loop; `close` it.
-
-    Args:
-        dimensions: Required length of the vectors.
-        asks_for_dimensions: Ask the model to shorten its vectors to `dimensions`. Not every model can.
-        deadline_ms: For a request including retries.
+class OpenAiEmbeddings(HostedEmbeddings):
     """
+    Args:
+        asks_for_dimensions: Ask the model to shorten its vectors to `dimensions`. Not every model can.
+    """
+
+    most_texts = MAX_TEXTS
 
     def __init__(
         self,
@@ -99,45 +95,17 @@ class OpenAiEmbeddings:
         asks_for_dimensions: bool = True,
         deadline_ms: int = DEADLINE_MS,
     ) -> None:
-        self._model = connection.model
-        self._dimensions = dimensions
-        self._prefixes = prefixes_of(connection.model)
-        self._deadline_ms = deadline_ms
+        super().__init__(connection, dimensions=dimensions, deadline_ms=deadline_ms)
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
         self._dialect = USUAL
         self._client = AsyncOpenAI(
             api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=kept_open()
         )
 
-    most_texts = MAX_TEXTS
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
-        """As `Embedder.embed`.
-
-        Raises:
-            Unavailable: The provider is away, late, refuses the key, or has no such model.
-            InvalidInput: The provider rejects the request.
-            WrongDimensions: Its vectors have another length.
-        """
-        return await self._embed(texts, self._prefixes.found)
-
-    async def embed_questions(self, texts: Sequence[str]) -> NDArray[float32]:
-        """As `embed`."""
-        return await self._embed(texts, self._prefixes.question)
-
     async def close(self) -> None:
         await self._client.close()
 
-    async def _embed(self, texts: Sequence[str], prefix: str) -> NDArray[float32]:
-        return await embed_in_batches(
-            [prefix + text for text in texts],
-            self._ask,
-            model=self._model,
-            dimensions=self._dimensions,
-            most_texts=MAX_TEXTS,
-        )
-
-    async def _ask(self, texts: list[str]) -> list[list[float]]:
+    async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
         name = f"the embeddings model {self._model!r}"
         try:
             async with asyncio.timeout(self._deadline_ms / 1_000):

@@ -42,11 +42,10 @@ from glyphoxa.recall.vectors import Embedder
 if TYPE_CHECKING:
     from hibari import Hibari
 
-    from glyphoxa.adapters.google_models import GoogleEmbeddings
+    from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
     from glyphoxa.adapters.local.llama import LlamaServer
     from glyphoxa.adapters.local.minilm import MiniLm
     from glyphoxa.adapters.local.whisper import Whisper
-    from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 
 
 _SECTIONS: Final = (LLM, STT, TTS, EMBEDDINGS)
@@ -311,9 +310,7 @@ async def _remote_embedder(settings: Settings, environ: Mapping[str, str]) -> Em
     chosen, dimensions = settings.providers.embeddings, settings.memory.embedding_dimensions
     # The import takes a second, and the loop may be carrying sound.
     await asyncio.to_thread(maker_of, _row(settings), section=EMBEDDINGS)
-    client: GoogleEmbeddings | OpenAiEmbeddings = build(
-        chosen, section=EMBEDDINGS, environ=environ, dimensions=dimensions
-    )
+    client: HostedEmbeddings = build(chosen, section=EMBEDDINGS, environ=environ, dimensions=dimensions)
     return Embedder(
         _name_of(settings),
         dimensions,
