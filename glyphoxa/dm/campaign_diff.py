@@ -708,24 +708,21 @@ class Tables:
 
     def with_(self, more: Tables) -> Tables:
         """Return these tables and more; a later statement about the same thing wins, and nothing is removed."""
-        return Tables(
-            _merged((*more.entities, *self.entities), self.entities, by=attrgetter("id"), both=_one_entity),
-            _merged((*more.relationships, *self.relationships), self.relationships, by=_ends, both=_one_scope),
-            _merged((*more.secrets, *self.secrets), self.secrets, by=_TEXT, both=_first),
-        )
+        return _joined(more, self, order=self)
 
 
 def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
     """Return the campaign of a file together with the content of its tables."""
-    return replace(
-        campaign,
-        entities=_merged(
-            (*campaign.entities, *tables.entities), campaign.entities, by=attrgetter("id"), both=_one_entity
-        ),
-        relationships=_merged(
-            (*campaign.relationships, *tables.relationships), campaign.relationships, by=_ends, both=_one_scope
-        ),
-        secrets=_merged((*campaign.secrets, *tables.secrets), campaign.secrets, by=_TEXT, both=_first),
+    both = _joined(campaign, tables, order=campaign)
+    return replace(campaign, entities=both.entities, relationships=both.relationships, secrets=both.secrets)
+
+
+def _joined(first: Campaign | Tables, other: Campaign | Tables, *, order: Campaign | Tables) -> Tables:
+    """Join two descriptions. The first wins; the items of `order` come first."""
+    return Tables(
+        _merged((*first.entities, *other.entities), order.entities, by=attrgetter("id"), both=_one_entity),
+        _merged((*first.relationships, *other.relationships), order.relationships, by=_ends, both=_one_scope),
+        _merged((*first.secrets, *other.secrets), order.secrets, by=_TEXT, both=_first),
     )
 
 

@@ -16,8 +16,8 @@ from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
 from glyphoxa.world.events import (
     Cause,
     RolledBack,
-    TakenBack,
     TalkErased,
+    Undoing,
     Undone,
     UtteranceCorrected,
     UtteranceRetracted,
@@ -330,7 +330,7 @@ def _undoes(recorded: WorldEvent) -> bool:
 
 def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, later: set[SessionId]) -> bool:
     cause = recorded.cause
-    if cause.by != "talk" or isinstance(recorded.event, Undone | TakenBack):
+    if cause.by != "talk" or isinstance(recorded.event, Undoing):
         return False
     # Facts learned from a whole session count as learned at its end.
     return cause.session_id in later or (

@@ -41,7 +41,7 @@ from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import is_episode
-from glyphoxa.world.events import TakenBack, Undone, WorldEvent, apply
+from glyphoxa.world.events import Undoing, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
@@ -589,7 +589,7 @@ class WorldMemory:
         if changes is None or (is_empty and not changes.n_new):
             return False  # the database was restored, or there was no campaign yet, and so no language
         new = list(changes.new())
-        if len(new) > _FEW or any(isinstance(recorded.event, Undone | TakenBack) for recorded in new):
+        if len(new) > _FEW or any(isinstance(recorded.event, Undoing) for recorded in new):
             return False
         try:
             held.named.take(new)

@@ -52,10 +52,11 @@ class Undoing:
     """Base of events that drop other events. They have no effect of their own."""
 
     __slots__ = ()
+    events: tuple[int, ...]
 
     def dropped(self) -> tuple[int, ...]:
         """Numbers of the events that it drops."""
-        raise NotImplementedError
+        return self.events
 
     def read_set(self) -> Iterator[Key]:
         yield from ()
@@ -92,9 +93,6 @@ class RolledBack(Undoing):
     ordinal: int
     events: tuple[int, ...]
 
-    def dropped(self) -> tuple[int, ...]:
-        return self.events
-
     def in_words(self, words: Words) -> str:
         return f"rolled back to ordinal {self.ordinal} of {words.session(self.session)}: {_dropped(self.events)}"
 
@@ -111,9 +109,6 @@ class TalkErased(Undoing):
     """
 
     events: tuple[int, ...] = ()
-
-    def dropped(self) -> tuple[int, ...]:
-        return self.events
 
     def in_words(self, words: Words) -> str:
         also = f", with {counted(len(self.events), 'event')}" if self.events else ""
@@ -135,9 +130,6 @@ class UtteranceRetracted(Undoing):
     session: SessionId
     ordinal: int
     events: tuple[int, ...]
-
-    def dropped(self) -> tuple[int, ...]:
-        return self.events
 
     def in_words(self, words: Words) -> str:
         said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
@@ -169,9 +161,6 @@ class UtteranceCorrected(Undoing):
     text: str
     events: tuple[int, ...]
 
-    def dropped(self) -> tuple[int, ...]:
-        return self.events
-
     def in_words(self, words: Words) -> str:
         dropped = f": {_dropped(self.events)}" if self.events else ""
         said = f"ordinal {self.ordinal} of {words.session(self.session)}"
@@ -180,10 +169,6 @@ class UtteranceCorrected(Undoing):
 
 def _dropped(events: Sequence[int]) -> str:
     return f"dropped {counted(len(events), 'event')}"
-
-
-TakenBack: TypeAlias = RolledBack | UtteranceRetracted | UtteranceCorrected | TalkErased
-"""Events that drop all of their `events`."""
 
 
 Event: TypeAlias = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 
+_STORED_PROVENANCE: Final = tuple(field.name for field in fields(Provenance) if field.name != "origin")
+"""The origin has a column of its own."""
 _SHARED: Final = 2_048
 """Cache size for shared parts: all facts of one load, or of one utterance, have the same provenance."""
 
@@ -125,20 +128,8 @@ def _visibility_of_text(scope: ScopeName, known_how: str) -> Visibility:
     return _visibility_of(scope, from_json(known_how))
 
 
-def _provenance_of(fields: Mapping[str, Any], origin: Origin) -> Provenance:
-    session, utterance = fields["session_id"], fields["utterance_id"]
-    return Provenance(
-        confidence=fields["confidence"],
-        source=fields["source"],
-        dm_confirmed=fields["dm_confirmed"],
-        origin=origin,
-        session_id=None if session is None else SessionId(session),
-        utterance_id=None if utterance is None else UtteranceId(utterance),
-        ordinal=fields["ordinal"],
-        at_ms=fields["at_ms"],
-        reason=fields["reason"],
-        accept_at=fields["accept_at"],
-    )
+def _provenance_of(stored: Mapping[str, Any], origin: Origin) -> Provenance:
+    return Provenance(origin=origin, **{name: stored[name] for name in _STORED_PROVENANCE})
 
 
 @lru_cache(maxsize=_SHARED)
@@ -223,18 +214,8 @@ def _visibility(visibility: Visibility) -> dict[str, object]:
 
 
 def _provenance(provenance: Provenance) -> dict[str, object]:
-    return {
-        "session_id": provenance.session_id,
-        "timestamp": _iso(provenance.at_ms),
-        "confidence": provenance.confidence,
-        "source": provenance.source,
-        "dm_confirmed": provenance.dm_confirmed,
-        "utterance_id": provenance.utterance_id,
-        "ordinal": provenance.ordinal,
-        "at_ms": provenance.at_ms,
-        "reason": provenance.reason,
-        "accept_at": provenance.accept_at,
-    }
+    stored = {name: getattr(provenance, name) for name in _STORED_PROVENANCE}
+    return {**stored, "timestamp": _iso(provenance.at_ms)}
 
 
 def _iso(time_ms: int | None) -> str | None:
