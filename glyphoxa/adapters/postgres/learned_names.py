@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.listen import NAMES, Listener
-from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, timestamp
+from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, timestamp
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.followed import NamesChanged
@@ -33,16 +33,13 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 
-_DEADLINE_MS = 1000
 _ALL_DEADLINE_MS = 10_000
 
 
-class PostgresLearnedNames:
+class PostgresLearnedNames(CampaignQueries):
     """Implements `LearnedNames`. A step has a deadline of 1 s, reading the whole campaign one of 10 s."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("learned_names")
+    file = "learned_names"
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         only = None if entities is None else sorted(entities)
@@ -66,7 +63,7 @@ class PostgresLearnedNames:
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
         key = _key(heard)
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             history = await self._lock(connection, campaign, key)
             steps = [happened.step for happened in history]
             if changes_something(steps, step):
@@ -102,9 +99,7 @@ class PostgresLearnedNames:
                 return Happened(taken_back.heard, name, last)
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
-        key = None if heard is None else _key(heard)
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["history"], campaign, key, limit)
+        rows = await self._fetch("history", campaign, None if heard is None else _key(heard), limit)
         return [_happened(row, row["name"]) for row in rows]
 
     async def follow_talk(
@@ -127,17 +122,15 @@ class PostgresLearnedNames:
     async def reasons(self, campaign: CampaignId, forms: Sequence[str]) -> list[list[str]]:
         """For each form, the reasons for and against its link to a name, with their source; latest first."""
         keys = [_key(form) for form in forms]
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["reasons"], campaign, keys)
         found: dict[str, list[str]] = {}
-        for row in rows:
+        for row in await self._fetch("reasons", campaign, keys):
             found.setdefault(row["heard"], []).append(f"{row['witness']}: {row['why']}")
         return [found.get(key, []) for key in keys]
 
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
         plain = as_heard(heard)
         pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(campaign) as connection:
             written = await connection.fetchval(self._sql["uses_written"], campaign, pattern)
             spoken = await connection.fetchval(self._sql["uses_spoken"], campaign, plain, pattern, list(exclude))
         return Uses(written, spoken)

@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
@@ -432,8 +432,15 @@ class CampaignQueries:
         Raises:
             Unavailable: The database is away or late.
         """
-        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection:
+        async with self._use(campaign) as connection:
             return await connection.fetch(self._sql[query], campaign, *values)
+
+    async def _row(self, query: str, campaign: CampaignId, *values: object) -> asyncpg.Record | None:
+        """Return the first row. Raises as `_fetch`."""
+        return next(iter(await self._fetch(query, campaign, *values)), None)
+
+    def _use(self, campaign: CampaignId) -> AbstractAsyncContextManager[Connection]:
+        return self._database.use(campaign, deadline_ms=self.deadline_ms)
 
 
 @asynccontextmanager

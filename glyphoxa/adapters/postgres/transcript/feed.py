@@ -13,33 +13,33 @@ from numpy import float32
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.sql import load_queries, storable, timestamps, viewer_parameter
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
+from glyphoxa.adapters.postgres.server.sql import storable, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, Found, IndexGeneration, TalkFilter, TalkHead, TalkPage
 
-_DEADLINE_MS = 5_000
 _HEADER_BYTES = 4
 """Header of a vector on the wire: dimensions and two unused bytes; big-endian single floats follow."""
 
 
-class PostgresTalkFeed:
+class PostgresTalkFeed(CampaignQueries):
     """Implements `TalkFeed`, with a deadline of 5 s per page.
 
     Args:
         has_vectors: Whether to read vectors.
     """
 
+    file = "transcript/feed"
+    deadline_ms = 5_000
+
     def __init__(self, database: Database, *, has_vectors: bool = False) -> None:
-        self._database = database
+        super().__init__(database)
         self._has_vectors = has_vectors
-        self._sql = load_queries("transcript/feed")
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            row = await connection.fetchrow(self._sql["changes"], campaign, since, limit)
+        row = await self._row("changes", campaign, since, limit)
         if row is None:
             return TalkPage([], TalkHead())
         generation = IndexGeneration(row["model"], row["dimensions"], row["number"]) if self._has_vectors else None
@@ -51,10 +51,7 @@ class PostgresTalkFeed:
     ) -> Sequence[Embedding]:
         if not self._has_vectors or not utterances:
             return []
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            row = await connection.fetchrow(
-                self._sql["embeddings"], campaign, list(utterances), generation.model, generation.number
-            )
+        row = await self._row("embeddings", campaign, list(utterances), generation.model, generation.number)
         return [] if row is None or row["utterance_ids"] is None else _Embeddings(row["utterance_ids"], row["sent"])
 
 
@@ -138,17 +135,15 @@ class _Embeddings(Sequence[Embedding]):
         return Embedding(UtteranceId(self._owners[start]), self._vectors[start:end])
 
 
-_SEARCH_DEADLINE_MS = 3000
 _LONGEST_QUESTION = 2_000
 """Maximum characters of the search words; the rest is ignored."""
 
 
-class PostgresTalkSearch:
+class PostgresTalkSearch(CampaignQueries):
     """Implements `TalkSearch`, with a deadline of 3 s: a word in half of all utterances is slow."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("transcript/search")
+    file = "transcript/search"
+    deadline_ms = 3_000
 
     async def search(self, campaign: CampaignId, viewer: Viewer, wanted: TalkFilter) -> list[Found]:
         seen_by = viewer_parameter(viewer)
@@ -167,8 +162,8 @@ class PostgresTalkSearch:
             name, arguments = "latest_of_speaker", (speaker, *between, limit)
         else:
             name, arguments = "latest", (*between, limit)
-        async with self._database.use(campaign, deadline_ms=_SEARCH_DEADLINE_MS) as connection:
-            return _found(await connection.fetch(self._sql[name], campaign, seen_by, *arguments))
+        rows = await self._fetch(name, campaign, seen_by, *arguments)
+        return [Found(utterance_of_row(row), row["ordinal"], row["score"]) for row in rows]
 
 
 def names_in(words: str) -> list[str]:
@@ -189,7 +184,3 @@ def name_words(question: str) -> str:
     """The words written like names, joined: capitalised inside a sentence ("Has Will come?" gives "Will")."""
     found = re.findall(r"(?<=[\w,;:] )[A-Z][\w'’-]+", question)
     return " ".join(word for word in found if word not in ("I'm", "I'd", "I'll", "I've"))
-
-
-def _found(rows: Sequence[asyncpg.Record]) -> list[Found]:
-    return [Found(utterance_of_row(row), row["ordinal"], row["score"]) for row in rows]

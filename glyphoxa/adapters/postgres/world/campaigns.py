@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 
-_DEADLINE_MS: Final = 1_000
 _calendar: Final = TypeAdapter(StoryCalendar)
 
 
@@ -49,12 +48,10 @@ class KeptTimes:
     told: Sequence[DayTold] = ()
 
 
-class PostgresCampaignTimes:
+class PostgresCampaignTimes(CampaignQueries):
     """Implements `TimesOfCampaigns`, and stores the story days that the DM sets. All with a deadline of 1 s."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("world/campaign_times")
+    file = "world/campaign_times"
 
     async def times(self, campaign: CampaignId) -> CampaignTimes:
         kept = await self.kept(campaign)
@@ -66,7 +63,7 @@ class PostgresCampaignTimes:
         Raises:
             Unavailable: The database cannot be reached in time.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(campaign) as connection:
             return await self._read(connection, campaign)
 
     async def last_said(self, campaign: CampaignId) -> tuple[SessionId, int] | None:
@@ -75,8 +72,7 @@ class PostgresCampaignTimes:
         Raises:
             Unavailable: As above.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            row = await connection.fetchrow(self._sql["last_said"], campaign)
+        row = await self._row("last_said", campaign)
         return None if row is None else (SessionId(row["session_id"]), row["at_ms"])
 
     async def begin(self, campaign: CampaignId, session: SessionId) -> None:
@@ -85,7 +81,7 @@ class PostgresCampaignTimes:
         Raises:
             Unavailable: As above.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
             day = day_now(kept.file_day, kept.told)
             if kept.calendar is None or not day:
@@ -103,7 +99,7 @@ class PostgresCampaignTimes:
         Raises:
             Unavailable: As above.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
             await self._tell(connection, campaign, session, day, kept.file_day)
 
@@ -115,7 +111,7 @@ class PostgresCampaignTimes:
         Raises:
             Unavailable: As above.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
             is_latest = bool(kept.told) and kept.told[-1].session == session
             now = day_now(kept.file_day, kept.told)
@@ -187,23 +183,24 @@ class Described:
         return campaign
 
 
-class PostgresCampaigns:
+class PostgresCampaigns(CampaignQueries):
     """Stored campaigns. Reading has a deadline of 1 s, loading that of its commit; late is `Unavailable`.
 
     A campaign and its changes to the world are stored in one transaction, or not at all.
     """
 
+    file = "world/campaigns"
+
     def __init__(self, database: Database, world: PostgresWorld) -> None:
-        self._database = database
+        super().__init__(database)
         self._world = world
-        self._sql = load_queries("world/campaigns")
 
     async def ids(self) -> list[CampaignId]:
         return list(await self.names())
 
     async def names(self) -> dict[CampaignId, str]:
         """Names of all campaigns, by id."""
-        async with self._database.use(None, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._database.use(None, deadline_ms=self.deadline_ms) as connection:
             rows = await connection.fetch(self._sql["list_campaigns"])
         return {CampaignId(row["id"]): row["name"] for row in rows}
 
@@ -215,7 +212,7 @@ class PostgresCampaigns:
         Raises:
             NotFound: It was never loaded here.
         """
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(campaign) as connection:
             described = await self._read(connection, campaign)
             rows = (
                 await connection.fetch(self._sql["known_secrets"], campaign) if described and described.imports else ()
@@ -227,7 +224,7 @@ class PostgresCampaigns:
 
     async def described(self, campaign: CampaignId) -> Described | None:
         """None when it was never loaded here."""
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(campaign) as connection:
             return await self._read(connection, campaign)
 
     async def changes(self, campaign: Campaign) -> CampaignChanges:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused
-from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
+from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 _DEADLINE_MS: Final = 600_000
-_LOOK_DEADLINE_MS: Final = 20_000
 _ALL_EVENTS: Final = 1_000_000_000
 
 
@@ -66,13 +65,15 @@ class _Entry:
     is_npc: bool
 
 
-class PostgresErasure:
+class PostgresErasure(CampaignQueries):
     """Erases utterances, with a deadline of ten minutes; late is `Unavailable`, and nothing was erased."""
 
+    file = "world/erasure"
+    deadline_ms = 20_000
+
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._names = PostgresLearnedNames(database)
-        self._sql = load_queries("world/erasure")
 
     async def player(self, campaign: CampaignId, wanted: str) -> PlayerId:
         """Find a player by id or name.
@@ -80,8 +81,7 @@ class PostgresErasure:
         Raises:
             NotFound: There is none, or more than one.
         """
-        async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["said_by"], campaign)
+        rows = await self._fetch("said_by", campaign)
         ids = sorted({row["id"] for row in rows})
         if wanted in ids:
             return PlayerId(wanted)
@@ -94,9 +94,7 @@ class PostgresErasure:
 
     async def erased(self, campaign: CampaignId) -> frozenset[UtteranceId]:
         """All utterances ever erased from a campaign."""
-        async with self._database.use(campaign, deadline_ms=_LOOK_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["erased"], campaign)
-        return frozenset(UtteranceId(row["utterance_id"]) for row in rows)
+        return frozenset(UtteranceId(row["utterance_id"]) for row in await self._fetch("erased", campaign))
 
     async def preview(self, campaign: CampaignId, meant: Meant) -> list[ErasedTalk]:
         """What `erase` would erase: in the campaign, then in each affected fork."""

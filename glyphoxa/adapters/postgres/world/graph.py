@@ -9,7 +9,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, lookup_key, timestamps, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.feed import name_words
 from glyphoxa.adapters.postgres.world.tables import fact_of_row
 from glyphoxa.domain.campaign import Entity
@@ -159,20 +159,18 @@ def _texts(given: Collection[str]) -> list[str]:
     return sorted(lookup_key(each) for each in given)
 
 
-_DEADLINE_MS = 1_000
-
-
-class PostgresGraphRag:
+class PostgresGraphRag(CampaignQueries):
     """Implements `GraphRag`. Each call is one statement with a deadline of 1 s; late is `Unavailable`.
 
     Args:
         model: The model of the query embeddings. Chunks of other models are ignored.
     """
 
+    file = "world/graph_rag"
+
     def __init__(self, database: Database, *, model: str) -> None:
-        self._database = database
+        super().__init__(database)
         self._model = model
-        self._sql = load_queries("world/graph_rag")
 
     async def query_with_context(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: Neighbourhood, limit: int = 10
@@ -180,9 +178,8 @@ class PostgresGraphRag:
         seer, asked = viewer_parameter(viewer), lookup_key(question).strip()
         if not asked or limit <= 0:
             return []
-        middle, sql = lookup_key(around.entity), self._sql["by_words"]
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(sql, campaign, seer, middle, around.depth, asked, name_words(asked), limit)
+        where = (seer, lookup_key(around.entity), around.depth)
+        rows = await self._fetch("by_words", campaign, *where, asked, name_words(asked), limit)
         return [_passage(row, viewer, similarity=False) for row in rows]
 
     async def query_with_embedding(
@@ -205,7 +202,7 @@ class PostgresGraphRag:
         query = self._sql["by_meaning"].replace("{{dimensions}}", str(len(embedding)))
         middle, depth = lookup_key(around.entity), around.depth
         try:
-            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS, generic_plan=True) as connection:
+            async with self._database.use(campaign, deadline_ms=self.deadline_ms, generic_plan=True) as connection:
                 rows = await connection.fetch(query, campaign, seer, middle, depth, embedding, self._model, limit)
         except asyncpg.DataError as error:
             raise InvalidInput(f"cannot search with an embedding of {len(embedding)} dimensions: {error}") from None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.sql import load_queries, lookup_key, storable, storable_json
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
+from glyphoxa.adapters.postgres.server.sql import lookup_key, storable, storable_json
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
 from glyphoxa.adapters.postgres.world.transaction import world_transaction
 from glyphoxa.adapters.postgres.world.world import PostgresWorld, commit_deadline_ms
@@ -51,14 +51,13 @@ if TYPE_CHECKING:
 
     from glyphoxa.adapters.postgres.server.database import Connection
 
-_DEADLINE_MS: Final = 10_000
 _EVENTS_A_DOCUMENT: Final = 10
 _AT_A_TIME: Final = 1_000
 _document: Final = TypeAdapter(SourceDocument)
 _edit: Final = TypeAdapter(DocumentEdit)
 
 
-class PostgresImports:
+class PostgresImports(CampaignQueries):
     """The DM's decisions about imports of one campaign, each a single transaction.
 
     Every call may raise `Unavailable`, and if no document matches, `NotFound`. Deadlines: that of a commit for
@@ -68,6 +67,9 @@ class PostgresImports:
         claims_in: Finds claims in pages.
     """
 
+    file = "world/imports"
+    deadline_ms = 10_000
+
     def __init__(
         self,
         database: Database,
@@ -76,12 +78,11 @@ class PostgresImports:
         campaign: CampaignId,
         claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._world = world
         self._campaigns = campaigns
         self._campaign = campaign
         self._claims_in = claims_in
-        self._sql = load_queries("world/imports")
 
     async def take_in(self, world: SourceWorld) -> Arrival:
         """Store what a source brought, for review.
@@ -119,9 +120,7 @@ class PostgresImports:
 
     async def groups(self) -> Sequence[Group]:
         """Return all waiting documents in groups, the largest first."""
-        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["groups"], self._campaign)
-        return [Group(**row) for row in rows]
+        return [Group(**row) for row in await self._fetch("groups", self._campaign)]
 
     async def waiting(
         self,
@@ -132,7 +131,7 @@ class PostgresImports:
         decision: Decision = "waiting",
     ) -> tuple[int, Sequence[Proposal]]:
         """Return how many documents wait, or were skipped, and some of them: by source, type and name."""
-        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(self._campaign) as connection:
             chosen = _parameters(selection, decision)
             n = await connection.fetchval(self._sql["count"], self._campaign, *chosen)
             rows = await connection.fetch(self._sql["select"], self._campaign, *chosen, offset, limit)
@@ -165,7 +164,7 @@ class PostgresImports:
 
     async def preview(self, selection: DocumentSelection) -> CampaignChanges:
         """Return what accepting these would change."""
-        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(self._campaign) as connection:
             rows = await self._need(connection, selection, "waiting")
             before = await self._accepted(connection, rows)
 
@@ -191,8 +190,7 @@ class PostgresImports:
             await connection.execute(self._sql["accept"], self._campaign, *columns)
             return tables
 
-        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            n = await connection.fetchval(self._sql["total"], self._campaign)
+        [(n,)] = await self._fetch("total", self._campaign)
         amount = _EVENTS_A_DOCUMENT * n
         return await self._campaigns.accept_imports(self._campaign, let_in, amount=amount, first=lock)
 
@@ -202,7 +200,7 @@ class PostgresImports:
         Returns:
             How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
         """
-        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(self._campaign) as connection:
             n_claims = await connection.fetchval(self._sql["claims"], self._campaign)
             if n_claims is None or n_claims >= MOST_OF_IMPORT:
                 return 0
@@ -230,8 +228,7 @@ class PostgresImports:
 
     async def documents_of(self, entity: EntityId, *, stating: Claim | None = None) -> Sequence[DocumentReference]:
         """Return the accepted documents that an entity comes from, or those that state a claim about it, by page."""
-        async with self._database.use(self._campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["documents_of"], self._campaign, lookup_key(entity))
+        rows = await self._fetch("documents_of", self._campaign, lookup_key(entity))
         found = [(row["source"], _document.validate_json(row["accepted"])) for row in rows]
         if stating is None:
             return [DocumentReference(*each) for each in found]
@@ -239,7 +236,7 @@ class PostgresImports:
 
     @asynccontextmanager
     async def _deciding(self) -> AsyncIterator[Connection]:
-        async with world_transaction(self._database, self._campaign, deadline_ms=_DEADLINE_MS) as world:
+        async with world_transaction(self._database, self._campaign, deadline_ms=self.deadline_ms) as world:
             await world.connection.execute(self._sql["lock"], self._campaign)
             yield world.connection
 
