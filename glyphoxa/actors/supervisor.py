@@ -2,13 +2,12 @@
 
 - An actor is a coroutine function that takes messages from its mailbox until it is cancelled. It owns its state; others
   reach it only through its mailbox.
-- Actors of one crash group restart together: when one raises, all of the group are cancelled and restarted.
-  Mailboxes keep their unread messages. State that must survive a crash lives in the object whose method is the body.
-- The supervisor gives up a group that crashes more than `max_restarts` times within `window_ms`. It then calls
-  `on_given_up`; the other groups continue.
+- An actor that raises is restarted at once; the others continue. Its mailbox keeps its unread messages. State that must
+  survive a crash lives in the object whose method is the body.
+- The supervisor gives up an actor that crashes more than `max_restarts` times within `window_ms`. It then calls
+  `on_given_up`.
 - Leaving the `async with` block cancels all actors and waits for them.
-- An actor that ignores cancellation is abandoned at a deadline and logged. It does not delay restarts, and its later
-  errors do not count as crashes.
+- An actor that ignores cancellation is abandoned at a deadline and logged. Its later errors do not count as crashes.
 """
 
 from __future__ import annotations
@@ -113,35 +112,25 @@ class Mailbox(Generic[M]):
 
 Body = Callable[[], Awaitable[None]]
 
-RESTART_MS = 1_000
-"""Deadline for the other actors of a group to end before the group restarts."""
 END_MS = 8_000
 """Deadline for actors to end for good. An orderly close is much faster."""
 
 
-@dataclass(slots=True)
-class _Child:
-    name: str
+@dataclass(slots=True, eq=False)
+class _Actor:
     body: Body
     task: asyncio.Task[None] | None = None
-
-
-@dataclass(slots=True)
-class _Group:
-    children: list[_Child] = field(default_factory=list)
     crashed_ms: deque[int] = field(default_factory=deque)
-    is_given_up: bool = False
-    is_restarting: bool = False
 
 
 class Supervisor:
-    """Runs actors in crash groups, by the rules of this module.
+    """Runs actors, by the rules of this module.
 
     Args:
-        max_restarts: Crashes within the window after which a group is still restarted.
+        max_restarts: Crashes within the window after which an actor is still restarted.
         window_ms: Length of that window.
-        on_crash: Called with the group and the error after the group was restarted.
-        on_given_up: Called with a group that will not be restarted.
+        on_crash: Called with the actor's name and the error after the actor was restarted.
+        on_given_up: Called with the name of an actor that will not be restarted.
     """
 
     def __init__(
@@ -156,8 +145,7 @@ class Supervisor:
         self._window_ms = window_ms
         self._on_crash = on_crash
         self._on_given_up = on_given_up
-        self._groups: dict[str, _Group] = {}
-        self._restarts: set[asyncio.Task[None]] = set()
+        self._actors: dict[str, _Actor] = {}
         self._is_closing = False
 
     async def __aenter__(self) -> Self:
@@ -168,75 +156,56 @@ class Supervisor:
     ) -> None:
         await self.close()
 
-    def start(self, name: str, body: Body, *, group: str | None = None) -> None:
-        """Start an actor. Without a group, it forms its own."""
-        members = self._groups.setdefault(group or name, _Group())
-        child = _Child(name, body)
-        members.children.append(child)
-        self._run(group or name, child)
+    def start(self, name: str, body: Body) -> None:
+        """Start an actor. No other one may have its name."""
+        actor = self._actors[name] = _Actor(body)
+        self._run(name, actor)
 
-    async def stop(self, group: str) -> None:
-        """End a group for good. Waits until the deadline."""
-        members = self._groups.pop(group, None)
-        if members is not None:
-            await _end(members, END_MS)
+    async def stop(self, name: str) -> None:
+        """End an actor for good. Waits until the deadline."""
+        actor = self._actors.pop(name, None)
+        if actor is not None:
+            await _end(name, actor)
 
     async def close(self) -> None:
-        """End all groups. Waits until the deadline."""
+        """End all actors. Waits until the deadline."""
         self._is_closing = True
-        for restart in tuple(self._restarts):
-            restart.cancel()
-        # In parallel, so that a hanging group does not delay the others.
-        await asyncio.gather(*(_end(members, END_MS) for members in self._groups.values()))
-        self._groups.clear()
+        # In parallel, so that a hanging actor does not delay the others.
+        await asyncio.gather(*(_end(name, actor) for name, actor in self._actors.items()))
+        self._actors.clear()
 
-    def _run(self, group: str, child: _Child) -> None:
+    def _run(self, name: str, actor: _Actor) -> None:
         async def guarded() -> None:
-            await child.body()
+            await actor.body()
 
-        child.task = asyncio.create_task(guarded(), name=f"actor:{child.name}")
-        child.task.add_done_callback(lambda task: self._on_done(group, child, task))
+        actor.task = asyncio.create_task(guarded(), name=f"actor:{name}")
+        actor.task.add_done_callback(lambda task: self._on_done(name, actor, task))
 
-    def _on_done(self, group: str, child: _Child, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
+    def _on_done(self, name: str, actor: _Actor, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is None or self._is_closing or self._actors.get(name) is not actor:
             return
-        error = task.exception()
-        if self._is_closing or task is not child.task:
-            return
-        members = self._groups.get(group)
-        if error is None or members is None or members.is_given_up or members.is_restarting:
-            return
-        logger.opt(exception=error).error("actor {} crashed", child.name)
+        logger.opt(exception=error).error("actor {} crashed", name)
         now_ms = int(asyncio.get_running_loop().time() * 1000)
-        members.crashed_ms.append(now_ms)
-        while members.crashed_ms and now_ms - members.crashed_ms[0] > self._window_ms:
-            members.crashed_ms.popleft()
-        members.is_restarting = True
-        restart = asyncio.create_task(self._restart(group, members, error), name=f"restart:{group}")
-        self._restarts.add(restart)
-        restart.add_done_callback(self._restarts.discard)
-
-    async def _restart(self, group: str, members: _Group, error: BaseException) -> None:
-        await _end(members, RESTART_MS)
-        members.is_restarting = False
-        if len(members.crashed_ms) > self._max_restarts:
-            members.is_given_up = True
-            logger.error("group {} crashed {} times and will not be restarted", group, len(members.crashed_ms))
+        crashed_ms = actor.crashed_ms
+        crashed_ms.append(now_ms)
+        while crashed_ms and now_ms - crashed_ms[0] > self._window_ms:
+            crashed_ms.popleft()
+        if len(crashed_ms) > self._max_restarts:
+            logger.error("actor {} crashed {} times and will not be restarted", name, len(crashed_ms))
             if self._on_given_up is not None:
-                self._on_given_up(group)
+                self._on_given_up(name)
             return
-        for child in members.children:
-            self._run(group, child)
+        self._run(name, actor)
         if self._on_crash is not None:
-            self._on_crash(group, error)
+            self._on_crash(name, error)
 
 
-async def _end(members: _Group, within_ms: int) -> None:
-    """Cancel all actors of a group and wait for them. Abandon those still running at the deadline."""
-    running = {child.task: child.name for child in members.children if child.task is not None and not child.task.done()}
-    for task in running:
-        task.cancel()
-        # `_on_done` reports what they raise while ending.
-    _, hanging = await asyncio.wait(running, timeout=within_ms / 1_000) if running else ((), ())
-    for task in hanging:
-        logger.error("actor {} did not close within {} ms; abandoned", running[task], within_ms)
+async def _end(name: str, actor: _Actor) -> None:
+    """Cancel an actor and wait for it. Abandon it if it still runs at the deadline."""
+    if actor.task is None or actor.task.done():
+        return
+    actor.task.cancel()
+    _, hanging = await asyncio.wait({actor.task}, timeout=END_MS / 1_000)
+    if hanging:
+        logger.error("actor {} did not close within {} ms; abandoned", name, END_MS)

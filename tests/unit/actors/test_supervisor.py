@@ -1,4 +1,4 @@
-"""Actors crash alone or with their group, restart, and leave nothing behind."""
+"""Actors crash alone, restart, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -48,22 +48,21 @@ async def test_crashed_actor_restarts_with_state_and_unread_messages() -> None:
         assert counter.starts == 2
 
 
-async def test_a_crash_group_falls_together_and_the_others_go_on() -> None:
+async def test_crashed_actor_is_reported_and_the_others_go_on() -> None:
     fallen: list[str] = []
-    async with Supervisor(on_crash=lambda group, _: fallen.append(group)) as supervisor:
-        a, b, other = Counter("a"), Counter("b"), Counter("other")
-        supervisor.start("a", a.run, group="pair")
-        supervisor.start("b", b.run, group="pair")
+    async with Supervisor(on_crash=lambda name, _: fallen.append(name)) as supervisor:
+        a, other = Counter("a"), Counter("other")
+        supervisor.start("a", a.run)
         supervisor.start("other", other.run)
         a.mailbox.post(-1)
-        for counter in (a, b, other):
+        for counter in (a, other):
             counter.mailbox.post(5)
             await counter.wait_for_sum(5)
-        assert fallen == ["pair"]
-        assert (a.starts, b.starts, other.starts) == (2, 2, 1)
+        assert fallen == ["a"]
+        assert (a.starts, other.starts) == (2, 1)
 
 
-async def test_a_group_that_falls_again_and_again_is_given_up() -> None:
+async def test_actor_that_crashes_again_and_again_is_given_up() -> None:
     given_up = asyncio.Event()
     async with Supervisor(max_restarts=2, on_given_up=lambda _: given_up.set()) as supervisor:
         counter = Counter("a")
@@ -100,28 +99,22 @@ class Stubborn:
         raise RuntimeError("at last")
 
 
-def test_who_does_not_end_is_left_behind_and_the_group_is_back_within_two_seconds() -> None:
-    async def fall() -> None:
+def test_stopped_actor_that_does_not_end_is_left_behind_and_not_restarted() -> None:
+    async def stop() -> None:
         clock = asyncio.get_running_loop()
         fallen: list[str] = []
-        supervisor = Supervisor(on_crash=lambda group, _: fallen.append(group))
-        counter, other, stubborn = Counter("a"), Counter("other"), Stubborn()
-        supervisor.start("a", counter.run, group="pair")
-        supervisor.start("stubborn", stubborn.run, group="pair")
-        supervisor.start("other", other.run)
+        supervisor = Supervisor(on_crash=lambda name, _: fallen.append(name))
+        stubborn = Stubborn()
+        supervisor.start("stubborn", stubborn.run)
         await asyncio.sleep(0)
-        began_s = clock.time()
-        for number in (-1, 5):
-            counter.mailbox.post(number)
-        await counter.wait_for_sum(5)
-        assert clock.time() - began_s <= 2
-        assert (counter.starts, stubborn.starts, other.starts) == (2, 2, 1)
-        stubborn.let_go.set()  # the one that was left behind raises now, and so does the one in its place
+        await supervisor.stop("stubborn")
+        assert clock.time() == END_MS / 1_000
+        stubborn.let_go.set()  # it raises now
         await asyncio.sleep(5)
-        assert fallen[:2] == ["pair", "pair"]
+        assert (stubborn.starts, fallen) == (1, [])
         await supervisor.close()
 
-    run_in_virtual_time(fall())
+    run_in_virtual_time(stop())
 
 
 def test_closing_comes_to_an_end_though_an_actor_does_not() -> None:
