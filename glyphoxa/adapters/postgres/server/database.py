@@ -443,6 +443,24 @@ class CampaignQueries:
         return self._database.use(campaign, deadline_ms=self.deadline_ms)
 
 
+class CampaignStatements:
+    """The named queries of one `.sql` file for one campaign, on a connection in a transaction.
+
+    Attributes:
+        file: See `load_queries`.
+    """
+
+    file: ClassVar[str]
+
+    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
+        self._connection = connection
+        self._campaign = campaign
+        self._sql = load_queries(self.file)
+
+    async def _fetch(self, name: str, *values: object) -> list[asyncpg.Record]:
+        return await self._connection.fetch(self._sql[name], self._campaign, *values)
+
+
 @asynccontextmanager
 async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
     """A connection to a server that is suitable for memory. Writes nothing.

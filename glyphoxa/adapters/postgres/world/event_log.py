@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
@@ -29,10 +29,6 @@ from glyphoxa.world.events import (
 )
 from glyphoxa.world.graph import WorldRead
 from glyphoxa.world.state import WorldState
-
-if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
-
 
 SNAPSHOT_EVERY: Final = 2_000
 """Store a snapshot after a replay of this many events."""
@@ -54,13 +50,10 @@ class Head:
     rules: Mapping[str, SlotRule]
 
 
-class WorldLog:
+class WorldLog(CampaignStatements):
     """The events of one campaign, on a connection in a transaction."""
 
-    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
-        self._connection = connection
-        self._campaign = campaign
-        self._sql = load_queries("world/event_log")
+    file = "world/event_log"
 
     async def head(self) -> Head:
         (row,) = await self._fetch("head")
@@ -139,9 +132,6 @@ class WorldLog:
 
     async def _decoded(self, rows: Sequence[asyncpg.Record]) -> list[WorldEvent]:
         return await offload(lambda: [_event(self._campaign, row) for row in rows], amount=len(rows))
-
-    async def _fetch(self, name: str, *values: object) -> list[asyncpg.Record]:
-        return await self._connection.fetch(self._sql[name], self._campaign, *values)
 
 
 def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:

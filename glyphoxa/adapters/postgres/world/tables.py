@@ -8,16 +8,17 @@ from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import asyncpg
 from pydantic_core import from_json
 
+from glyphoxa.adapters.postgres.server.database import CampaignStatements
 from glyphoxa.adapters.postgres.server.offload import offload
-from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, timestamp
+from glyphoxa.adapters.postgres.server.sql import at_ms, timestamp
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
+from glyphoxa.domain.ids import EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
     ALWAYS,
     HIDDEN,
@@ -35,10 +36,6 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.world import change as read_set
 from glyphoxa.world.events import Cause
 from glyphoxa.world.state import REFUSED, Changes, Key, StateRows, WorldEntity, WorldState
-
-if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection
-
 
 _STORED_PROVENANCE: Final = tuple(field.name for field in fields(Provenance) if field.name != "origin")
 """The origin has a column of its own."""
@@ -227,13 +224,10 @@ _BLOCK: Final = 250
 """Rows to read or write at a time: one block delays a running table by a few milliseconds."""
 
 
-class WorldTables:
+class WorldTables(CampaignStatements):
     """The projections of one campaign's world, on a connection in a transaction."""
 
-    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
-        self._connection = connection
-        self._campaign = campaign
-        self._sql = load_queries("world/tables")
+    file = "world/tables"
 
     async def load(self, state: WorldState, keys: Collection[Key]) -> None:
         """Load what the keys ask for into a partial state, and the keys that the loaded facts will need."""
@@ -376,9 +370,6 @@ class WorldTables:
         while block := await cursor.fetch(_BLOCK):
             rows += block
         return rows
-
-    async def _fetch(self, name: str, *values: object) -> list[asyncpg.Record]:
-        return await self._connection.fetch(self._sql[name], self._campaign, *values)
 
 
 _OF_FACTS: Final = ("fact", "resting_on", "disputing", "slot", "object", "touching", "claim")

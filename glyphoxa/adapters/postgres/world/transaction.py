@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.event_log import (
     WorldLog,
@@ -66,20 +66,17 @@ class OwnLine:
     learned: tuple[int, ...]
 
 
-class TalkRetraction:
+class TalkRetraction(CampaignStatements):
     """Applies rollbacks, retractions, corrections and consent to the transcript, on a connection in a transaction.
 
     Retracted utterances and replaced words stay in the log, but nobody recalls them.
     """
 
-    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
-        self._connection = connection
-        self._campaign = campaign
-        self._sql = load_queries("world/retraction")
+    file = "world/retraction"
 
     async def session_and_later(self, session: SessionId) -> list[SessionId]:
         """These sessions in the order in which they began; empty: there is no such session."""
-        rows = await self._connection.fetch(self._sql["session_and_later"], self._campaign, session)
+        rows = await self._fetch("session_and_later", session)
         return [SessionId(row["id"]) for row in rows]
 
     async def end_of(self, session: SessionId) -> int | None:
@@ -89,12 +86,12 @@ class TalkRetraction:
 
     async def learned_behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[int]:
         """Events learned after that ordinal of the session, or from later sessions."""
-        rows = await self._connection.fetch(self._sql["learned_behind"], self._campaign, session, ordinal, later)
+        rows = await self._fetch("learned_behind", session, ordinal, later)
         return [row["seq"] for row in rows]
 
     async def behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[TalkRange]:
         """The utterances there so far."""
-        rows = await self._connection.fetch(self._sql["talk_behind"], self._campaign, session, ordinal, later)
+        rows = await self._fetch("talk_behind", session, ordinal, later)
         return [
             TalkRange(SessionId(row["session_id"]), row["after_ordinal"], row["last_ordinal"], row["heard"])
             for row in rows
@@ -117,7 +114,7 @@ class TalkRetraction:
         self, speaker: SpeakerId, utterances: Sequence[UtteranceId], session: SessionId | None = None
     ) -> list[OwnLine]:
         """The speaker's own among these utterances and those of the session, in order."""
-        rows = await self._connection.fetch(self._sql["own_lines"], self._campaign, speaker, list(utterances), session)
+        rows = await self._fetch("own_lines", speaker, list(utterances), session)
         return [
             OwnLine(
                 UtteranceId(row["utterance_id"]),
@@ -129,29 +126,26 @@ class TalkRetraction:
 
     async def read_others(self, events: Sequence[int]) -> None:
         """Have utterances read again that mention entities which these dropped events added."""
-        await self._connection.execute(self._sql["read_others"], self._campaign, list(events))
+        await self._fetch("read_others", list(events))
 
     async def read_restored(self, utterances: Sequence[UtteranceId]) -> None:
         """Have restored utterances read from which nothing was learned."""
-        await self._connection.execute(self._sql["read_restored"], self._campaign, list(utterances))
+        await self._fetch("read_restored", list(utterances))
 
     async def learned_from(self, said: LoggedUtterance) -> list[int]:
         """Events learned from that utterance."""
-        rows = await self._connection.fetch(
-            self._sql["learned_from"], self._campaign, said.utterance, said.session, said.ordinal
-        )
+        rows = await self._fetch("learned_from", said.utterance, said.session, said.ordinal)
         return [row["seq"] for row in rows]
 
     async def learned_from_any(self, utterances: Sequence[UtteranceId]) -> list[int]:
         """Events learned from one of these, alone or together with others."""
-        rows = await self._connection.fetch(self._sql["learned_from_any"], self._campaign, list(utterances))
+        rows = await self._fetch("learned_from_any", list(utterances))
         return [row["seq"] for row in rows]
 
     async def retract(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
         """Record what an event retracted: see `settle`."""
-        await self._connection.execute(
-            self._sql["retract"],
-            self._campaign,
+        await self._fetch(
+            "retract",
             rollback,
             [each.session for each in ranges],
             [each.after_ordinal for each in ranges],
@@ -179,10 +173,8 @@ class TalkRetraction:
     ) -> list[UtteranceId]:
         if not retractions:
             return []
-        await self._connection.execute(self._sql["lock_talk"], self._campaign)
-        rows = await self._connection.fetch(
-            self._sql["settle_retracted"], self._campaign, sorted(retractions), sorted(in_effect), withheld
-        )
+        await self._fetch("lock_talk")
+        rows = await self._fetch("settle_retracted", sorted(retractions), sorted(in_effect), withheld)
         return [UtteranceId(row["utterance_id"]) for row in rows]
 
     async def _settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
@@ -192,10 +184,8 @@ class TalkRetraction:
         """
         if not words:
             return []
-        await self._connection.execute(self._sql["lock_talk"], self._campaign)
-        rows = await self._connection.fetch(
-            self._sql["settle_words"], self._campaign, list(words.keys()), list(words.values())
-        )
+        await self._fetch("lock_talk")
+        rows = await self._fetch("settle_words", list(words.keys()), list(words.values()))
         return [UtteranceId(row["utterance_id"]) for row in rows]
 
 
