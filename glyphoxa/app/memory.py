@@ -14,17 +14,18 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.app.background import chronicle_log, episode_writer
 from glyphoxa.app.models import EmbedderReloader, LocalModels, open_embedder
+from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.npc.session import EarlierTalk
 from glyphoxa.npc.table import Covered
 from glyphoxa.recall.guard import MemoryGuard
@@ -120,7 +121,7 @@ class TableMemory:
         self.guard: MemoryGuard | None = None
         self.around: TalkAround | None = None
         if store is not None:
-            log = _CampaignFirstLog(store.log, self.store_campaign)
+            log = _TableLog(store, self.store_campaign)
             self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.over(around)
@@ -197,12 +198,12 @@ class TableMemory:
         """Return what was said in a session before a restart."""
         campaign = self._campaign.id
         if self.store is None:
-            said = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
+            said = await _remembered(await self.journal.on_disk(campaign, session, limit=SAID_BEFORE))
             return EarlierTalk(said, said)
         if not self._watch.is_away:
             # Utterances in the log that the disk does not have may have been rolled back there.
             await self.journal.delivery.send(FLUSH_MS)
-        unsent = await self.journal.unsent(campaign, session)
+        unsent = await _remembered(await self.journal.unsent(campaign, session))
         try:
             logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
             states = await self.store.states.states(campaign, session)
@@ -210,7 +211,7 @@ class TableMemory:
             numbered = await said_in(chronicle_log(self.store), campaign, session, after=after)
         except GlyphoxaError as error:
             logger.debug("earlier utterances could not be read: {}", error)
-            on_disk = await self.journal.on_disk(campaign, session, limit=SAID_BEFORE)
+            on_disk = await _remembered(await self.journal.on_disk(campaign, session, limit=SAID_BEFORE))
             return EarlierTalk(_in_order(unsent), [_as_heard(one) for one in _in_order(on_disk)])
         ordinals = {each.utterance.id: each.ordinal for each in numbered}
         earlier = [each for each in logged if each.id not in ordinals]
@@ -305,6 +306,15 @@ class TableMemory:
         self._tell(MemoryChanged(health, self._now_ms()))
 
 
+async def _remembered(said: Sequence[Utterance]) -> list[Utterance]:
+    """Return utterances about which the database has not decided, without those that players asked to forget."""
+    requests = SpokenRequests()
+    for each in said:
+        await asyncio.to_thread(requests.take, each)
+    withheld = {each.id for each in requests.withheld()}
+    return [each for each in said if each.id not in withheld]
+
+
 def _in_order(said: Sequence[Utterance]) -> list[Utterance]:
     """Return each utterance once, in its latest version."""
     by_id = {utterance.id: utterance for utterance in said}
@@ -336,33 +346,26 @@ def _log_changes(campaign: Campaign, done: CampaignChanges) -> None:
         logger.info("campaign {}: {}", campaign.id, remark)
 
 
-class _CampaignFirstLog:
-    """A transcript log that stores the campaign before any utterance.
+class _TableLog(PostgresTranscriptLog):
+    """Stores the campaign before any utterance, and applies requests to forget right after the utterance.
 
-    The campaign's language decides which words index the utterances.
+    The campaign's language decides which words index the utterances. A request that cannot be applied now makes the
+    append fail, so that it is sent again, by this table or by the next process that sends from this spool.
     """
 
-    def __init__(self, log: TranscriptLog, store_campaign: Callable[[], Awaitable[None]]) -> None:
-        self._log = log
+    def __init__(self, store: Store, store_campaign: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(store.database)
         self._store_campaign = store_campaign
+        self._decide = chronicle_log(store).decide
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
         try:
             await self._store_campaign()
         except InvalidInput as error:
             logger.debug("utterances are stored without their campaign: {}", error)  # the watch reports the reason
-        await self._log.append(utterances)
-
-    async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
-        return await self._log.revise(utterance, was=was)
-
-    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
-        await self._log.record_turn(campaign, turn)
-
-    async def recent(
-        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
-    ) -> list[Utterance]:
-        return await self._log.recent(campaign, session, since_ms=since_ms, limit=limit)
-
-    async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        return await self._log.count(campaign, session)
+        await super().append(utterances)
+        for each in utterances:
+            try:
+                await self._decide(each.campaign_id, each.session_id, [each])
+            except (InvalidInput, Corrupt) as error:
+                logger.warning("a request to forget in session {} cannot be applied: {}", each.session_id, error)

@@ -24,7 +24,6 @@ from loguru import logger
 
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.coined_terms import CoinedTerms
-from glyphoxa.chronicle.consent import ConsentEffect, consent_effects, without_withheld
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import (
     ChronicleLog,
@@ -116,15 +115,19 @@ class Chronicler:
             return None
         try:
             while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
-                await self._again(session, changed, tally, reached)
+                if not await self._decides(session, changed):
+                    await self._again(session, changed, tally, reached)
                 if self._terms is not None:
                     self._terms.forget()
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
-                reached = await self._page(session, unread, tally, reached, told)
+                if not await self._decides(session, unread):
+                    reached = await self._page(session, unread, tally, reached, told)
             while await self._check(session, tally, reached):
                 pass
             await self._coin(session, reached)
         except LeaseLost:
+            if self._terms is not None:
+                self._terms.forget()  # a line that it counted may have been withheld
             logger.info("session {} of campaign {} is read again, or by another worker", session, self._campaign)
             return None
         except GlyphoxaError as error:
@@ -146,11 +149,7 @@ class Chronicler:
             part = whole and replace(whole, before=_without(whole.before, withheld))
             judged = await self._judged(part)
             withheld |= _withheld(judged)
-            consents, left = await self._consents(part, judged)
-            if consents and self._terms is not None:
-                self._terms.forget()  # what is withheld now was counted before
-            withheld |= _gone(part, left)
-            effects = await self._effects(left, await self._extraction(left, judged), judged, tally)
+            effects = await self._effects(part, await self._extraction(part, judged), judged, tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
             step = ReadingStep(
                 session,
@@ -160,7 +159,6 @@ class Chronicler:
                 rereads=done,
                 refused=effects.refused,
                 judged=tuple(judged),
-                consents=consents,
                 atoms=effects.atoms,
             )
             await self._log.learn(self._campaign, step)
@@ -178,7 +176,6 @@ class Chronicler:
         said = () if part is None else part.said
         at_ms = max((each.utterance.at_ms for each in said), default=0)
         judged = await self._judged(part)
-        consents, part = await self._consents(part, judged)
         extraction = await self._extraction(part, judged)
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
@@ -193,7 +190,6 @@ class Chronicler:
             rereads=done,
             refused=effects.refused,
             judged=tuple(judged),
-            consents=consents,
             atoms=effects.atoms,
         )
         await self._log.learn(self._campaign, step)
@@ -241,15 +237,12 @@ class Chronicler:
     async def _judged(self, part: SceneTalk | None) -> Sequence[JudgedUtterance]:
         return () if part is None else await self._judge.judge(part, await self._log.known(self._campaign))
 
-    async def _consents(
-        self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]
-    ) -> tuple[tuple[ConsentEffect, ...], SceneTalk | None]:
-        """Return what players decide in a stretch about being remembered, and what may be read of it."""
-        if part is None:
-            return (), None
-        asked = {each.said.utterance.id for each in judged if each.judged.judgement.mode is not Mode.IN_WORLD_ANSWER}
-        consents = await self._log.undecided(self._campaign, consent_effects(part, asked))
-        return consents, without_withheld(part, consents)
+    async def _decides(self, session: SessionId, page: Unread) -> bool:
+        """Apply requests of players about being remembered. True: the page has changed and must be fetched again."""
+        is_changed = await self._log.decide(self._campaign, session, [each.utterance for each in page.said])
+        if is_changed and self._terms is not None:
+            self._terms.forget()  # what is withheld now was counted before
+        return is_changed
 
     async def _extraction(self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]) -> Extraction:
         learned = _kept(judged)
@@ -296,11 +289,6 @@ def _kept(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
 def _withheld(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
     """Return the utterances that are not even context: redirected ones, and those about consent."""
     return {each.said.utterance.id for each in judged if each.judged.judgement.mode is not Mode.IN_WORLD_ANSWER}
-
-
-def _gone(part: SceneTalk | None, left: SceneTalk | None) -> set[UtteranceId]:
-    said = set() if part is None else {each.utterance.id for each in part.said}
-    return said - (set() if left is None else {each.utterance.id for each in left.said})
 
 
 def _without(said: Sequence[NumberedUtterance], withheld: Collection[UtteranceId]) -> tuple[NumberedUtterance, ...]:

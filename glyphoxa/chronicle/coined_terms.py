@@ -130,9 +130,18 @@ class CoinedTerms:
                 del self._uses[fold(uses.name)]
                 continue
             lines = tuple(uses.lines.values())
+            if await self._has_retracted(lines[:_MAX_LINES]):
+                self.forget()
+                return
             meaning = await self._meaning(uses.name, lines[:_MAX_LINES])
             if meaning is not None:
                 yield SceneTalk(self._campaign, session, self._language, lines), _extraction(uses, entity, *meaning)
+
+    async def _has_retracted(self, lines: Sequence[NumberedUtterance]) -> bool:
+        """Return whether one of these was retracted or withheld after it was counted. Then no model may read it."""
+        said = ((each.utterance.session_id, each.ordinal - 1) for each in lines)
+        pages = [await self._log.unread(self._campaign, session, after=after, limit=1) for session, after in said]
+        return any(page is None or not page.said for page in pages)
 
     async def _collect(self, session: SessionId, known: Sequence[KnownEntity], *, up_to: int) -> None:
         if session != self._session:

@@ -7,13 +7,14 @@ requests, and no NPC decides about being remembered.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
-from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.chronicle.talk import NumberedUtterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import sentences_of
@@ -21,6 +22,8 @@ from glyphoxa.world.events import Cause
 
 WITHIN_MS: Final = 120_000
 """A request refers to an earlier utterance only if that was said at most this long before."""
+_MOST: Final = 500
+"""Utterances among which a request finds what it refers to."""
 _OWN_WORDS: Final = 4
 """With at least so many words before the request, it refers to its own line."""
 _WORDS: Final = lexicon("consent")
@@ -86,29 +89,39 @@ def consent_effect(said: NumberedUtterance, before: Sequence[NumberedUtterance])
     return ConsentEffect(ConsentChange(spoken.speaker_id, "withheld", tuple(meant)), cause)
 
 
-def consent_effects(talk: SceneTalk, asked: Collection[UtteranceId]) -> tuple[ConsentEffect, ...]:
-    """Return what a stretch changes about being remembered, in order.
+class SpokenRequests:
+    """What the players of one session asked to forget, without a database.
 
-    Args:
-        asked: Its utterances that may be requests: all that were not judged to be ordinary.
+    As in the database, an NPC's answer belongs to the withheld line just before it, because it may repeat it.
     """
-    said = [*talk.before, *talk.said]
-    places = [n for n, each in enumerate(said) if n >= len(talk.before) and each.utterance.id in asked]
-    effects = (consent_effect(said[n], said[:n]) for n in places)
-    return tuple(effect for effect in effects if effect is not None)
 
+    def __init__(self) -> None:
+        self._said: deque[NumberedUtterance] = deque(maxlen=_MOST)
+        self._requests: list[ConsentChange] = []
 
-def without_withheld(talk: SceneTalk, effects: Sequence[ConsentEffect]) -> SceneTalk | None:
-    """Return the stretch without withheld utterances and the NPCs' answers to them; None if nothing is left."""
-    withheld = {each for effect in effects if effect.change.state == "withheld" for each in effect.change.utterances}
-    kept: list[NumberedUtterance] = []
-    is_kept = True
-    for each in (*talk.before, *talk.said):
-        is_kept = each.utterance.id not in withheld and (is_kept or each.utterance.npc_id is None)
-        if is_kept:
-            kept.append(each)
-    n_before = sum(each in talk.before for each in kept)
-    return replace(talk, said=tuple(kept[n_before:]), before=tuple(kept[:n_before])) if kept[n_before:] else None
+    def take(self, utterance: Utterance) -> list[Utterance]:
+        """Take the next utterance. Returns what may no longer be remembered from now on."""
+        before = {each.id for each in self.withheld()}
+        said = NumberedUtterance(utterance, 0)
+        effect = consent_effect(said, self._said)
+        self._said.append(said)
+        if effect is not None and effect.change.state == "withheld":
+            self._requests.append(effect.change)
+        elif effect is not None:
+            own = [each for each in self._requests if each.speaker == utterance.speaker_id]
+            self._requests = [each for each in self._requests if each not in own[-1:]]
+        return [each for each in self.withheld() if each.id not in before]
+
+    def withheld(self) -> list[Utterance]:
+        """Return what may not be remembered now."""
+        asked = {each for request in self._requests for each in request.utterances}
+        found: list[Utterance] = []
+        is_withheld = False
+        for utterance in (each.utterance for each in self._said):
+            is_withheld = utterance.id in asked or (is_withheld and utterance.npc_id is not None)
+            if is_withheld:
+                found.append(utterance)
+        return found
 
 
 def _found(text: str) -> tuple[ConsentRequest, int] | None:

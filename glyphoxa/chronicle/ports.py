@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from glyphoxa.chronicle.atoms import StateAtom
-from glyphoxa.chronicle.consent import ConsentEffect
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import Judged
 
@@ -141,7 +141,6 @@ class ReadingStep:
         unlearned: Facts from these utterances are removed first, as of `at_ms`, milliseconds since the Unix epoch.
         rereads: Changed utterances that are now read.
         refused: Reasons why findings were rejected.
-        consents: What players decided in it about being remembered; applied after the effects.
         judged: Judgements of the stretch. They replace earlier ones.
         checked_to: Progress of the second judgement; None: unchanged, or back to before the first of `rereads`.
         atoms: State atoms of the stretch. Those of `unlearned` utterances are deleted first.
@@ -155,7 +154,6 @@ class ReadingStep:
     rereads: tuple[Reread, ...] = ()
     at_ms: int = 0
     refused: tuple[str, ...] = ()
-    consents: tuple[ConsentEffect, ...] = ()
     judged: tuple[JudgedUtterance, ...] = ()
     checked_to: int | None = None
     atoms: tuple[StateAtom, ...] = ()
@@ -192,8 +190,11 @@ class ChronicleLog(Protocol):
         """Return the first changed utterance that was read before, with changed ones right after it; or None."""
         ...
 
-    async def undecided(self, campaign: CampaignId, asked: Sequence[ConsentEffect]) -> tuple[ConsentEffect, ...]:
-        """Return those whose request was not decided before: after that, only the player changes it."""
+    async def decide(self, campaign: CampaignId, session: SessionId, said: Sequence[Utterance]) -> bool:
+        """Withhold, or allow again, what players ask for in these utterances of the log. Returns whether any changed.
+
+        Each request counts once: after that, only the player changes it.
+        """
         ...
 
     async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:

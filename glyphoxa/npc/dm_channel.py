@@ -2,8 +2,8 @@
 
 - `StoredControls` stores the controls in force with the session, so that reopening it restores mutes and directions.
 - `CommandFollower` obeys each command from another process once.
-- `TranscriptFollower` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these, and
-  the results of a second look, to the recent transcript, the NPCs' prompts and the page.
+- `TranscriptFollower` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these,
+  players' requests to forget and the results of a second look, to the recent transcript, the NPCs' prompts and the page.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Any, Final, Protocol
 from loguru import logger
 
 from glyphoxa.actors.supervisor import follow
+from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.table import TableState
@@ -219,11 +220,18 @@ class Revisions:
         self._likely_speaker = state.likely_speaker
         self._wait_until_quiet = wait_until_quiet
         self._tell = state.events.tell
+        self._requests = SpokenRequests()
         self._waiting: list[News] = []
         self._work = asyncio.Event()
 
+    def on(self, event: TableEvent) -> None:
+        """Have a line forgotten as soon as its player asks for it, also while there is no database."""
+        if isinstance(event, UtteranceKept) and (withheld := self._requests.take(event.utterance)):
+            # Later, because all subscribers must have taken this event before.
+            asyncio.get_running_loop().call_soon(self.at_once, [UtteranceRetracted(each) for each in withheld])
+
     def at_once(self, news: Sequence[News]) -> None:
-        """Apply decisions of the DM at once. Answers in progress are unaffected."""
+        """Apply decisions of the DM or of players at once. Answers in progress are unaffected."""
         self._remember(news)
         self._spread(news)
         for one in news:

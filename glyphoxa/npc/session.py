@@ -173,7 +173,8 @@ class TableSession:
             on_left=self._left,
             is_paused=lambda: self.is_paused,
         )
-        for watcher in (parts.names.on, self._typed.on, self._preparation.on, parts.keeper.on, parts.mark.on):
+        kept = (parts.names.on, self._typed.on, self._preparation.on, parts.keeper.on, parts.mark.on, self.revisions.on)
+        for watcher in kept:
             self._events.subscribe(watcher)
 
     def look_again(self, reviser: Reviser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -248,7 +249,7 @@ def promise(n: int) -> str:
     return f"I promise to bring you {n + 2} crowns by Friday."
 
 
-async def test_request_is_decided_after_a_crash_before_its_commit(table: Store) -> None:
+async def test_request_is_decided_once_if_the_reader_crashes(table: Store) -> None:
     class Crashing(PostgresChronicleLog):
         async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
             raise Unavailable("the database is away")
@@ -257,13 +258,47 @@ async def test_request_is_decided_after_a_crash_before_its_commit(table: Store) 
     log = Crashing(table.database, table.world, worker="one")
     with pytest.raises(Unavailable):
         await a_chronicler(log).run(EVENING)
-    assert await states(table) == {}
     async with table.database.use(CAMPAIGN) as connection:
         await connection.execute("UPDATE chronicle_progress SET taken_until = clock_timestamp(), retry_at = NULL")
     await read_new(table)
     assert set(await states(table)) == {"u1", "u2"}
     events = await table.world.events(CAMPAIGN)
     assert sum(each.cause.by == "player" for each in events) == 2
+
+
+async def decided(store: Store, *lines: Utterance) -> bool:
+    """Apply the requests in these lines of the log, as an open table does."""
+    return await PostgresChronicleLog(store.database, store.world).decide(CAMPAIGN, EVENING, lines)
+
+
+async def test_request_decided_by_two_processes_counts_once(table: Store) -> None:
+    lines = [said(1, PROMISE), said(2, "Off the record: I lied."), said(3, "Don't remember that.")]
+    consents = said(4, "You can remember that again.")
+    await table.log.append([*lines, consents])
+    assert await decided(table, *lines)
+    assert not await decided(table, *lines)
+    assert await asyncio.gather(*(decided(table, consents) for _ in range(3))) in (
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+    )
+    assert set(await states(table)) == {"u2"}
+
+
+async def test_request_finds_its_line_although_it_is_withheld_already(table: Store) -> None:
+    lines = [said(1, "We go north."), said(2, PROMISE), said(3, "Forget what I said."), said(4, "Don't remember that.")]
+    await table.log.append(lines)
+    for line in lines:
+        await decided(table, line)
+    assert set(await states(table)) == {"u2", "u3", "u4"}
+
+
+async def test_consent_that_is_read_late_concerns_earlier_requests_only(table: Store) -> None:
+    lines = [said(1, "You can remember that again."), said(2, PROMISE), said(3, "Don't remember that.")]
+    await table.log.append(lines)
+    await decided(table, *lines[1:])
+    await read_new(table)
+    assert set(await states(table)) == {"u2", "u3"}
 
 
 async def test_line_withheld_while_it_is_read_teaches_nothing(table: Store) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
-from glyphoxa.app.background import chronicle_worker
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
@@ -59,10 +58,6 @@ async def claimed(evening: Evening) -> UtteranceId:
     return said.id
 
 
-def _retracted(evening: Evening) -> list[UtteranceRetracted]:
-    return [each for each in evening.told if isinstance(each, UtteranceRetracted)]
-
-
 def on_the_page(evening: Evening, campaign: Campaign) -> list[dict[str, object]]:
     kinds = (UtteranceRetracted, UtteranceRevised)
     return [dict(event_json(event, campaign)) for event in evening.told if isinstance(event, kinds)]
@@ -86,26 +81,6 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
         )
         again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
         assert again.prompt_text.count(f"Remembered: You said: {CLAIM}") == 1
-
-
-async def test_spoken_request_leaves_the_prompts_of_an_open_table(
-    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secret, answer = "Grimjaw, my name is really Quillon.", "Quillon is a fine name."
-    async with an_evening(settings, monkeypatch, reply=answer) as evening:
-        await asked(evening, secret)
-        evening.mouths[GRIMJAW].reply = "Aye."
-        assert "Quillon" in (await asked(evening, "Grimjaw, is the forge hot?")).prompt_text
-        await asked(evening, secret)
-        await asked(evening, "Grimjaw, please don't remember that.")
-        await evening.table.kept()
-        async with open_store(dsn, data_dir=Path("unused")) as store:
-            await chronicle_worker(store).read_new(TOWN)
-        gone = await evening.until(lambda: _retracted(evening) if len(_retracted(evening)) >= 3 else [])
-        assert {secret, "Grimjaw, please don't remember that."} <= {each.utterance.text for each in gone}
-        prompt = (await asked(evening, "Grimjaw, what do you know of me?")).prompt_text
-        assert "don't remember" not in prompt
-        assert prompt.count("my name is really Quillon") == 1  # what was said first was not meant
 
 
 async def test_what_is_erased_leaves_the_prompts_of_an_open_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +17,11 @@ from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import WorldTables, fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.chronicle.consent import ConsentEffect
+from glyphoxa.chronicle.consent import consent_effect, consent_request
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import MEANING, Fact
@@ -105,14 +107,20 @@ class PostgresChronicleLog:
             changed,
         )
 
-    async def undecided(self, campaign: CampaignId, asked: Sequence[ConsentEffect]) -> tuple[ConsentEffect, ...]:
+    async def decide(self, campaign: CampaignId, session: SessionId, said: Sequence[Utterance]) -> bool:
+        players = [each for each in said if each.npc_id is None]
+        # In a thread, because a table may be playing on the same loop.
+        asked = await asyncio.to_thread(lambda: [each.id for each in players if consent_request(each.text) is not None])
         if not asked:
-            return ()
-        requests = [each.cause.utterance_id for each in asked]
+            return False
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["decided"], campaign, asked[0].cause.session_id, requests)
-        decided = {row["source_turn_id"] for row in rows}
-        return tuple(each for each in asked if each.cause.utterance_id not in decided)
+            rows = await connection.fetch(self._sql["requests"], campaign, session, asked)
+        own, changed = [_said_of_row(row) for row in rows], False
+        for n, each in enumerate(own):
+            effect = consent_effect(each, own[:n]) if each.utterance.id in asked else None
+            if effect is not None and await self._world.consent(campaign, effect.change, effect.cause):
+                changed = True
+        return changed
 
     async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
@@ -177,7 +185,7 @@ class PostgresChronicleLog:
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
         advance = _Advance(campaign, step, self._worker, self._lease_ms)
-        if not step.effects and not step.unlearned and not step.consents:
+        if not step.effects and not step.unlearned:
             async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
                 await advance.on(connection)
             return
@@ -191,8 +199,6 @@ class PostgresChronicleLog:
                 raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
             for effect in step.effects:
                 await world.commit(effect.events, effect.cause)
-            for asked in step.consents:
-                await world.consent(asked.change, asked.cause)
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:

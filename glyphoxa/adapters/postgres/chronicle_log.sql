@@ -138,7 +138,17 @@ UPDATE chronicle_progress SET attempts = 0, error = NULL, retry_at = NULL, is_de
  WHERE campaign_id = $1 AND ($2::text IS NULL OR session_id = $2) AND attempts > 0
 RETURNING session_id;
 
--- decided --
--- Requests among the utterances $3 of the session $2 that already led to a decision. Served by idx_world_events_ordinal.
-SELECT DISTINCT source_turn_id
-  FROM world_events WHERE campaign_id = $1 AND by = 'player' AND session_id = $2 AND source_turn_id = ANY ($3);
+-- requests --
+-- The utterances $3 of the session $2, and the last one of each one's speaker before it, retracted or not. In order.
+-- Served by idx_session_entries_session_id.
+SELECT u.*
+  FROM utterances u
+ WHERE u.campaign_id = $1 AND u.id IN (
+       SELECT own.id
+         FROM session_entries r
+        CROSS JOIN LATERAL (SELECT e.id FROM session_entries e
+                             WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.ordinal <= r.ordinal
+                               AND e.speaker_id = r.speaker_id AND e.npc_id = ''
+                             ORDER BY e.ordinal DESC LIMIT 2) AS own
+        WHERE r.campaign_id = $1 AND r.session_id = $2 AND r.utterance_id = ANY ($3))
+ ORDER BY u.ordinal;

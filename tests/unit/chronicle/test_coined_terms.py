@@ -34,13 +34,15 @@ class Transcript:
     def __init__(self, *lines: str | tuple[str, str, set[NpcId]], known: Sequence[KnownEntity] = ()) -> None:
         self.lines = [self._said(line, n) for n, line in enumerate(lines, start=1)]
         self.entities = known
+        self.retracted: set[int] = set()
 
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
         return self.entities
 
     async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
         page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
-        return Unread(page, (), page[-1].ordinal) if page else None
+        left = tuple(each for each in page if each.ordinal not in self.retracted)
+        return Unread(left, (), page[-1].ordinal) if page else None
 
     def _said(self, line: str | tuple[str, str, set[NpcId]], n: int) -> NumberedUtterance:
         speaker, text, heard = ("Tamsin", line, {SMITH}) if isinstance(line, str) else line
@@ -137,6 +139,19 @@ async def test_model_defines_a_term_from_its_lines() -> None:
     model = Model({"meaning": "builders who measure the stars", "lines": [1]})
     assert await proposed(Transcript(*HALL), model.asking) == {"Geometers": "builders who measure the stars"}
     assert model.asked.splitlines() == ["Term: Geometers", *(f"{n} Tamsin: {one}" for n, one in enumerate(HALL, 1))]
+
+
+async def test_model_is_not_shown_a_line_withheld_after_it_was_counted() -> None:
+    model = Model({"meaning": "builders who measure the stars", "lines": [1]})
+    talk = Transcript("The Geometers took my ring.", *HALL)
+    terms = CoinedTerms(CAMPAIGN, talk, asking=model.asking)  # type: ignore[arg-type] # what it reads of a log
+    assert [found async for found in terms.due(EVENING, up_to=1)] == []
+    talk.retracted.add(1)
+    assert [found async for found in terms.due(EVENING, up_to=2)] == []
+    assert model.asked == ""
+    [(scene, _)] = [found async for found in terms.due(EVENING, up_to=3)]
+    assert [each.ordinal for each in scene.said] == [2, 3]
+    assert "ring" not in model.asked
 
 
 async def test_meaning_without_support_is_replaced_by_the_first_line() -> None:

@@ -12,15 +12,15 @@ import pytest
 from glyphoxa.chronicle.consent import (
     WITHIN_MS,
     ConsentRequest,
+    SpokenRequests,
     consent_effect,
-    consent_effects,
     consent_request,
-    without_withheld,
 )
-from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import NumberedUtterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from tests.support.builders import CAMPAIGN, SESSION, an_utterance
+from tests.support.builders import an_utterance
 
 PHRASES = tomllib.loads((Path(__file__).parents[2] / "data" / "consent" / "phrases.toml").read_text("utf-8"))
 WANTED = {
@@ -85,17 +85,42 @@ def test_npc_and_quotation_decide_nothing() -> None:
     assert change_of(line(1, 'The old man whispered: "Forget what I said."')) is None
 
 
-def test_stretch_is_read_without_withheld_lines_and_their_answers() -> None:
-    said = (
-        line(1, "I stole the ring."),
-        line(2, "You stole the ring!", npc="mira"),
-        line(3, "Don't remember that.", speaker="Tamsin"),
-        line(4, "As you wish.", npc="mira"),
-        line(5, "The duke is ill.", speaker="Bran"),
-    )
-    talk = SceneTalk(CAMPAIGN, SESSION, "en", said)
-    effects = consent_effects(talk, {UtteranceId("u3")})
-    left = without_withheld(talk, effects)
-    assert left is not None
-    assert [each.utterance.id for each in left.said] == ["u5"]
-    assert without_withheld(replace(talk, said=said[:4]), effects) is None
+def ids(said: Sequence[Utterance]) -> list[str]:
+    return [str(each.id) for each in said]
+
+
+def test_request_withholds_the_line_and_the_answers_to_it() -> None:
+    requests = SpokenRequests()
+    for each in (
+        line(1, "The duke is ill.", speaker="Bran"),
+        line(2, "I stole the ring."),
+        line(3, "You stole the ring!", npc="mira"),
+    ):
+        assert requests.take(each.utterance) == []
+    assert ids(requests.take(line(4, "Don't remember that.").utterance)) == ["u2", "u3", "u4"]
+    assert ids(requests.take(line(5, "As you wish.", npc="mira").utterance)) == ["u5"]
+    assert requests.take(line(6, "Who is ill?", speaker="Bran").utterance) == []
+    assert requests.take(line(7, "The duke.", npc="mira").utterance) == []
+    assert ids(requests.withheld()) == ["u2", "u3", "u4", "u5"]
+
+
+def test_request_said_twice_concerns_no_earlier_line() -> None:
+    requests = SpokenRequests()
+    for each in (line(1, "We go north."), line(2, "I stole the ring."), line(3, "Forget what I said.")):
+        requests.take(each.utterance)
+    assert ids(requests.take(line(4, "Don't remember that.").utterance)) == ["u4"]
+    assert ids(requests.withheld()) == ["u2", "u3", "u4"]
+
+
+def test_consent_takes_back_the_speakers_last_request_only() -> None:
+    requests = SpokenRequests()
+    for each in (
+        line(1, "Off the record: I stole the ring."),
+        line(2, "Off the record: I sold it."),
+        line(3, "Off the record: I bought it.", speaker="Bran"),
+        line(4, "You can remember that again."),
+    ):
+        requests.take(each.utterance)
+    assert ids(requests.withheld()) == ["u1", "u3"]
+    assert requests.take(line(5, "You can remember that again.", speaker="Mira").utterance) == []
+    assert ids(requests.withheld()) == ["u1", "u3"]

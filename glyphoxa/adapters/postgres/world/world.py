@@ -201,9 +201,8 @@ class WorldWriting:
         recorded: Events committed here.
     """
 
-    def __init__(self, world: WorldTransaction, names: PostgresLearnedNames, *, accept_at: float) -> None:
+    def __init__(self, world: WorldTransaction, *, accept_at: float) -> None:
         self.connection = world.connection
-        self._names = names
         self.recorded: list[WorldEvent] = []
         self._world = world
         self._accept_at = accept_at
@@ -224,10 +223,6 @@ class WorldWriting:
         if left := sorted(set(seqs) - gone):
             events = [WorldEvent(head.seq + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
             await _append_undoing(self._world, events)
-
-    async def consent(self, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
-        """See `World.consent`."""
-        return await _consent(self._world, self._names, change, cause)
 
     async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
         """Drop everything learned from these utterances so far."""
@@ -274,7 +269,7 @@ class PostgresWorld:
             if first is not None:
                 await first(world.connection)
             await world.lock_campaign()
-            writing = WorldWriting(world, self._names, accept_at=self.accept_at)
+            writing = WorldWriting(world, accept_at=self.accept_at)
             yield writing
         await analyze_if_grown(self._database, writing.recorded)
 
@@ -422,6 +417,9 @@ async def _consent(
     world: WorldTransaction, names: PostgresLearnedNames, change: ConsentChange, cause: Cause
 ) -> list[WorldEvent]:
     head, undoing = await world.log.head(), await world.log.undoing()
+    spoken = cause.utterance_id
+    if spoken is not None and any(each.cause.by == "player" and each.cause.utterance_id == spoken for each in undoing):
+        return []
     withheld = withholdings_in_effect(undoing)
     is_last = not change.utterances and change.session is None
     lines = await world.talk.own_lines(change.speaker, list(withheld) if is_last else change.utterances, change.session)
@@ -438,7 +436,11 @@ async def _consent(
         new = []
         back = [withheld[line.utterance] for line in lines if line.utterance in withheld]
         if is_last:
-            back = [each for each in back if each.cause.session_id in (None, cause.session_id)]
+            back = [
+                each
+                for each in back
+                if each.cause.session_id in (None, cause.session_id) and each.cause.at_ms <= cause.at_ms
+            ]
             last = max((each.seq for each in back), default=0)
             back = [each for each in back if any(each.cause == one.cause for one in back if one.seq == last)]
         decided += (Undone(each.seq) for each in back)
