@@ -10,18 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from glyphoxa.config.recipients import is_asked
 from glyphoxa.config.sections import DiscordSettings, missing_files, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import counted
 from glyphoxa.providers.building import (
-    CHRONICLE,
     EMBEDDINGS,
     KINDS,
     LLM,
     NONE,
     RECALL,
-    RERANK,
     Choice,
     find,
     runs_here,
@@ -57,7 +56,7 @@ def check(
     """
     found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
     for section in KINDS:
-        if _is_asked(section, settings) and settings.chosen(section).name == NONE:
+        if is_asked(section, settings) and settings.chosen(section).name == NONE:
             text = "none: transcripts are searched by words only" if section == EMBEDDINGS else "none"
             found.append(Finding("ok", section.removeprefix("providers."), text))
         for subject, _, one in (each for each in chosen_providers(settings) if each[1] == section):
@@ -80,7 +79,7 @@ def check(
 def chosen_providers(settings: Settings) -> Iterator[tuple[str, str, Choice]]:
     """Yield each provider that these settings use, with its subject in the report and its section."""
     for section in KINDS:
-        if _is_asked(section, settings) and settings.chosen(section).name != NONE:
+        if is_asked(section, settings) and settings.chosen(section).name != NONE:
             subject = section.removeprefix("providers.")
             for number, one in enumerate(settings.chain(section)):
                 yield (f"{subject} fallback {number}" if number else subject), section, one
@@ -137,14 +136,6 @@ def _discord(
     if not missing:
         who = f"{counted(len(chosen.dm), 'game master')} and {counted(len(chosen.players), 'player')}"
         yield Finding("ok", "discord", f"server {chosen.guild}, {who}, token from {chosen.token_env}")
-
-
-def _is_asked(section: str, settings: Settings) -> bool:
-    """Return whether these settings use what is chosen there."""
-    asked = {RECALL: settings.recall.asks_a_model, RERANK: settings.recall.searches_by == "hybrid_rerank"}
-    asks = settings.memory.asks_a_model or settings.memory.summaries == "llm"
-    asked[CHRONICLE] = asks and settings.has_memory
-    return asked.get(section, True)
 
 
 def _provider(

@@ -2,8 +2,8 @@
 
 - `StoredControls` stores the controls in force with the session, so that reopening it restores mutes and directions.
 - `CommandFollower` obeys each command from another process once.
-- `TranscriptFollower` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these,
-  players' requests to forget and the results of a second look, to the recent transcript, the NPCs' prompts and the page.
+- `TranscriptFollower` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these, the
+  results of a second look and spoken requests to forget, to the recent transcript, the NPCs' prompts and the page.
 """
 
 from __future__ import annotations

@@ -13,39 +13,25 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
+from glyphoxa.config.recipients import HERE, OTHERS, PROVIDERS, host_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.providers.building import (
-    CHRONICLE,
-    EMBEDDINGS,
-    LLM,
-    NONE,
-    RECALL,
-    RERANK,
-    S2S,
-    SECOND_LOOK,
-    STT,
-    TTS,
-    Choice,
-    runs_here,
-)
+from glyphoxa.providers.building import NONE, Choice, runs_here
 from glyphoxa.web.access.records import entries_in, open_private, private_directory
 from glyphoxa.web.access.roles import Grant, Grants, Role
 
 _CATALOGUES: Final = Path(__file__).parents[1] / "static" / "words"
-_HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 CONSENT_LANGUAGES: Final = ("en", "de")
 
@@ -86,13 +72,14 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
     known = tag if tag in CONSENT_LANGUAGES else "en"
     words = _words(known)
     lines = [words["heard"], words["kept"].format(where=_where(settings, words)), _how_long(settings, words)]
-    if settings.logging.content:
-        lines.append(words["logged"])
-    lines += (f"{words[section]}: {_hearers(settings, section, words)}." for section in _asked(settings))
-    if settings.engines:
-        lines.append(words["own"].format(names=", ".join(sorted(settings.engines))))
-    if settings.mcp.servers:
-        lines.append(words["tools"].format(names=", ".join(sorted(settings.mcp.servers))))
+    lines += (
+        f"{words[setting]}: {_hearers(settings, section, words)}."
+        for setting, (section, is_on) in PROVIDERS.items()
+        if is_on(settings) and settings.chosen(section).name != NONE
+    )
+    for setting, names_of in OTHERS.items():
+        if names := names_of(settings):
+            lines.append(words[setting].format(names=", ".join(sorted(names))))
     lines += [words["without"], words["change"]]
     return ConsentText(known, words["title"], tuple(lines), words["agree"], words["decline"])
 
@@ -104,40 +91,16 @@ def _words(language: str) -> Mapping[str, str]:
     return {key.removeprefix("consent."): text for key, text in catalogue.items() if key.startswith("consent.")}
 
 
-def _asked(settings: Settings) -> Iterator[str]:
-    """Yield the sections whose providers receive what a player says, or what is made of it."""
-    recall = settings.recall
-    asked = {
-        SECOND_LOOK: True,
-        RECALL: settings.has_memory and recall.asks_a_model,
-        RERANK: settings.has_memory and recall.searches_by == "hybrid_rerank",
-        EMBEDDINGS: settings.has_memory,
-        CHRONICLE: settings.has_memory and settings.memory.asks_a_model,
-    }
-    for section in (STT, LLM, TTS, S2S, EMBEDDINGS, SECOND_LOOK, RECALL, RERANK, CHRONICLE):
-        if asked.get(section, True) and settings.chosen(section).name != NONE:
-            yield section
-
-
 def _hearers(settings: Settings, section: str, words: Mapping[str, str]) -> str:
     """Name each provider of a section once, including fallbacks."""
     return "; ".join(dict.fromkeys(_hearer(section, choice, words) for choice in settings.chain(section)))
 
 
 def _hearer(section: str, choice: Choice, words: Mapping[str, str]) -> str:
-    if runs_here(section, choice.name):
-        return words["local"]
-    host = _host(choice.base_url)
-    if host in _HERE:
+    host = host_of(choice.base_url)
+    if runs_here(section, choice.name) or host in HERE:
         return words["local"]
     return words["goes"].format(who=f"{choice.name} ({host})" if host else choice.name)
-
-
-def _host(url: str | None) -> str:
-    try:
-        return (urlsplit(url).hostname or "") if url else ""
-    except ValueError:
-        return ""
 
 
 def _how_long(settings: Settings, words: Mapping[str, str]) -> str:
@@ -153,7 +116,7 @@ def _where(settings: Settings, words: Mapping[str, str]) -> str:
         host = Dsn.read(dsn).host if dsn else ""
     except InvalidInput:
         host = "?"
-    is_here = not host or host in _HERE or host.startswith("/")
+    is_here = not host or host in HERE or host.startswith("/")
     return words["embedded"] if is_here else words["database"].format(host=host)
 
 

@@ -436,11 +436,8 @@ async def _consent(
         new = []
         back = [withheld[line.utterance] for line in lines if line.utterance in withheld]
         if is_last:
-            back = [
-                each
-                for each in back
-                if each.cause.session_id in (None, cause.session_id) and each.cause.at_ms <= cause.at_ms
-            ]
+            back = [each for each in back if each.cause.session_id in (None, cause.session_id)]
+            back = [each for each in back if each.cause.at_ms <= cause.at_ms]
             last = max((each.seq for each in back), default=0)
             back = [each for each in back if any(each.cause == one.cause for one in back if one.seq == last)]
         decided += (Undone(each.seq) for each in back)

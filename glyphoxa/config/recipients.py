@@ -1,0 +1,56 @@
+"""Who receives what players say, or what is made of it: one entry for each setting that sends it to somebody.
+
+The consent text of players and `glyphoxa config check` follow these tables, and `docs/privacy.md` names each setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from glyphoxa.config.settings import Settings
+from glyphoxa.providers.building import CHRONICLE, EMBEDDINGS, LLM, RECALL, RERANK, S2S, SECOND_LOOK, STT, TTS
+
+HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts that are this machine."""
+
+PROVIDERS: Final[Mapping[str, tuple[str, Callable[[Settings], bool]]]] = {
+    STT: (STT, lambda _: True),
+    LLM: (LLM, lambda _: True),
+    TTS: (TTS, lambda _: True),
+    S2S: (S2S, lambda _: True),
+    EMBEDDINGS: (EMBEDDINGS, lambda settings: settings.has_memory),
+    SECOND_LOOK: (SECOND_LOOK, lambda _: True),
+    RECALL: (RECALL, lambda settings: settings.has_memory and settings.recall.asks_a_model),
+    RERANK: (RERANK, lambda settings: settings.has_memory and settings.recall.searches_by == "hybrid_rerank"),
+    "memory.chronicle": (CHRONICLE, lambda settings: settings.has_memory and settings.memory.chronicle == "llm"),
+    "memory.judge": (CHRONICLE, lambda settings: settings.has_memory and settings.memory.judge == "llm"),
+    "memory.summaries": (CHRONICLE, lambda settings: settings.memory.summaries == "llm"),
+}
+"""Settings that have a provider read it: each with the section that names the provider, and whether it is on."""
+
+OTHERS: Final[Mapping[str, Callable[[Settings], Collection[str]]]] = {
+    "logging.content": lambda settings: ["the logs"] if settings.logging.content else (),
+    "engines": lambda settings: settings.engines,
+    "mcp.servers": lambda settings: settings.mcp.servers,
+    "server.ice_servers": lambda settings: [
+        url for server in settings.server.ice_servers for url in server.urls if url.startswith("turn")
+    ],
+    "discord": lambda settings: ["Discord"] if settings.discord.is_set else (),
+    "observability.traces_endpoint": lambda settings: {host_of(settings.observability.traces_endpoint)} - {"", *HERE},
+}
+"""Other settings that do, each with the names of those who receive it; nobody if it is off."""
+
+
+def is_asked(section: str, settings: Settings) -> bool:
+    """Return whether these settings use the provider of a section."""
+    return any(is_on(settings) for named_in, is_on in PROVIDERS.values() if named_in == section)
+
+
+def host_of(url: str | None) -> str:
+    """Return the host of an address; "" without one, or if it cannot be read."""
+    try:
+        return (urlsplit(url).hostname or "") if url else ""
+    except ValueError:
+        return ""
