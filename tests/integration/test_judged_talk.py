@@ -117,9 +117,8 @@ async def test_model_judges_each_line_of_a_player_that_it_may_see(table: Store, 
         assert len(prompts(server)) == 2
         assert not any("robbed" in prompt for prompt in prompts(server))
     found = await judgements(table)
-    assert [found[n].by for n in range(1, 5)] == ["llm", "llm", "rules", "rules"]
+    assert {n: one.by for n, one in found.items()} == {1: "llm", 2: "llm", 3: "rules"}
     assert found[2].judgement == TurnJudgement(note="a promise", extract_memory=True)
-    assert (found[4].judgement.mode, found[4].judgement.extract_memory) == (Mode.MEMORY_CONSENT, False)
     assert await promises(table) == [promise(2)[:-1]]
 
 
@@ -207,7 +206,7 @@ async def test_gate_keeps_every_line_and_learns_from_those_that_pass(table: Stor
     await chronicler(table, judge).run(EVENING)
     assert await table.log.count(CAMPAIGN) == 4
     found = await judgements(table)
-    assert [found[n].judgement.extract_memory for n in range(1, 5)] == [True, False, False, False]
+    assert {n: one.judgement.extract_memory for n, one in found.items()} == {1: True, 2: False, 3: False}
     assert found[3].judgement.flags == ("line:spiders",)
     assert await promises(table) == [promise(1)[:-1]]
 
@@ -302,7 +301,7 @@ async def test_no_campaign_sees_the_judgements_of_another(table: Store) -> None:
     await table.campaigns.load(replace(a_campaign(), id=ELSEWHERE))
     dice = random.Random(5)
     texts = {
-        campaign: [dice.choice((promise(n), "Hello there!", "Don't write that down.")) for n in range(30)]
+        campaign: [dice.choice((promise(n), "Hello there!", "You can remember that again.")) for n in range(30)]
         for campaign in (CAMPAIGN, ELSEWHERE)
     }
     for campaign, lines in texts.items():
@@ -311,7 +310,7 @@ async def test_no_campaign_sees_the_judgements_of_another(table: Store) -> None:
     for campaign, lines in texts.items():
         found = await judgements(table, campaign)
         modes = [found[n].judgement.mode is Mode.MEMORY_CONSENT for n in range(1, 31)]
-        assert modes == [text.startswith("Don't") for text in lines]
+        assert modes == [text.startswith("You can") for text in lines]
         async with table.database.use(campaign) as connection:
             assert await connection.fetchval("SELECT count(*) FROM turn_judgements") == 30
     await table.world.fork(CAMPAIGN, CampaignId("fork"), name="The fork")
