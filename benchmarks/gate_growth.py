@@ -130,14 +130,13 @@ class _Mind:
             talk=None,
             language=campaign.language,
             present=lambda: self._present,
-            known_utterances=lambda _npc: self._conversation.utterance_ids,
+            conversations={self._npc.id: self._conversation},
         )
         self._assembly = HotContextAssembly(
             campaign,
             graph=None,
             talk=None,
             prefetch=self._prefetch,
-            known_utterances=lambda _npc: self._conversation.utterance_ids,
         )
         self._addressing = Addressing()
 

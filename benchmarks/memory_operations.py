@@ -166,11 +166,8 @@ class Operations:
             talk=memory,
             language=self._world.campaign.language,
             present=lambda: names,
-            known_utterances=lambda _: (),
         )
-        context = HotContextAssembly(
-            self._world.campaign, graph=memory, talk=memory, prefetch=prefetch, known_utterances=lambda _: ()
-        )
+        context = HotContextAssembly(self._world.campaign, graph=memory, talk=memory, prefetch=prefetch)
         await memory.refresh(self._id)
         await context.enter(scene)
 

@@ -156,7 +156,6 @@ class Table:
             talk=self._past,
             language=self._campaign.language,
             present=lambda: present,
-            known_utterances=lambda _: (),
             max_recalled=budgets.max_recalled,
         )
         self._context = self._assembly(budgets)
@@ -199,7 +198,6 @@ class Table:
             graph=memory_of(self._talk.store),
             talk=self._past,
             prefetch=self._prefetch,
-            known_utterances=lambda _: (),
             budgets=budgets,
         )
 

@@ -261,7 +261,7 @@ def table_context(
         talk=guard,
         language=campaign.language,
         present=state.present_names,
-        known_utterances=state.known_utterances,
+        conversations=state.conversations,
         max_recalled=budgets.max_recalled,
     )
     context = HotContextAssembly(
@@ -269,10 +269,6 @@ def table_context(
         graph=guard,
         talk=guard,
         prefetch=prefetch,
-        known_utterances=state.known_utterances,
-        holds_words=state.holds_words,
-        heard_before=state.heard_before,
-        talk_of=state.talk_of,
         story_day=lambda: campaign.story_day if store is None else store.past_talk.transcripts.story_day(campaign.id),
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),

@@ -22,19 +22,20 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in, tokens_of
 from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, select
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, in_no_talk, select
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.asking import asks_how_related, remarks
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
-from glyphoxa.transcript.ports import PastTalk, TalkQuery
+from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
 
 # The parts of one hot context while they are gathered: each has its own deadline, and all start together.
@@ -157,11 +158,7 @@ class HotContextAssembly:
     """Implements `HotContextSource` over memory.
 
     Args:
-        prefetch: Shared with the ears, which send it partial transcripts.
-        known_utterances: Returns what an NPC's prompt already contains.
-        holds_words: Returns whether the prompt already contains these words, from any time.
-        heard_before: Returns what an NPC heard last before the question.
-        talk_of: Returns the lines in an NPC's prompt, without the question.
+        prefetch: Shared with the ears, which send it partial transcripts. Its conversations are in the prompts.
         story_day: Returns the story day in words; empty if it is unknown.
         past: Summaries of earlier sessions; None without any.
         accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
@@ -176,10 +173,6 @@ class HotContextAssembly:
         graph: KnowledgeGraph | None,
         talk: PastTalk | None,
         prefetch: Prefetch,
-        known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
-        holds_words: Callable[[NpcId, str], bool] = lambda _npc, _words: False,
-        heard_before: Callable[[NpcId, str], str] = lambda _npc, _question: "",
-        talk_of: Callable[[NpcId, str], Sequence[str]] = lambda _npc, _question: (),
         story_day: Callable[[], str] = str,
         budgets: Budgets | None = None,
         past: Past | None = None,
@@ -195,12 +188,8 @@ class HotContextAssembly:
         self._talk = talk
         self._prefetch = prefetch
         self._by_name = prefetch.by_name
-        self._known_utterances = known_utterances
         self._budgets = budgets or Budgets()
-        self._holds_words = holds_words
         self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
-        self._heard_before = heard_before
-        self._talk_of = talk_of
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
@@ -417,12 +406,13 @@ class HotContextAssembly:
         hot = replace(hot, told=told)
         if hot.omitted:
             return hot
-        asked = self._campaign.npc(npc)
+        asked, heard = self._campaign.npc(npc), self._prefetch.conversations.get(npc)
         mind = InMind(
             asked.name,
             facts=_looked_up(hot),
             remembered=talk,
-            talk=[line for line in (*self._talk_of(npc, question), self._past_of(npc)) if line],
+            talk=[] if heard is None else heard.said_beside(question),
+            told=self._told(npc),
             beside=self.standing(npc),
             is_known=lambda name: self._has_heard_of(npc, name),
             asker=asker,
@@ -444,18 +434,41 @@ class HotContextAssembly:
         return any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s"), *longer))
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
-        """A recalled utterance may have entered the prompt since, or been said again in the same words."""
-        in_talk = set(self._known_utterances(npc))
-        return lambda one: one.utterance_id in in_talk or self._holds_words(npc, one.text)
+        """A recalled utterance may have entered the prompt since, or been said again in the same words, or a summary
+        may contain all that it says.
+        """
+        if (heard := self._prefetch.conversations.get(npc)) is None:
+            return in_no_talk
+        in_talk, past = set(heard.utterance_ids), self._past_of(npc)
+        return lambda one: (
+            one.utterance_id in in_talk
+            or heard.holds(one.text)
+            or " ".join(one.text.split()) in past
+            or self._summarises(heard.summary, one)
+        )
+
+    def _summarises(self, summary: Sequence[SummarySentence], one: RecalledUtterance) -> bool:
+        return any(
+            one.utterance_id in sentence.evidence
+            and words_of(one.text, self._terms) <= words_of(sentence.text, self._terms)
+            for sentence in summary
+        )
+
+    def _told(self, npc: NpcId) -> list[str]:
+        """Return the summaries in an NPC's prompt: of this session, and of earlier ones."""
+        heard = self._prefetch.conversations.get(npc)
+        told = [] if heard is None else [sentence.text for sentence in heard.summary]
+        return [*told, *filter(None, [self._past_of(npc)])]
 
     def _kept(self, npc: NpcId, question: str) -> list[RecalledFact]:
         secrets = self._identities.last(npc).secrets
         if not secrets:
             return []
+        heard = self._prefetch.conversations.get(npc)
         found = touched(
             without(secrets, self._loose(npc)),
             question,
-            just_heard=self._heard_before(npc, question),
+            just_heard=heard.heard_before(question) if heard is not None else "",
             terms=self._terms,
             own_names=self._own_names[npc],
         )
@@ -518,8 +531,7 @@ class HotContextAssembly:
         if self._talk is None or not question:
             return ()
         asked = self._by_name.asked(npc, question)
-        query = TalkQuery(asked, self._known_utterances(npc), self._budgets.max_recalled)
-        return tuple(await self._talk.recall(self._campaign.id, npc, query))
+        return tuple(await self._talk.recall(self._campaign.id, npc, self._prefetch.query(npc, asked)))
 
 
 def _looked_up(hot: HotContext) -> list[RecalledFact]:

@@ -161,13 +161,19 @@ class Conversation:
 
     @property
     def utterance_ids(self) -> Sequence[UtteranceId]:
-        """Return what the next prompt already contains, so that recall skips it."""
+        """Return the lines of the next prompt, so that recall skips them."""
         return [line.utterance_id for line in self._lines[self._held_back :]]
 
+    @property
+    def summary(self) -> Sequence[SummarySentence]:
+        """Return the sentences of the next prompt about what is no longer in it."""
+        return self._summary
+
     def holds(self, words: str) -> bool:
-        """Return whether a line has exactly these words."""
+        """Return whether a line of the next prompt has exactly these words."""
         if self._words is None:
-            lines = [text.casefold() for line in self._lines for text in (line.message.content, line.words)]
+            shown = self._lines[self._held_back :]
+            lines = [text.casefold() for line in shown for text in (line.message.content, line.words)]
             self._words = frozenset(line[at:] for line in lines for at in (0, *(m.end() for m in _SAID.finditer(line))))
         return words.casefold() in self._words
 

@@ -17,9 +17,10 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.language.asking import speaks_of_the_past
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
@@ -33,7 +34,7 @@ class Prefetch:
     Args:
         language: Of the speech.
         present: Returns the NPCs in the scene, with their names, at each partial.
-        known_utterances: Returns what an NPC's prompt already contains, so that it is not recalled again.
+        conversations: What the NPCs have heard and said. Lines in a prompt are not recalled again.
         deadline_ms: For a look-up; well above what a healthy database needs.
         max_recalled: Utterances to request from memory.
     """
@@ -46,7 +47,7 @@ class Prefetch:
         talk: PastTalk | None,
         language: str,
         present: Callable[[], Mapping[NpcId, str]],
-        known_utterances: Callable[[NpcId], Sequence[UtteranceId]],
+        conversations: Mapping[NpcId, Conversation] | None = None,
         deadline_ms: int = 1_000,
         max_recalled: int = 8,
     ) -> None:
@@ -55,7 +56,7 @@ class Prefetch:
         self._talk = talk
         self._language = language
         self._present = present
-        self._known_utterances = known_utterances
+        self.conversations = {} if conversations is None else conversations
         self._deadline_ms = deadline_ms
         self._max_recalled = max_recalled
         self._recalled: dict[NpcId, tuple[RecalledTalk, ...]] = {}
@@ -78,6 +79,11 @@ class Prefetch:
         self._answered.clear()
         self.by_name.forget()
         self._start(self.by_name.refresh)
+
+    def query(self, npc: NpcId, question: str) -> TalkQuery:
+        """Return what to ask memory: nothing that the NPC's prompt has."""
+        heard = self.conversations.get(npc)
+        return TalkQuery(question, () if heard is None else heard.utterance_ids, self._max_recalled)
 
     def on_partial(self, player: PlayerId, text: str) -> None:
         """Take a corrected partial transcript. Starts look-ups and returns at once."""
@@ -138,18 +144,15 @@ class Prefetch:
     def _recall_nowait(self, npc: NpcId, question: str) -> None:
         """Recall by words at once; recall by meaning follows."""
         assert self._talk is not None  # noqa: S101 - only called with memory
-        found = self._talk.recall_nowait(self._campaign, npc, self._query(npc, question))
+        found = self._talk.recall_nowait(self._campaign, npc, self.query(npc, question))
         if found is not None:
             self._recalled[npc] = tuple(found)
 
     async def _fetch_talk(self, npc: NpcId, question: str) -> None:
         assert self._talk is not None  # noqa: S101 - only started with memory
-        recalled = await self._talk.recall(self._campaign, npc, self._query(npc, question), patient=True)
+        recalled = await self._talk.recall(self._campaign, npc, self.query(npc, question), patient=True)
         self._recalled[npc] = tuple(recalled)
         self._answered[npc] = _words(question)
-
-    def _query(self, npc: NpcId, question: str) -> TalkQuery:
-        return TalkQuery(question, self._known_utterances(npc), self._max_recalled)
 
 
 def _words(question: str) -> list[str]:

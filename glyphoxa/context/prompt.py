@@ -167,6 +167,11 @@ class Prompt:
         return not self.question and len(self.messages) == self.n_examples + 2
 
     @property
+    def summary(self) -> tuple[str, ...]:
+        """Return the messages about lines of this session that are not in the prompt."""
+        return tuple(message.content for message in self.messages if message.is_synthetic)
+
+    @property
     def before(self) -> tuple[tuple[str, str], ...]:
         """Return what was said to the NPC and what it answered, oldest first."""
         talk = self.messages[self.n_examples + 1 : -1]

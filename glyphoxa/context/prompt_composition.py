@@ -82,7 +82,6 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
     """Of missing parts, list those that were requested, because an empty or late result is worth knowing."""
     persona, *between, question = prompt.messages
     examples = [message.content for message in between[: prompt.n_examples]]
-    summary = [message.content for message in between if message.is_synthetic]
     talk = [message.content for message in between[prompt.n_examples :] if not message.is_synthetic]
     scenes = [hot.scenes.get(scene, "") for _, scene in prompt.scenes]
     yield PromptPart("persona", OF_FILE, tokens_of(persona.content))
@@ -91,7 +90,7 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
         ("glossary", hot.glossary, OF_FILE),
         ("examples", examples, OF_FILE),
         ("past", (hot.past,), EARLIER_SESSIONS),
-        ("summary", summary, THE_SESSION),
+        ("summary", prompt.summary, THE_SESSION),
         ("talk", talk, THE_SESSION),
         ("scene", scenes, OF_FILE),
         ("question", (question.content,), prompt.speaker_name),

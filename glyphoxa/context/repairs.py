@@ -110,11 +110,12 @@ class InMind:
         name: The NPC's.
         facts: What it knows that the question calls for.
         remembered: Past utterances.
-        talk: The lines in the prompt, without the question, and what happened before them.
+        talk: The lines in the prompt, without the question.
         beside: What it knows of itself, and its place.
         asker: The asker's name; empty if it is unknown.
         is_known: Returns whether it has heard a name.
         aliases: Other names that it is called by.
+        told: Summaries of what was said before the talk.
     """
 
     name: str
@@ -125,11 +126,12 @@ class InMind:
     is_known: Callable[[str], bool]
     asker: str = ""
     aliases: Sequence[str] = ()
+    told: Sequence[str] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
-        told = (line for one in self.remembered for line in (getattr(one, "speaker_name", ""), one.text))
-        return (*(fact.text for fact in self.facts), *told, *self.talk, *self.beside)
+        said = (line for one in self.remembered for line in (getattr(one, "speaker_name", ""), one.text))
+        return (*(fact.text for fact in self.facts), *said, *self.talk, *self.told, *self.beside)
 
 
 def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> bool:
@@ -144,7 +146,7 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
     if asks_what_it_said(asked, language=language):
         if not _WE.search(asked.casefold()):
             said = [one for one in said if _is_own(one, mind)]
-        words = (*mind.talk, *(line for line in mind.beside if _SWORN.search(line.casefold())))
+        words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
         return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
     acts = asks_of_acts(asked, language=language)
     if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
@@ -154,11 +156,14 @@ def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> b
         return True
     if not about:
         if asks_of_perception(asked, language=language):  # what others said is not something that it saw
-            return any(mind.name in fact.text for fact in mind.facts)
-        of_facts = bool(mind.facts) and not speaks_of_the_asker(asked, language=language)
-        return bool(said) or of_facts or (acts and bool(mind.talk))
+            return any(mind.name in text for text in (*(fact.text for fact in mind.facts), *mind.told))
+        if speaks_of_the_asker(asked, language=language):
+            return bool(said) or any(mind.asker in text for text in mind.told) or (acts and bool(mind.talk))
+        return bool(said or mind.facts or mind.told) or (acts and bool(mind.talk))
     beside = () if acts else mind.beside
-    return _is_near(about, said) or _is_in(about, (*(fact.text for fact in mind.facts), *mind.talk, *beside))
+    return _is_near(about, said) or _is_in(
+        about, (*(fact.text for fact in mind.facts), *mind.talk, *mind.told, *beside)
+    )
 
 
 def _is_own(one: RecalledTalk, mind: InMind) -> bool:

@@ -328,7 +328,8 @@ class Candidates:
     forbids: Callable[[str], bool] = lambda _: False
 
 
-def _no_talk(_: RecalledUtterance) -> bool:
+def in_no_talk(_: RecalledUtterance) -> bool:
+    """Return that an utterance is not in a prompt without a transcript."""
     return False
 
 
@@ -342,7 +343,7 @@ class PromptSoFar:
     """
 
     identity: Identity = NOTHING_KNOWN
-    in_talk: Callable[[RecalledUtterance], bool] = _no_talk
+    in_talk: Callable[[RecalledUtterance], bool] = in_no_talk
     shown: Sequence[str] = ()
 
 

@@ -130,7 +130,7 @@ class Asked:
         speaker_name: Who asks.
         facts: The NPC's knowledge relevant to the question, one sentence each.
         not_known: Those facts that say it knows nothing about the question.
-        remembered: Relevant lines it heard, each with its speaker.
+        remembered: Relevant lines it heard, each with its speaker, and the summaries of what was said before.
         identity: What it knows of itself and the current scene.
         kept: Its own secrets that the question touches.
         told: Answers from what the asker told it about exactly this, best first.

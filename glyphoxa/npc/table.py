@@ -292,22 +292,6 @@ class TableState:
     def present_names(self) -> dict[NpcId, str]:
         return {npc: self.campaign.npc(npc).name for npc in self.scene.npcs}
 
-    def known_utterances(self, npc: NpcId) -> Sequence[UtteranceId]:
-        """Return the utterances that an NPC's prompt already contains."""
-        return self.conversations[npc].utterance_ids
-
-    def holds_words(self, npc: NpcId, words: str) -> bool:
-        """Return whether an NPC's prompt contains these words, from any time."""
-        return self.conversations[npc].holds(words)
-
-    def talk_of(self, npc: NpcId, question: str) -> Sequence[str]:
-        """Return the utterances in an NPC's prompt, without the question."""
-        return self.conversations[npc].said_beside(question)
-
-    def heard_before(self, npc: NpcId, question: str) -> str:
-        """Return what was last said to an NPC before the question."""
-        return self.conversations[npc].heard_before(question)
-
 
 State = Literal["new", "under way", "kept"]
 

@@ -167,7 +167,7 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         facts=(*hot.facts, prompt.direction) if prompt.direction else hot.facts,
         # The NPC must not doubt the DM's direction.
         not_known=() if prompt.direction else hot.not_known,
-        remembered=hot.remembered,
+        remembered=tuple(filter(None, (*hot.remembered, *prompt.summary, hot.past))),
         identity=(*hot.identity, *hot.glossary, *hot.scenes.values()),
         kept=(*hot.kept, *hot.guarded),
         told=() if prompt.direction else hot.told,

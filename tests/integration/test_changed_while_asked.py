@@ -63,14 +63,12 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
         talk=memory.guard,
         language=campaign.language,
         present=lambda: {SMITH: "Grimjaw"},
-        known_utterances=lambda _: (),
     )
     assembly = HotContextAssembly(
         campaign,
         graph=memory.guard,
         talk=memory.guard,
         prefetch=prefetch,
-        known_utterances=lambda _: (),
         budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
     )
     await assembly.enter(campaign.scenes[0])

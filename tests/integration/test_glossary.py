@@ -13,12 +13,14 @@ from glyphoxa.app.background import chronicle_worker
 from glyphoxa.chronicle.chronicler import ChronicleWorker
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Message, Prompt, with_hot_context
 from glyphoxa.context.selection import ByName
 from glyphoxa.desk import Desk, desk_of
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.minds import PATIENT
@@ -66,27 +68,29 @@ async def proposals(store: Store, campaign: CampaignId = CAMPAIGN.id) -> list[Fa
 
 
 async def prompt_of(
-    store: Store, npc: NpcId, campaign: Campaign = CAMPAIGN, question: str = "Hello.", held: Sequence[UtteranceId] = ()
+    store: Store, npc: NpcId, campaign: Campaign = CAMPAIGN, question: str = "Hello.", held: Sequence[Utterance] = ()
 ) -> str:
     """Return what stands in an NPC's prompt beside the transcript.
 
     Args:
         held: The lines that its transcript still has.
     """
+    heard = Conversation(campaign.npc(npc), history_tokens=10_000)
+    for line in held:
+        heard.hear(line)
     prefetch = Prefetch(
         campaign.id,
         by_name=ByName(campaign, store.by_name),
         talk=store.past_talk,
         language=campaign.language,
         present=lambda: {each.id: each.name for each in campaign.npcs},
-        known_utterances=lambda _npc: held,
+        conversations={npc: heard},
     )
     context = HotContextAssembly(
         campaign,
         graph=store.graph,
         talk=store.past_talk,
         prefetch=prefetch,
-        known_utterances=lambda _npc: held,
         budgets=PATIENT,
     )
     await context.enter(campaign.scene(FORGE))
@@ -141,7 +145,7 @@ async def test_what_was_unused_since_round_3_is_recalled_with_its_first_descript
     await say(table, *ROUNDS[0], described, f"Keep the {term} safe.")
     for n in range(10):
         await say(table, *(f"{line} That was hour {n}." for line in ROUNDS[1]))
-    last = [each.id for each in await table.log.recent(CAMPAIGN.id, EVENING, since_ms=0, limit=8)]
+    last = await table.log.recent(CAMPAIGN.id, EVENING, since_ms=0, limit=8)
     for question in (f"What about the {term}?", f"Do we still have the {term}?"):
         assert described in await prompt_of(table, SMITH, question=question, held=last), question
         assert "hums" not in await prompt_of(table, INNKEEPER, question=question, held=last)

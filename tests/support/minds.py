@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import NpcId, PlayerId, UtteranceId
+from glyphoxa.domain.ids import NpcId, PlayerId
 from tests.support.memory import ByNameTwin, GraphTwin
 from tests.support.patience import DEADLINE_MS
 
@@ -26,7 +27,7 @@ class Mind:
         graph: None: what the campaign's file says.
         talk: Memory of what was said; None without.
         present: The NPCs in the scene; None: all.
-        known_utterances: What an NPC's prompt already holds.
+        conversations: What the NPCs have heard and said.
         options: Of `HotContextAssembly`.
     """
 
@@ -38,7 +39,7 @@ class Mind:
         by_name: ByNameTwin | None = None,
         talk: Any = None,
         present: Callable[[], Mapping[NpcId, str]] | None = None,
-        known_utterances: Callable[[NpcId], Sequence[UtteranceId]] = lambda _: (),
+        conversations: Mapping[NpcId, Conversation] | None = None,
         budgets: Budgets = PATIENT,
         **options: Any,
     ) -> None:
@@ -50,14 +51,14 @@ class Mind:
             talk=talk,
             language=campaign.language,
             present=present or (lambda: {npc.id: npc.name for npc in campaign.npcs}),
-            known_utterances=known_utterances,
+            conversations=conversations,
+            max_recalled=budgets.max_recalled,
         )
         self.assembly = HotContextAssembly(
             campaign,
             graph=self.graph,
             talk=talk,
             prefetch=self.prefetch,
-            known_utterances=known_utterances,
             budgets=budgets,
             **options,
         )

@@ -93,8 +93,7 @@ class Evening:
         self.mind = Mind(
             town,
             talk=self.log,
-            known_utterances=lambda _: self.talk.utterance_ids,
-            heard_before=lambda _, question: self.talk.heard_before(question),
+            conversations={npc: self.talk},
             budgets=replace(PATIENT, facts_tokens=1_500, scene_tokens=300),
         )
 

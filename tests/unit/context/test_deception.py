@@ -36,8 +36,7 @@ class LyingTable:
         self.mind = Mind(
             town,
             talk=self.log,
-            known_utterances=lambda npc: self.talks[npc].utterance_ids,
-            heard_before=lambda npc, question: self.talks[npc].heard_before(question),
+            conversations=self.talks,
         )
         self._n = 0
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.assembly import HotContextAssembly
+from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.facts import Sentence, fitting
 from glyphoxa.context.identity import ScopedKnowledge, beginning_of
 from glyphoxa.context.prefetch import Prefetch
@@ -64,16 +65,12 @@ class AMind(Mind):
 
     def __init__(self, *, deadline_ms: int = DEADLINE_MS) -> None:
         self.log = LogTwin()
-        self.in_prompt: dict[NpcId, list[UtteranceId]] = {}
-        self.words_in_prompt: dict[NpcId, list[str]] = {}
-        self.just_heard = ""
+        self.talks = {npc.id: Conversation(npc) for npc in a_campaign().npcs}
         super().__init__(
             a_campaign(),
             talk=self.log,
             budgets=Budgets(part_deadline_ms=deadline_ms, recall_deadline_ms=deadline_ms),
-            known_utterances=lambda npc: self.in_prompt.get(npc, []),
-            holds_words=lambda npc, words: words in self.words_in_prompt.get(npc, []),
-            heard_before=lambda _npc, _question: self.just_heard,
+            conversations=self.talks,
         )
 
 
@@ -234,13 +231,13 @@ async def test_what_is_in_the_talk_of_the_prompt_is_not_recalled_again(hasty_min
     mind = hasty_mind
     asked = "Do you remember my brother Joren?"
     await mind.partial(TAMSIN, asked)
-    mind.in_prompt[SMITH] = [BROTHER.id]
+    mind.talks[SMITH].hear(replace(BROTHER, text="My brother was lost."))
     mind.log.weather.late = True
     assert (await mind.assembly.gather(SMITH, asked)).recalled == ()
-    mind.in_prompt.clear()
-    mind.words_in_prompt[SMITH] = [BROTHER.text]
+    mind.talks[SMITH].retract(BROTHER.id)
+    mind.talks[SMITH].hear(replace(BROTHER, id=UtteranceId("again")))
     assert (await mind.assembly.gather(SMITH, asked)).recalled == ()
-    mind.words_in_prompt.clear()
+    mind.talks[SMITH].retract(UtteranceId("again"))
     assert [learned_from(one) for one in (await mind.assembly.gather(SMITH, asked)).recalled] == ["told"]
 
 
@@ -253,7 +250,7 @@ async def test_what_is_recalled_and_not_told_is_noted_with_the_reason(mind: AMin
         return {learned_from(one.recalled): one.why for one in hot.rejected}
 
     assert await why_not() == {"dog": "it is a question"}
-    mind.words_in_prompt[SMITH] = [BROTHER.text]
+    mind.talks[SMITH].hear(replace(BROTHER, id=UtteranceId("again")))
     assert (await why_not())["told"] == "it is already in the prompt's transcript"
     assert await why_not(INNKEEPER) == {}  # she heard none of it
 
@@ -279,13 +276,13 @@ async def test_a_secret_that_the_talk_does_not_come_to_stands_nowhere_in_the_pro
 
 
 async def test_a_secret_stays_in_mind_while_the_talk_is_of_it(mind: AMind) -> None:
-    mind.just_heard = f"Tamsin says: {CROWN}"
+    mind.talks[SMITH].hear(an_utterance(CROWN))
     assert (await mind.assembly.gather(SMITH, "And who paid for it?")).kept == (FORGED,)
-    mind.just_heard = "Tamsin says: A dagger for six crowns?"
+    mind.talks[SMITH].hear(an_utterance("A dagger for six crowns?"))
     assert (await mind.assembly.gather(SMITH, "Too dear.")).kept == (FORGED,)  # the plural is the same word
-    mind.just_heard = f"Tamsin says: {CROWN}"
+    mind.talks[SMITH].hear(an_utterance(CROWN))
     assert (await mind.assembly.gather(SMITH, "What happened in the Night of Reeds?")).kept == ()
-    mind.just_heard = "Tamsin says: An ale, please."
+    mind.talks[SMITH].hear(an_utterance("An ale, please."))
     assert (await mind.assembly.gather(SMITH, "Thank you.")).kept == ()
 
 
@@ -610,9 +607,8 @@ async def test_the_table_plays_on_without_memory() -> None:
         talk=None,
         language=campaign.language,
         present=lambda: {SMITH: "Grimjaw"},
-        known_utterances=lambda _: (),
     )
-    assembly = HotContextAssembly(campaign, graph=None, talk=None, prefetch=prefetch, known_utterances=lambda _: ())
+    assembly = HotContextAssembly(campaign, graph=None, talk=None, prefetch=prefetch)
     prefetch.on_partial(TAMSIN, "do you remember Eldrinax from last time")
     assert (await assembly.gather(SMITH, "Hello?")).facts == ()
 

@@ -61,8 +61,7 @@ class SecretTable:
             by_name=self.by_name,
             talk=self.log,
             present=lambda: {npc: campaign.npc(npc).name for npc in self.scene.npcs},
-            known_utterances=lambda npc: self.talks[npc].utterance_ids,
-            heard_before=lambda npc, question: self.talks[npc].heard_before(question),
+            conversations=self.talks,
             budgets=budgets,
         )
         self.prefetch, self.assembly = mind.prefetch, mind.assembly

@@ -58,7 +58,7 @@ class PlayedSession:
         campaign, log = self.campaign, LogTwin()
         npc = campaign.npcs[0]
         talk = Conversation(npc, history_tokens=self.history_tokens)
-        mind = Mind(campaign, talk=log, known_utterances=lambda _: talk.utterance_ids)
+        mind = Mind(campaign, talk=log, conversations={npc.id: talk})
         assembly = mind.assembly
         found: list[Composed] = []
         for turn in range(TURNS):
