@@ -670,8 +670,10 @@ class Rehearsal:
             self.mind.context.new_speech()
             prompt = state.conversations[self.npc.id].prompt(text, player.name)
             facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
-            deadline_ms = self.settings.context.deadline_ms
-            return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms)
+            deadline_ms, window_tokens = self.settings.context.deadline_ms, self.settings.budgets.window_tokens
+            return await compose(
+                self.mind.context, prompt, facts_at, deadline_ms=deadline_ms, window_tokens=window_tokens
+            )
 
     @asynccontextmanager
     async def _in_the_scene(self) -> AsyncIterator[None]:

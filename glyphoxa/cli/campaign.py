@@ -285,9 +285,11 @@ async def _prompt(options: argparse.Namespace) -> int:
     identities = Identities(campaign, None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
     await identities.read(npc.id)
     identity = identities.last(npc.id)
-    bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), tokens=Budgets().bible_tokens)
+    bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=Budgets())
     asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
-    standing = HotContext(identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id))
+    standing = HotContext(
+        identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id, [npc.persona])
+    )
     *shown, _ = with_hot_context(asked, standing).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
     n_tokens = sum(tokens_of(message.content) for message in shown)

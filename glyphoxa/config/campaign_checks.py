@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
-from glyphoxa.context.prompt import GLOSSARY_TOKENS, PERSONA_TOKENS, tokens_of
+from glyphoxa.context.prompt import PERSONA_TOKENS
 from glyphoxa.context.wording import SAYS
 from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
 from glyphoxa.domain.campaign import (
@@ -471,17 +471,6 @@ def remarks_on(block: NpcBlock, *, name: str, language: str) -> Wrong:
         yield ("entity",), text
     for n, example in enumerate(block.examples):
         yield from _of_example(example, ("examples", n), name)
-
-
-def remark_on_glossary(glossary: Mapping[str, str]) -> str:
-    """Return a remark on a glossary that is too long for a small model; "" otherwise."""
-    n_tokens = tokens_of(" ".join(f"{term}: {meaning}." for term, meaning in glossary.items()))
-    if n_tokens <= GLOSSARY_TOKENS:
-        return ""
-    return (
-        f"the glossary has about {n_tokens:,} tokens and is in every prompt: a small model has room for "
-        f"{GLOSSARY_TOKENS:,}; write shorter meanings, or use a larger model"
-    )
 
 
 def remark_on_secret(block: SecretBlock, *, called: Sequence[str] = (), language: str) -> str:

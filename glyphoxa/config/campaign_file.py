@@ -21,7 +21,6 @@ from glyphoxa.config.campaign_checks import (
     in_known_case,
     lost_text,
     read_calendar,
-    remark_on_glossary,
     remark_on_secret,
     remarks_on,
     role_in,
@@ -135,8 +134,6 @@ class _Reading:
         entities = self._scoped(entities, npc_by_name)
         block = self.document.campaign
         self._wrong_all(wrong_zone(block.time_zone))
-        if remark := remark_on_glossary(block.glossary):
-            self._warn(("campaign", "glossary"), remark)
         relationships = self._relationships(by_name, npc_by_name)
         reach = Reach(self.document, entities, npcs, relationships)
         entities = reach.scoped()

@@ -154,7 +154,7 @@ class ContextSettings(Section):
         identity_tokens: Budget for what the NPC knows about itself, in tokens of 4 characters. Default of this and of
             the other budgets: the model's profile.
         scene_tokens: Budget for the NPC's location and who is present.
-        bible_tokens: Budget for the campaign's bible. The glossary has none: it is in every prompt.
+        bible_tokens: Budget for the campaign's bible. The glossary takes what the model's window leaves.
         past_tokens: Budget for the summaries of earlier sessions.
         facts_tokens: Budget for what the NPC recalls.
         max_facts: Most sentences that are recalled. Default: one for each 22 tokens of `facts_tokens`.

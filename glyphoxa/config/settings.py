@@ -221,6 +221,7 @@ class Settings(Section):
             **budgets,
             summary_tokens=at_most if context.summary_tokens is None else context.summary_tokens,
             glossary_tokens=max(0, self.context_tokens - STANDING_TOKENS - sum(budgets.values())),
+            window_tokens=max(self.context_tokens - self.providers.llm.max_tokens, self.context_tokens // 2),
             max_facts=context.max_facts,
             part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,

@@ -19,7 +19,7 @@ from loguru import logger
 from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain, without, words_of, written
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in, tokens_of
+from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
 from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, in_no_talk, select
@@ -198,15 +198,14 @@ class HotContextAssembly:
         self._bible = Bible(
             campaign,
             KnownSentences(campaign, self._by_name.world_of),
-            tokens=self._budgets.bible_tokens,
-            glossary_tokens=self._budgets.glossary_tokens,
+            budgets=self._budgets,
             terms=self._by_name.terms,
         )
         self._scenes = Scenes(
             campaign, tokens=self._budgets.scene_tokens, world_of=self._by_name.world_of, story_day=story_day
         )
         self._scene: Scene | None = None
-        self._entered: set[Scene] = set()
+        self._entered: dict[Scene, None] = {}
         self._past = past
         self._needs_repairs = repairs
         self._shown: dict[NpcId, tuple[str, ...]] = {}
@@ -235,22 +234,10 @@ class HotContextAssembly:
             await asyncio.gather(
                 *(Gathering().part("past", self._past.read(npc), ENTER_DEADLINE_MS, source=OF_MEMORY) for npc in npcs)
             )
-        self._warn_of_glossary(npcs)
         self._scene = scene
         self._by_name.place = scene.location
-        self._entered.add(scene)
+        self._entered[scene] = None
         self._learn()
-
-    def _warn_of_glossary(self, npcs: Sequence[NpcId]) -> None:
-        longest = max((tokens_of(" ".join(self._bible.glossary(npc))) for npc in npcs), default=0)
-        if longest > self._budgets.glossary_tokens:
-            logger.warning(
-                "the glossary of campaign {} has about {:,} tokens, but the model has room for {:,}: shorten meanings, "
-                "remove terms, or lower the other budgets of `context`",
-                self._campaign.id,
-                longest,
-                self._budgets.glossary_tokens,
-            )
 
     def new_speech(self) -> None:
         """Start a new speech: drop the facts of the last question, and read each NPC's identity again."""
@@ -262,7 +249,7 @@ class HotContextAssembly:
         lines = [
             *self._bible.lines(npc),
             *self._identities.last(npc).lines,
-            *self._bible.glossary(npc),
+            *self._glossary(npc),
             self._past_of(npc),
             self._scene_line(npc),
         ]
@@ -345,14 +332,16 @@ class HotContextAssembly:
         kept = [] if remarks(question, language=spoken) else touched_now
         kept = [one for one in kept if not self._safety.forbids(one.text)]
         scenes = parts.at_once("scene", lambda: self._lines(npc), source=self._known_from)
+        glossary = self._glossary(npc)
+        facts = [recalled_line(one) for one in selection.facts]
         return HotContext(
-            facts=tuple(recalled_line(one) for one in selection.facts),
+            facts=(*facts, *self._mentioned(npc, question, (*glossary, *facts))),
             remembered=tuple(recalled_line(one) for one in selection.talk),
             recalled=(*selection.facts, *selection.talk, *kept),
             omitted=parts.omitted,
             gathered=parts.gathered,
             identity=(*self._bible.lines(npc), *identity.lines),
-            glossary=self._bible.glossary(npc),
+            glossary=glossary,
             scenes=scenes or {},
             kept=tuple(one.text for one in kept),
             keeps=self._keeps,
@@ -382,6 +371,16 @@ class HotContextAssembly:
             past=self._safety.allowed(hot.past),
             direction=self._veil if any(map(self._safety.flags, recalled)) else "",
         )
+
+    def _glossary(self, npc: NpcId) -> tuple[str, ...]:
+        beside = (*self._bible.lines(npc), *self._identities.last(npc).lines, self._past_of(npc))
+        return self._bible.glossary(npc, (self._campaign.npc(npc).persona, *beside, *self._lines(npc).values()))
+
+    def _mentioned(self, npc: NpcId, question: str, shown: Sequence[str]) -> list[str]:
+        """Return the terms of the question and of the talk, the latest first, that are not `shown`."""
+        heard = self._prefetch.conversations.get(npc)
+        talk = [] if heard is None else [*heard.said_beside(question)[::-1], *(one.text for one in heard.summary)]
+        return self._bible.mentioned(npc, (question, *talk), shown) if question else []
 
     def _past_of(self, npc: NpcId) -> str:
         return "" if self._past is None else self._safety.allowed(self._past.of(npc))
@@ -413,7 +412,7 @@ class HotContextAssembly:
             remembered=talk,
             talk=[] if heard is None else heard.said_beside(question),
             told=self._told(npc),
-            beside=self.standing(npc),
+            beside=(*self.standing(npc), *set(hot.facts).difference(map(recalled_line, hot.recalled))),
             is_known=lambda name: self._has_heard_of(npc, name),
             asker=asker,
             aliases=(*asked.aliases, asked.role) if asked.role else asked.aliases,

@@ -233,6 +233,7 @@ class Conversation:
             n_examples=max(0, len(self.beginning) - 1),
             direction=direction,
             flags=flags,
+            language=self.language,
         )
 
     def _append(self, line: _Line) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
-from glyphoxa.context.prompt import GLOSSARY_TOKENS, Message, characters_in, with_facts, with_kept
+from glyphoxa.context.prompt import Budgets, Message, characters_in, with_facts, with_kept
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
@@ -27,7 +29,7 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.language.sentences import sentences
+from glyphoxa.language.sentences import sentences, shortened
 from glyphoxa.recall.terms import Terms
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
@@ -374,7 +376,7 @@ def _is_plain(fact: Fact) -> bool:
 # The sentences of an author's text that one NPC may read.
 
 
-_MOST_HELD: Final = 256
+_MOST_HELD: Final = 2_048
 """Texts whose sentences are cached."""
 
 WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
@@ -431,11 +433,12 @@ def _names(sentence: str, name: str) -> bool:
 #
 #     1. the campaign's bible: the party, the world, how it began          as far as its budget allows
 #     2. the NPC's standing orders, and the languages that it speaks       always
-#     3. the glossary: the author's terms, then those that were coined     always
-#        in play and have a meaning
+#     3. the glossary: the author's terms, then those that were coined     all, if they fit; otherwise those
+#        in play and have a meaning                                         that occur in another of these parts
 #     4. the newest terms without a meaning                                as far as there is room
 #
-# A sentence that names what this NPC may not know is left out.
+# If the glossary does not fit, the terms of the question and of the talk follow the question. A sentence that names
+# what this NPC may not know is left out.
 
 _BARE_TOKENS: Final = 100
 """Of terms without a meaning: a name alone says little."""
@@ -445,8 +448,8 @@ CoinedOf: TypeAlias = Callable[[NpcId], Sequence[tuple[str, str]]]
 class Bible:
     """
     Args:
-        tokens: Of the bible (4 characters a token).
-        glossary_tokens: Room for terms without a meaning beside those that have one.
+        budgets: Of the bible and the glossary. The terms that follow a question take as much as the facts, and that
+            much less is left for a glossary that does not fit.
         terms: The terms coined in play that an NPC may know, each with its meaning; empty if it has none.
     """
 
@@ -455,40 +458,75 @@ class Bible:
         campaign: Campaign,
         sentences: KnownSentences,
         *,
-        tokens: int,
-        glossary_tokens: int = GLOSSARY_TOKENS,
+        budgets: Budgets,
         terms: CoinedOf = lambda _npc: (),
     ) -> None:
         self._campaign = campaign
         self._sentences = sentences
         self._terms = terms
-        self._glossary_characters = characters_in(glossary_tokens)
+        self._glossary_characters = characters_in(budgets.glossary_tokens)
+        self._mentioned_characters = characters_in(budgets.facts_tokens)
+        self._words_of = lru_cache(_MOST_HELD)(partial(words_of, terms=Terms(campaign.language)))
         self._words = wording(campaign.language)
-        self._most_characters = characters_in(tokens)
+        self._most_characters = characters_in(budgets.bible_tokens)
 
     def lines(self, npc: NpcId) -> tuple[str, ...]:
         """Return the lines that this NPC may read now."""
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
-        return (*self._fitting(self._known(npc, self._campaign.bible)), *kept_to, *speaks)
+        return (*self._fitting(self._known(npc, self._campaign.bible), self._most_characters), *kept_to, *speaks)
 
-    def glossary(self, npc: NpcId) -> tuple[str, ...]:
-        """Return a line for each term with a meaning, whatever their length, and one for the others that fit."""
-        explained = dict(self._campaign.glossary)
-        bare: list[str] = []
-        for term, meaning in self._terms(npc):
-            if term in explained:
-                continue
-            if meaning and self._known(npc, meaning):
-                explained[term] = meaning
-            else:
-                bare.append(term)
-        lines = [" ".join(self._known(npc, f"{term}: {_ended(meaning)}")) for term, meaning in explained.items()]
-        left = min(self._glossary_characters - sum(map(len, lines)), characters_in(_BARE_TOKENS))
+    def glossary(self, npc: NpcId, beside: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return a line for each term with a meaning, and one for the others, as far as they fit.
+
+        Args:
+            beside: The other texts in all prompts. If not all terms fit, only those that occur here are returned.
+        """
+        meanings, left = self._meanings(npc), self._glossary_characters
+        if sum(len(f"{term}: {meaning}. ") for term, meaning in meanings.items() if meaning) > left:
+            left -= self._mentioned_characters
+            meanings = self._occurring(meanings, beside)
+        lines = self._lines(npc, meanings)
+        told = self._fitting(filter(None, lines.values()), left)
+        bare = [term for term, line in lines.items() if not line]
+        left = min(left - sum(map(len, told)), characters_in(_BARE_TOKENS))
         while bare and len(self._words.said_here(bare)) > left:
             bare.pop()
-        return tuple(line for line in (*lines, self._words.said_here(bare)) if line)
+        return tuple(line for line in (*told, self._words.said_here(bare)) if line)
+
+    def mentioned(self, npc: NpcId, texts: Sequence[str], shown: Sequence[str]) -> list[str]:
+        """Return a line for each term with a meaning that occurs in one of the texts, as far as they fit.
+
+        Args:
+            texts: The first one's terms come first.
+            shown: Lines that are in the prompt.
+        """
+        lines, most = self._lines(npc, self._occurring(self._meanings(npc), texts)), self._mentioned_characters
+        told = (shortened(line, most - 1) for line in lines.values() if line and line not in shown)
+        return self._fitting(told, most) if most else []
+
+    def _meanings(self, npc: NpcId) -> dict[str, str]:
+        """Return the terms and their meanings; "" for one without."""
+        return {**self._campaign.glossary, **dict(self._terms(npc)), **self._campaign.glossary}
+
+    def _lines(self, npc: NpcId, meanings: Mapping[str, str]) -> dict[str, str]:
+        """Return the terms, each with its line; "" for one that was coined and whose meaning the NPC may not know."""
+        authors = self._campaign.glossary
+        lines = {term: self._known(npc, f"{term}: {_ended(text)}" if text else "") for term, text in meanings.items()}
+        return {term: " ".join(line) for term, line in lines.items() if line or term not in authors}
+
+    def _occurring(self, meanings: Mapping[str, str], texts: Sequence[str]) -> dict[str, str]:
+        """Return the terms that occur in a text, those of the first text first."""
+        words = [self._words_of(text) for text in texts]
+        anywhere = frozenset[str]().union(*words)
+        found: list[tuple[int, str]] = []
+        for term in meanings:
+            own = self._words_of(term)
+            at = (n for n, text in enumerate(texts) if own <= words[n] and (own or _names(text, term)))
+            if own <= anywhere and (first := next(at, None)) is not None:
+                found.append((first, term))
+        return {term: meanings[term] for _, term in sorted(found, key=itemgetter(0))}
 
     def texts(self, npc: NpcId) -> Iterator[tuple[str, str, str]]:
         """Yield each sentence about the NPC and the world that it may read now: its source, itself, what is embedded.
@@ -505,8 +543,8 @@ class Bible:
     def _known(self, npc: NpcId, text: str) -> list[str]:
         return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []
 
-    def _fitting(self, told: Sequence[str]) -> list[str]:
-        left, found = self._most_characters, []
+    def _fitting(self, told: Iterable[str], left: int) -> list[str]:
+        found: list[str] = []
         for sentence in told:
             if len(sentence) + 1 > left:
                 break

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from string import digits
 from typing import Final, Literal, Protocol
 
 from glyphoxa.context.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SCENE
@@ -18,6 +19,7 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import Rejected, TierChoice
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.prompt_quotes import as_fact, as_told, in_one_line
 
 # The interface between a pipeline's hot-context injector and the assembly of hot context.
@@ -49,7 +51,7 @@ class HotContext:
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": missing parts, each with its reason.
         identity: What it knows of itself: its description, its relationships. The same from turn to turn.
-        glossary: The campaign's terms, each with its meaning. No budget shortens it.
+        glossary: Terms of the campaign, each with its meaning. Others that the question or the talk has are in `facts`.
         scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
         guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
@@ -147,6 +149,7 @@ class Prompt:
         flags: What the question touches: see `glyphoxa.judgement.safety`. Then `direction` leads away from it, too.
         words: What the DM gave it to say: then no model is asked.
         is_brief: The answer is one sentence.
+        language: BCP 47 tag of the talk.
     """
 
     npc: NpcId
@@ -160,6 +163,7 @@ class Prompt:
     flags: tuple[str, ...] = ()
     words: str = ""
     is_brief: bool = False
+    language: str = "en"
 
     @property
     def is_bare(self) -> bool:
@@ -275,7 +279,8 @@ class Budgets:
             because they weaken its voice.
         scene_tokens: Of the line with the NPC's place. From 100 it contains more, see `glyphoxa.context.scene`.
         bible_tokens: Of the campaign's bible, see `glyphoxa.context.identity`.
-        glossary_tokens: What the model's window has room for beside all other budgets. A longer glossary is not cut.
+        glossary_tokens: What the model's window has room for beside all other budgets. Of a longer glossary only terms
+            that occur in the prompt are in it.
         past_tokens: Of the summaries of earlier sessions, see `glyphoxa.context.scene`.
         facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model uses few; a
             large
@@ -283,6 +288,7 @@ class Budgets:
         max_facts: The same in lines; None: as many as usually fit.
         history_tokens: Of the transcript with its summary.
         summary_tokens: Of that summary.
+        window_tokens: Of the whole prompt, by `tokens_at_most`.
     """
 
     identity_tokens: int = 120
@@ -294,6 +300,7 @@ class Budgets:
     max_facts: int | None = None
     history_tokens: int = 500
     summary_tokens: int = 125
+    window_tokens: int = 1_928
     part_deadline_ms: int = 50
     recall_deadline_ms: int = 50
 
@@ -317,6 +324,12 @@ CHARS_PER_TOKEN: Final = 4
 """Approximate size of a token in English text."""
 
 
+_BYTES_PER_TOKEN: Final = {"en": 3.4}
+_BYTES_PER_OTHER_TOKEN: Final = 3.0
+"""The local model's tokenizer: 3.9 bytes in the demo's prompts, 3.3 in German, 2.5 in invented names."""
+_TOKENS_PER_MESSAGE: Final = 6
+
+
 class TokenCounter:
     """Counts tokens by characters. A model's own tokenizer can take its place, if it does not wait for a server."""
 
@@ -328,6 +341,14 @@ class TokenCounter:
 def tokens_of(text: str) -> int:
     """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
     return max(1, len(text) // CHARS_PER_TOKEN) if text else 0
+
+
+def tokens_at_most(prompt: Prompt) -> int:
+    """Return how many tokens a whole prompt takes at most, with the marks around its messages."""
+    text = "".join(message.content for message in prompt.messages)
+    n_digits = sum(map(text.count, digits))  # each is a token
+    by_language = _BYTES_PER_TOKEN.get(primary_language(prompt.language), _BYTES_PER_OTHER_TOKEN)
+    return n_digits + round((len(text.encode()) - n_digits) / by_language) + _TOKENS_PER_MESSAGE * len(prompt.messages)
 
 
 def characters_in(tokens: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,11 +19,14 @@ from glyphoxa.context.prompt import (
     Prompt,
     characters_in,
     direction_of,
+    tokens_at_most,
     tokens_of,
     with_hot_context,
 )
+from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import SAFETY, PromptPart
+from glyphoxa.domain.knowledge import Recalled
+from glyphoxa.domain.turn import SAFETY, PromptPart, Rejected
 
 THE_SESSION: Final = "this session"
 EARLIER_SESSIONS: Final = "summaries of earlier sessions"
@@ -56,14 +60,66 @@ async def compose(
     facts_at: Placement = BEHIND_THE_QUESTION,
     *,
     deadline_ms: int,
+    window_tokens: int = sys.maxsize,
 ) -> ComposedPrompt:
     """Return the prompt with what its NPC has in mind. Never raises.
 
     Args:
         deadline_ms: Of the source.
+        window_tokens: Of the whole prompt, see `composed`.
     """
-    hot = await _gathered(source, prompt, deadline_ms)
-    return ComposedPrompt(with_hot_context(prompt, hot, facts_at), hot, tuple(_parts(prompt, hot)))
+    return composed(prompt, await _gathered(source, prompt, deadline_ms), facts_at, window_tokens=window_tokens)
+
+
+def composed(
+    prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION, *, window_tokens: int
+) -> ComposedPrompt:
+    """Return the prompt with the hot context, as far as the model's window has room.
+
+    A prompt that is too long is refused, or loses its beginning. What has no room is left out in this order: the oldest
+    lines of the talk, recalled facts and lines from the lowest score up, terms of the glossary from the last one up,
+    and the summaries of earlier sessions. Persona, examples, the summary of this session, the scenes and the question
+    always stay.
+    """
+    for kept, left in _ever_shorter(prompt, hot):
+        whole = with_hot_context(kept, left, facts_at)
+        if tokens_at_most(whole) <= window_tokens:
+            break
+    return ComposedPrompt(whole, left, tuple(_parts(kept, left)))
+
+
+_LINES_AT_ONCE: Final = 8
+"""Lines that leave together, so that a prompt cache is valid for the next ones."""
+_NO_ROOM: Final = "the model's window has no room for it"
+
+
+def _ever_shorter(prompt: Prompt, hot: HotContext) -> Iterator[tuple[Prompt, HotContext]]:
+    yield prompt, hot
+    whole, n_lines = prompt, len(prompt.messages) - _talk_begins(prompt) - 1
+    for n_oldest in range(_LINES_AT_ONCE, n_lines + _LINES_AT_ONCE, _LINES_AT_ONCE):
+        prompt = _without_oldest(whole, min(n_oldest, n_lines))
+        yield prompt, hot
+    for one in sorted(hot.recalled, key=lambda one: one.score):
+        hot = _without(hot, one)
+        yield prompt, hot
+    while hot.glossary:
+        hot = replace(hot, glossary=hot.glossary[:-1])
+        yield prompt, hot
+    yield prompt, replace(hot, past="")
+
+
+def _without(hot: HotContext, one: Recalled) -> HotContext:
+    """Return the context without a fact or a line, unless it is a secret that the question touches."""
+    line = recalled_line(one)
+    if line not in (*hot.facts, *hot.remembered):
+        return hot
+    return replace(
+        hot,
+        facts=tuple(fact for fact in hot.facts if fact != line),
+        remembered=tuple(said for said in hot.remembered if said != line),
+        recalled=tuple(other for other in hot.recalled if other is not one),
+        rejected=(*hot.rejected, Rejected(one, _NO_ROOM)),
+    )
 
 
 async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) -> HotContext:
@@ -115,13 +171,22 @@ def fit_prompt(prompt: Prompt, budgets: Budgets) -> Prompt:
 
     The summary before them stays.
     """
-    told = [message for message in prompt.messages if message.is_synthetic]
-    begins = prompt.n_examples + 1 + len(told)
-    talk, asked = prompt.messages[begins:-1], prompt.messages[-1]
-    left = characters_in(budgets.history_tokens) - sum(len(message.content) for message in told)
+    talk = prompt.messages[_talk_begins(prompt) : -1]
+    left = characters_in(budgets.history_tokens) - sum(map(len, prompt.summary))
     first = len(talk)
     while first > 0 and (left := left - len(talk[first - 1].content)) >= 0:
         first -= 1
+    return _without_oldest(prompt, first)
+
+
+def _talk_begins(prompt: Prompt) -> int:
+    return prompt.n_examples + 1 + len(prompt.summary)
+
+
+def _without_oldest(prompt: Prompt, first: int) -> Prompt:
+    """Return the prompt from that line of the talk on, or from the next line of a player."""
+    begins = _talk_begins(prompt)
+    talk, asked = prompt.messages[begins:-1], prompt.messages[-1]
     while first < len(talk) and talk[first].role != "user":
         first += 1
     scenes = tuple((at - first, scene) for at, scene in prompt.scenes if at >= begins + first)
@@ -140,11 +205,13 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     facts, left = _within([*unknown, *known], left)
     remembered, _ = _within(hot.remembered, left)
     identity, _ = _within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
+    glossary, _ = _within(hot.glossary, characters_in(budgets.glossary_tokens))
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),
         remembered=tuple(remembered),
         identity=tuple(identity),
+        glossary=tuple(glossary),
         past=hot.past if len(hot.past) <= characters_in(budgets.past_tokens) else "",
     )
 

@@ -182,6 +182,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
         excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,
+        window_tokens=order.settings.budgets.window_tokens,
         clock=order.now_ms,
     )
 

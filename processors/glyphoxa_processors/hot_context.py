@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,9 +26,8 @@ from glyphoxa.context.prompt import (
     HotContextSource,
     Placement,
     Prompt,
-    with_hot_context,
 )
-from glyphoxa.context.prompt_composition import compose
+from glyphoxa.context.prompt_composition import compose, composed
 from glyphoxa.context.wording import SAYS, Cue, cue_for
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
@@ -61,6 +61,7 @@ class HotContextInjector(FrameProcessor):
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
             the model.
         deadline_ms: Limit in case the source exceeds its own deadlines.
+        window_tokens: Of a prompt.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -72,6 +73,7 @@ class HotContextInjector(FrameProcessor):
         facts_at: Placement = BEHIND_THE_QUESTION,
         shrug: Shrug | None = None,
         deadline_ms: int = 500,
+        window_tokens: int = sys.maxsize,
     ) -> None:
         super().__init__()
         self._source = source
@@ -80,6 +82,7 @@ class HotContextInjector(FrameProcessor):
         self._facts_at = facts_at
         self._shrug = shrug
         self._deadline_ms = deadline_ms
+        self._window_tokens = window_tokens
         self._turn: TurnId | None = None
         self._asked: Prompt | None = None
 
@@ -92,7 +95,7 @@ class HotContextInjector(FrameProcessor):
                 return
             case PrimeFrame(prompt=prompt):
                 hot = self._source.gather_nowait(prompt.npc, prompt.question, asker=prompt.speaker_name)
-                frame = PrimeFrame(with_hot_context(prompt, hot, self._facts_at))
+                frame = PrimeFrame(composed(prompt, hot, self._facts_at, window_tokens=self._window_tokens).prompt)
             case SecondTryFrame():
                 await self._ask_once_more(frame)
                 return
@@ -110,7 +113,9 @@ class HotContextInjector(FrameProcessor):
             self._reports.mark(turn, Stage.CONTEXT_READY)
             await self.push_frame(GivenWordsFrame(turn, prompt.words))
             return
-        asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms)
+        asked = await compose(
+            self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms, window_tokens=self._window_tokens
+        )
         hot = asked.hot
         knows_nothing = hot.shrugs and not prompt.direction
         line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""

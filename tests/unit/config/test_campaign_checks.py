@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from glyphoxa.cli.main import main
-from glyphoxa.config.campaign_checks import SecretBlock, hint_for, remark_on_glossary, remark_on_secret, role_in
+from glyphoxa.config.campaign_checks import SecretBlock, hint_for, remark_on_secret, role_in
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.context.selection import ByName
@@ -357,9 +357,3 @@ def test_german_secret_may_begin_with_you(text: str) -> None:
 
 def test_a_type_with_a_sentence_of_the_campaign_gets_no_hint() -> None:
     assert hint_for("BROTHER_OF", RelationWords("en", {"BROTHER_OF": "{source} is the brother of {target}"})) is None
-
-
-def test_glossary_too_long_for_a_small_model_is_remarked() -> None:
-    assert remark_on_glossary({"tithebound": "who works off a debt"}) == ""
-    remark = remark_on_glossary({f"term{n}": "a meaning of some length" for n in range(60)})
-    assert "about 507 tokens" in remark and "room for 298" in remark

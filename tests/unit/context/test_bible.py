@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.context.identity import Bible, KnownSentences
+from glyphoxa.context.prompt import Budgets, characters_in
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN
@@ -30,8 +31,9 @@ def lines(campaign: Campaign, *, tokens: int) -> tuple[str, ...]:
     return bible(campaign, tokens=tokens).lines(SMITH)
 
 
-def bible(campaign: Campaign, *, tokens: int = 100, **options: Any) -> Bible:
-    return Bible(campaign, KnownSentences(campaign, lambda _npc: None), tokens=tokens, **options)
+def bible(campaign: Campaign, *, tokens: int = 100, glossary_tokens: int = 298, **options: Any) -> Bible:
+    budgets = Budgets(bible_tokens=tokens, glossary_tokens=glossary_tokens, facts_tokens=90)
+    return Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=budgets, **options)
 
 
 def test_what_is_always_kept_to_is_told_however_little_room_there_is() -> None:
@@ -44,12 +46,45 @@ def test_what_is_always_kept_to_is_told_however_little_room_there_is() -> None:
     assert lines(a_campaign(), tokens=100) == ()
 
 
-def test_glossary_with_meanings_is_never_shortened() -> None:
-    town = replace(a_campaign(), glossary={f"term{n}": "what a long meaning says" for n in range(50)})
+MANY = {f"term{n}": "what a long meaning says" for n in range(300)}
+
+
+def test_glossary_that_fits_is_whole() -> None:
+    town = replace(a_campaign(), glossary=dict(list(MANY.items())[:30]))
+    coined = [("ORACLE", "the machine below the keep"), ("Geometers", "")]
+    told = bible(town, terms=lambda _npc: coined).glossary(SMITH)
+    assert told[-2:] == ("ORACLE: the machine below the keep.", "Words of this world: Geometers.")
+    assert len(told) == 32
+
+
+def test_glossary_that_does_not_fit_has_only_terms_of_the_prompt() -> None:
+    town = replace(a_campaign(), glossary=MANY)
     coined = [("ORACLE", "the machine below the keep"), ("Geometers", ""), ("GeoNet", "")]
-    assert len(bible(town, tokens=0).glossary(SMITH)) == 50
-    told = bible(town, tokens=0, glossary_tokens=0, terms=lambda _npc: coined).glossary(SMITH)
-    assert len(told) == 51 and told[-1] == "ORACLE: the machine below the keep."
+    book = bible(town, terms=lambda _npc: coined)
+    assert book.glossary(SMITH) == ()
+    beside = ("You fear the Oracle.", "The Geometers' hall, term7 and term12.")
+    assert book.glossary(SMITH, beside) == (
+        "ORACLE: the machine below the keep.",
+        "term7: what a long meaning says.",
+        "term12: what a long meaning says.",
+        "Words of this world: Geometers.",
+    )
+    everything = " ".join(MANY)
+    assert sum(map(len, book.glossary(SMITH, (everything,)))) <= characters_in(298 - 90)
+
+
+def test_mentioned_terms_begin_with_those_of_the_question() -> None:
+    book = bible(replace(a_campaign(), glossary=MANY | {"Long": "a meaning " * 60, "The Who": "a guild"}))
+    shown = ("term3: what a long meaning says.",)
+    assert book.mentioned(SMITH, ("What of term9?", "term1 and term9", "term3"), shown) == [
+        "term9: what a long meaning says.",
+        "term1: what a long meaning says.",
+    ]
+    assert book.mentioned(SMITH, (" ".join(MANY),), ())[:2] == [f"term{n}: what a long meaning says." for n in (0, 1)]
+    [shortened] = book.mentioned(SMITH, ("What is long?",), ())
+    assert shortened.startswith("Long: a meaning") and len(shortened) < characters_in(90)
+    assert book.mentioned(SMITH, ("Who are the who?",), ()) == ["The Who: a guild."]
+    assert book.mentioned(SMITH, ("Who is it?",), ()) == []
 
 
 def test_terms_without_a_meaning_follow_as_far_as_there_is_room() -> None:
