@@ -175,7 +175,8 @@ class SessionView:
     """A session as the DM or one NPC has it in mind. That of an NPC contains only what it may know.
 
     Attributes:
-        state: What is stored, with the meanings of coined terms as they are now.
+        state: What is stored.
+        terms: The terms that were coined in it, each with its meaning as it is now.
         threads: Promises, plans and questions that nothing continues yet.
         holdings: Who has what, and how it changed hands.
         truth: Secret and hidden facts; the DM's view only.
@@ -183,6 +184,7 @@ class SessionView:
 
     name: str
     state: SessionState
+    terms: Mapping[str, str]
     threads: tuple[str, ...]
     holdings: tuple[str, ...]
     truth: tuple[str, ...] = ()
@@ -241,15 +243,17 @@ class Desk:
     async def _session_view(self, session: SessionId, view: View, name: str, state: SessionState) -> SessionView:
         npc = None if view == DM_VIEW else NpcId(view)
         known = await self.inspection.current(self.campaign, npc or DM, limit=_MOST_KNOWN)
-        meanings = [fact for fact in known if fact.claim.predicate == MEANING and fact.status == "accepted"]
         names, words = self.resolver.entities, self.facts.words
         terms = {
-            names[one.claim.subject].name: str(one.claim.content) for one in meanings if one.claim.subject in names
+            names[fact.claim.subject].name: str(fact.claim.content)
+            for fact in known
+            if fact.claim.predicate == MEANING and fact.status == "accepted" and fact.provenance.session_id == session
         }
         threads = await self.atoms.open_threads(self.campaign, session, npc=npc, limit=_MOST_THREADS)
         return SessionView(
             name,
-            replace(state, glossary={**state.glossary, **terms}),
+            state,
+            dict(sorted(terms.items())),
             threads=tuple(each.summary for each in threads),
             holdings=tuple(words(fact) for fact in known if fact.claim.predicate in _HOLDINGS),
             truth=tuple(words(fact) for fact in known if npc is None and fact.visibility.scope in ("secret", "hidden")),

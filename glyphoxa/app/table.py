@@ -391,12 +391,14 @@ class _Wiring:
         stored = None
         if store is not None:
             stored = StoredSession(campaign.id, opening.session, store.states, delivery.wait_until_logged)
+        summariser = summariser_at_table(opening.settings, campaign, stack)
+        views = self.state.summaries if opening.settings.memory.summary_views == "all" else (DM_VIEW,)
         return SessionStateKeeper(
             self.state.summaries,
             LineSelection(campaign.language, lambda: self.names.current, tokens),
             tell=lambda npc, cover: npcs[npc].mailbox.post(cover),
             stored=stored,
-            summariser=summariser_at_table(opening.settings, campaign, stack),
+            summarisers={} if summariser is None else dict.fromkeys(views, summariser),
         )
 
     def dm(self) -> DmChannels | None:

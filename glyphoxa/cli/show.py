@@ -359,7 +359,7 @@ async def _memory(desk: Desk, options: argparse.Namespace) -> int:
     for each in await desk.session_views(options.session, options.view):
         print(f"{each.name}: {each.state.text or 'no summary yet'}")
         flags = [name for name, is_set in each.state.flags.items() if is_set]
-        terms = [f"{term}: {meaning}" for term, meaning in sorted(each.state.glossary.items())]
+        terms = [f"{term}: {meaning}" for term, meaning in each.terms.items()]
         for title, lines in (
             ("summarised to utterance", [str(each.state.last_ordinal)] if each.state.last_ordinal else []),
             ("events", flags),

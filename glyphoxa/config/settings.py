@@ -79,6 +79,8 @@ class MemorySettings(Section):
             worker read` do. These two use the rules with `none`.
         summaries: Who summarises a session: `selection` keeps the most important lines; `llm` is the model of
             `chronicle.llm`, if it does not run here: a local model is reserved for the NPCs.
+        summary_views: Whose summaries of a running session the model of `summaries` writes: `all`, with a call for each
+            NPC that heard other lines than the game master; or `dm`, the game master's and those of the same lines.
         judge: Who decides in the background which utterances are worth remembering: `rules`; or `llm`, which is the
             model of `chronicle.llm` with the rules as its floor. It is asked about each line of a player. Where a local
             model is not used, as at an open table, the rules decide.
@@ -91,6 +93,7 @@ class MemorySettings(Section):
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "llm", "none"] = "rules"
     summaries: Literal["selection", "llm"] = "selection"
+    summary_views: Literal["all", "dm"] = "all"
     judge: Literal["rules", "llm"] = "rules"
     backstop: Annotated[int, Field(ge=1, le=1000)] = CHECK_EVERY
 

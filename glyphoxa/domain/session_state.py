@@ -31,13 +31,11 @@ class SessionState:
 
     Attributes:
         summary: In the order of the talk.
-        glossary: Coined terms of this session that this view may know, each with its meaning; empty if it has none.
         flags: Named events that happened ("decision_made").
         last_ordinal: Number of the last utterance that the summary covers; 0 for none.
     """
 
     summary: tuple[SummarySentence, ...] = ()
-    glossary: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, bool] = field(default_factory=dict)
     last_ordinal: int = 0
 

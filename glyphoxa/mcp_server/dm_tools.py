@@ -90,7 +90,7 @@ async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
             "session": session,
             "view": each.name,
             "summary": each.state.text,
-            "glossary": dict(each.state.glossary),
+            "glossary": dict(each.terms),
             "flags": [name for name, is_set in each.state.flags.items() if is_set],
             "summarised to utterance": each.state.last_ordinal,
             "open threads": list(each.threads),

@@ -62,7 +62,8 @@ class SessionStateKeeper:
         selection: Replaces a summariser that is late or fails.
         tell: Gives an NPC a new summary.
         stored: None without long-term memory.
-        summariser: None: lines are selected.
+        summarisers: Of the views that have a model. Lines of the others are selected, unless a model has summarised the
+            same lines.
     """
 
     def __init__(
@@ -72,14 +73,14 @@ class SessionStateKeeper:
         *,
         tell: Callable[[NpcId, Cover], None],
         stored: StoredSession | None = None,
-        summariser: Summariser | None = None,
+        summarisers: Mapping[View, Summariser] | None = None,
     ) -> None:
         self._views = views
         self._selection = selection
         self._finder = NameFinder(selection.language)
         self._tell = tell
         self._stored = stored
-        self._summariser = summariser
+        self._summarisers = summarisers or {}
         self._new: list[Utterance] = []
         self._happened: dict[View, set[str]] = {}
         self._unsaved: dict[View, set[str]] = {}
@@ -173,7 +174,7 @@ class SessionStateKeeper:
             made: A model's summaries of this update. Views with the same lines share one.
         """
         rolling, ids = self._views[view], tuple(each.id for each in said)
-        sentences = made.get(ids) or await self._asked(said)
+        sentences = made.get(ids) or await self._asked(view, said)
         if sentences is not None:
             made[ids] = sentences
         if sentences is None:
@@ -183,11 +184,11 @@ class SessionStateKeeper:
         if view != DM_VIEW:
             self._tell(NpcId(view), Cover(rolling.summary, tuple(each.id for each in said)))
 
-    async def _asked(self, said: Sequence[Utterance]) -> list[SummarySentence] | None:
+    async def _asked(self, view: View, said: Sequence[Utterance]) -> list[SummarySentence] | None:
         """Return the model's summary; None without a model, or if no view can wait for it."""
-        if self._summariser is None or self._is_over.is_set():
+        if (summariser := self._summarisers.get(view)) is None or self._is_over.is_set():
             return None
-        asking = asyncio.ensure_future(self._summariser.summarise(said))
+        asking = asyncio.ensure_future(summariser.summarise(said))
         over = asyncio.ensure_future(self._is_over.wait())
         try:
             await asyncio.wait((asking, over), timeout=SUMMARISE_MS / 1_000, return_when=asyncio.FIRST_COMPLETED)
@@ -211,7 +212,7 @@ class SessionStateKeeper:
             for view in tuple(self._unsaved):
                 campaign, session = self._stored.campaign, self._stored.session
                 flags = dict.fromkeys(self._unsaved[view], True)
-                await self._stored.states.note(campaign, session, view, flags=flags)
+                await self._stored.states.note(campaign, session, view, flags)
                 del self._unsaved[view]
             for view, rolling in self._views.items():
                 if not rolling.is_stored:

@@ -84,7 +84,7 @@ class SessionStates(Protocol):
         up_to: UtteranceId,
         after: int,
     ) -> int | None:
-        """Replace a view's summary by one that covers more. Flags and glossary stay.
+        """Replace a view's summary by one that covers more. Flags stay.
 
         Args:
             up_to: The last utterance that it covers.
@@ -95,16 +95,8 @@ class SessionStates(Protocol):
         """
         ...
 
-    async def note(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        *,
-        flags: Mapping[str, bool] | None = None,
-        glossary: Mapping[str, str] | None = None,
-    ) -> None:
-        """Add flags and meanings of terms to a view's state, replacing those of the same name."""
+    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
+        """Add flags to a view's state, replacing those of the same name."""
         ...
 
 

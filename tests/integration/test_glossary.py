@@ -206,3 +206,16 @@ async def test_prompts_have_each_accepted_term_of_their_npc_and_no_other(table: 
             is_explained = f"{term}: We call it {term} here." in told
             assert is_explained == (npc in hearers and term.lower() in accepted), (npc, term)
             assert (term in told) == (npc in hearers), (npc, term)
+
+
+async def test_session_shows_the_terms_that_were_coined_in_it(table: Store) -> None:
+    await say(table, FIRST, "I fear the Geometers.")
+    later = replace(an_utterance("The Geometers again."), campaign_id=CAMPAIGN.id, session_id=SessionId("morning"))
+    await table.log.append([replace(later, at_ms=9_000_000)])
+    [meaning] = await proposals(table)
+    assert [view.terms for view in await (await desk(table)).session_views(EVENING)] == [{}] * 3
+    await (await desk(table)).facts.edit(meaning.id, value="a guild of star readers")
+    views = {view.name: view.terms for view in await (await desk(table)).session_views(EVENING)}
+    told = {"Geometers": "a guild of star readers"}
+    assert views == {"DM": told, CAMPAIGN.npc(SMITH).name: told, CAMPAIGN.npc(INNKEEPER).name: {}}
+    assert not any(view.terms for view in await (await desk(table)).session_views(SessionId("morning")))

@@ -41,9 +41,9 @@ async def town(store: Store) -> Store:
 async def test_state_of_a_view_is_read_as_it_was_stored(town: Store) -> None:
     assert await town.states.state(TOWN, SESSION, MIRA) == SessionState()
     assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND], up_to=UtteranceId("u2"), after=0) == 2
-    await town.states.note(TOWN, SESSION, MIRA, flags={"new_npc": True}, glossary={"Vex": "A kind of mist."})
+    await town.states.note(TOWN, SESSION, MIRA, {"new_npc": True})
     assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED], up_to=UtteranceId("u4"), after=2) == 4
-    expected = SessionState((FOUND, OWED), {"Vex": "A kind of mist."}, {"new_npc": True}, 4)
+    expected = SessionState((FOUND, OWED), {"new_npc": True}, 4)
     assert await town.states.states(TOWN, SESSION) == {MIRA: expected}
     assert expected.text == "Bran found the seal. Mira owes Bran a boat."
     assert await town.states.state(TOWN, SESSION, DM_VIEW) == SessionState()
@@ -51,7 +51,7 @@ async def test_state_of_a_view_is_read_as_it_was_stored(town: Store) -> None:
 
 
 async def test_flags_may_precede_the_first_summary(town: Store) -> None:
-    await town.states.note(TOWN, SESSION, DM_VIEW, flags={"decision_made": True})
+    await town.states.note(TOWN, SESSION, DM_VIEW, {"decision_made": True})
     assert await town.states.cover(TOWN, SESSION, DM_VIEW, [FOUND], up_to=UtteranceId("u1"), after=0) == 1
     assert (await town.states.state(TOWN, SESSION, DM_VIEW)).flags == {"decision_made": True}
 

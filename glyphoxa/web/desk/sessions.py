@@ -115,6 +115,7 @@ async def memory_page(frame: DeskFrame, request: Request) -> Shown:
         {
             "title": each.name,
             "state": each.state,
+            "terms": each.terms,
             "flags": [name for name, is_set in each.state.flags.items() if is_set],
             "groups": {"Open threads": each.threads, "Who has what": each.holdings, "Secrets": each.truth},
         }

@@ -76,17 +76,9 @@ class StatesTwin:
         self.kept[view] = replace(was, summary=told, last_ordinal=ordinal)
         return ordinal
 
-    async def note(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        *,
-        flags: Mapping[str, bool] | None = None,
-        glossary: Mapping[str, str] | None = None,
-    ) -> None:
+    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
         was = await self.state(campaign, session, view)
-        self.kept[view] = replace(was, flags={**was.flags, **(flags or {})})
+        self.kept[view] = replace(was, flags={**was.flags, **flags})
 
     def retract(self, utterance: UtteranceId) -> None:
         self.gone.add(utterance)
@@ -118,7 +110,15 @@ async def logged(_: UtteranceId) -> bool:
 class Evening:
     """A session with two NPCs, its log, and what happens to it."""
 
-    def __init__(self, summariser: Moody | None = None, *, interval: int = 4, tokens: int = HISTORY_TOKENS) -> None:
+    def __init__(
+        self,
+        summariser: Moody | None = None,
+        *,
+        interval: int = 4,
+        tokens: int = HISTORY_TOKENS,
+        asking: Sequence[View] = (DM_VIEW, *map(View, NPCS)),
+    ) -> None:
+        self.asking = asking
         self.states, self.summariser, self.interval, self.tokens = StatesTwin(), summariser, interval, tokens
         self.open()
 
@@ -132,7 +132,8 @@ class Evening:
         said = [each for each in self.states.log if each.id not in self.states.gone]
         self.table.remember(said, Covered(dict(self.states.kept), ordinals))
         stored = StoredSession(CAMPAIGN, SESSION, self.states, logged)
-        self.keeper = SessionStateKeeper(views, selection, tell=self._cover, stored=stored, summariser=self.summariser)
+        models = {} if self.summariser is None else dict.fromkeys(self.asking, self.summariser)
+        self.keeper = SessionStateKeeper(views, selection, tell=self._cover, stored=stored, summarisers=models)
 
     def _cover(self, npc: NpcId, cover: Cover) -> None:
         self.table.conversations[npc].cover(cover.summary, cover.covered)
@@ -271,3 +272,15 @@ async def test_event_updates_the_summary_before_the_interval() -> None:
         evening.round("I bought the silver ring from the smith today.")
     await evening.keeper.finish()
     assert evening.table.summaries[DM_VIEW].last_ordinal == 2
+
+
+@pytest.mark.parametrize(("asking", "n_asked"), [((DM_VIEW, *map(View, NPCS)), 3), ((DM_VIEW,), 1)])
+async def test_model_is_asked_for_the_chosen_views_only(asking: Sequence[View], n_asked: int) -> None:
+    model = Moody()
+    evening = Evening(model, interval=1, tokens=10_000, asking=asking)
+    for npc in NPCS:
+        for text in SAYINGS[:6]:
+            evening.round(text, heard_by=(npc,))
+    await evening.keeper.finish()
+    assert model.n_asked == n_asked
+    assert all(view.summary for view in evening.table.summaries.values())

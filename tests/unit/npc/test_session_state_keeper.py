@@ -42,18 +42,10 @@ class SlowStates:
     ) -> int | None:
         return after + 1
 
-    async def note(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        *,
-        glossary: Mapping[str, str] | None = None,
-        flags: Mapping[str, bool] | None = None,
-    ) -> None:
+    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
         self.is_asked.set()
         await self.may_go_on.wait()
-        self.noted.append((view, dict(flags or {})))
+        self.noted.append((view, dict(flags)))
 
 
 async def test_session_that_ends_while_a_flag_is_stored_stores_it_once() -> None:

@@ -42,21 +42,12 @@ class PostgresSessionStates(CampaignQueries):
             reached = await connection.fetchval(self._sql["cover"], *where, told, storable(up_to), after)
         return None if reached is None else int(reached)
 
-    async def note(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        *,
-        flags: Mapping[str, bool] | None = None,
-        glossary: Mapping[str, str] | None = None,
-    ) -> None:
-        more = (storable_json(dict(flags or {})), storable_json(dict(glossary or {})))
-        await self._fetch("note", campaign, storable(session), storable(view), *more)
+    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
+        await self._fetch("note", campaign, storable(session), storable(view), storable_json(dict(flags)))
 
 
 def _state(stored: Mapping[str, Any]) -> SessionState:
     summary = [
         SummarySentence(one["text"], tuple(UtteranceId(each) for each in one["evidence"])) for one in stored["summary"]
     ]
-    return SessionState(tuple(summary), stored["glossary"], stored["flags"], stored["last_ordinal"])
+    return SessionState(tuple(summary), stored["flags"], stored["last_ordinal"])

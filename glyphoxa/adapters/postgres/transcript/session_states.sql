@@ -23,7 +23,7 @@ WITH reached AS (
 )
 INSERT INTO session_states AS was (campaign_id, session_id, view, state)
 SELECT $1, $2, $3,
-       jsonb_build_object('summary', summary, 'glossary', '{}'::jsonb, 'flags', '{}'::jsonb, 'last_ordinal', ordinal)
+       jsonb_build_object('summary', summary, 'flags', '{}'::jsonb, 'last_ordinal', ordinal)
   FROM reached, told
  WHERE ordinal >= $6
    AND ($6 = 0 OR EXISTS (SELECT FROM session_states WHERE campaign_id = $1 AND session_id = $2 AND view = $3))
@@ -35,11 +35,9 @@ SELECT $1, $2, $3,
 RETURNING (state -> 'last_ordinal')::bigint;
 
 -- note --
--- Add the flags $4 and the meanings $5 to the state of view $3.
+-- Add the flags $4 to the state of view $3.
 INSERT INTO session_states AS was (campaign_id, session_id, view, state)
-VALUES ($1, $2, $3, jsonb_build_object('summary', '[]'::jsonb, 'glossary', $5::jsonb, 'flags', $4::jsonb,
-                                       'last_ordinal', 0))
+VALUES ($1, $2, $3, jsonb_build_object('summary', '[]'::jsonb, 'flags', $4::jsonb, 'last_ordinal', 0))
     ON CONFLICT (campaign_id, session_id, view) DO UPDATE
-   SET state = was.state || jsonb_build_object('glossary', was.state -> 'glossary' || $5::jsonb,
-                                               'flags', was.state -> 'flags' || $4::jsonb),
+   SET state = was.state || jsonb_build_object('flags', was.state -> 'flags' || $4::jsonb),
        updated_at = clock_timestamp();
