@@ -50,7 +50,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, MEANING
+from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
@@ -165,7 +165,6 @@ _AS_ROWS: Final = 1_000
 """Looking at files takes as long as reading so many rows."""
 
 
-_HOLDINGS: Final = ("OWNS", "gave", "took", "bought", "sold", "lost")
 _MOST_KNOWN: Final = 10_000
 _MOST_THREADS: Final = 20
 
@@ -255,7 +254,7 @@ class Desk:
             state,
             dict(sorted(terms.items())),
             threads=tuple(each.summary for each in threads),
-            holdings=tuple(words(fact) for fact in known if fact.claim.predicate in _HOLDINGS),
+            holdings=tuple(words(fact) for fact in known if fact.claim.predicate in HOLDINGS),
             truth=tuple(words(fact) for fact in known if npc is None and fact.visibility.scope in ("secret", "hidden")),
         )
 

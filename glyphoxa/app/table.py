@@ -264,6 +264,11 @@ def table_context(
         conversations=state.conversations,
         max_recalled=budgets.max_recalled,
     )
+
+    async def threads(npc: NpcId) -> list[str]:
+        found = [] if store is None else await store.atoms.open_threads(campaign.id, npc=npc)
+        return [thread.summary for thread in found if thread.session != state.session]
+
     context = HotContextAssembly(
         campaign,
         graph=guard,
@@ -271,7 +276,7 @@ def table_context(
         prefetch=prefetch,
         story_day=lambda: campaign.story_day if store is None else store.past_talk.transcripts.story_day(campaign.id),
         budgets=budgets,
-        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens),
+        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens, threads=threads),
         accept_at=settings.memory.auto_accept,
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),

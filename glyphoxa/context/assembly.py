@@ -231,8 +231,9 @@ class HotContextAssembly:
         for npc in npcs:
             await self._identities.read_file(npc)
         if self._past is not None:
+            reading = [self._past.read(npc, self._identities.last(npc).holdings) for npc in npcs]
             await asyncio.gather(
-                *(Gathering().part("past", self._past.read(npc), ENTER_DEADLINE_MS, source=OF_MEMORY) for npc in npcs)
+                *(Gathering().part("past", one, ENTER_DEADLINE_MS, source=OF_MEMORY) for one in reading)
             )
         self._scene = scene
         self._by_name.place = scene.location

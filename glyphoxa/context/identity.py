@@ -10,12 +10,13 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
-from glyphoxa.context.prompt import Budgets, Message, characters_in, with_facts, with_kept
+from glyphoxa.context.prompt import Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
     DM,
+    HOLDINGS,
     PUBLIC,
     Claim,
     Fact,
@@ -151,12 +152,14 @@ class Identity:
         facts: The content of the lines.
         secrets: In a prompt only when the conversation touches them.
         known: The source of all of it; None: nothing is known.
+        holdings: What it got or gave in play, in words.
     """
 
     lines: tuple[str, ...] = ()
     facts: frozenset[FactId] = frozenset()
     secrets: tuple[OwnSecret, ...] = ()
     known: Known | None = None
+    holdings: tuple[str, ...] = ()
 
     def tells(self, one: RecalledFact) -> bool:
         """Return whether the prompt already contains it, so that nothing is in the identity and recalled as well."""
@@ -175,20 +178,22 @@ def identity_of(known: Known, *, tokens: int, words: RelationWords, secrets: Seq
     Args:
         tokens: Secrets not counted.
     """
-    told = fitting(sentences_of(_settled(known), words), tokens=tokens)
+    told = fitting(sentences_of(_only(known, lambda fact: not _is_hearsay(fact)), words), tokens=tokens)
+    held = sentences_of(_only(known, lambda fact: _is_hearsay(fact) and fact.claim.predicate in HOLDINGS), words)
     return Identity(
         tuple(dict.fromkeys(sentence.text for sentence in told)),
         frozenset(sentence.fact.id for sentence in told if sentence.is_whole),
         tuple(secrets),
         known,
+        tuple(sentence.text for sentence in held),
     )
 
 
-def _settled(known: Known) -> Known:
+def _only(known: Known, is_kept: Callable[[Fact], bool]) -> Known:
     return replace(
         known,
-        attributes=tuple(fact for fact in known.attributes if not _is_hearsay(fact)),
-        relations=tuple((fact, entity) for fact, entity in known.relations if not _is_hearsay(fact)),
+        attributes=tuple(fact for fact in known.attributes if is_kept(fact)),
+        relations=tuple((fact, entity) for fact, entity in known.relations if is_kept(fact)),
     )
 
 
@@ -475,7 +480,7 @@ class Bible:
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
-        return (*self._fitting(self._known(npc, self._campaign.bible), self._most_characters), *kept_to, *speaks)
+        return (*within(self._known(npc, self._campaign.bible), self._most_characters)[0], *kept_to, *speaks)
 
     def glossary(self, npc: NpcId, beside: Sequence[str] = ()) -> tuple[str, ...]:
         """Return a line for each term with a meaning, and one for the others, as far as they fit.
@@ -488,9 +493,9 @@ class Bible:
             left -= self._mentioned_characters
             meanings = self._occurring(meanings, beside)
         lines = self._lines(npc, meanings)
-        told = self._fitting(filter(None, lines.values()), left)
+        told, left = within(filter(None, lines.values()), left)
         bare = [term for term, line in lines.items() if not line]
-        left = min(left - sum(map(len, told)), characters_in(_BARE_TOKENS))
+        left = min(left, characters_in(_BARE_TOKENS))
         while bare and len(self._words.said_here(bare)) > left:
             bare.pop()
         return tuple(line for line in (*told, self._words.said_here(bare)) if line)
@@ -504,7 +509,7 @@ class Bible:
         """
         lines, most = self._lines(npc, self._occurring(self._meanings(npc), texts)), self._mentioned_characters
         told = (shortened(line, most - 1) for line in lines.values() if line and line not in shown)
-        return self._fitting(told, most) if most else []
+        return within(told, most)[0] if most else []
 
     def _meanings(self, npc: NpcId) -> dict[str, str]:
         """Return the terms and their meanings; "" for one without."""
@@ -542,15 +547,6 @@ class Bible:
 
     def _known(self, npc: NpcId, text: str) -> list[str]:
         return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []
-
-    def _fitting(self, told: Iterable[str], left: int) -> list[str]:
-        found: list[str] = []
-        for sentence in told:
-            if len(sentence) + 1 > left:
-                break
-            left -= len(sentence) + 1
-            found.append(sentence)
-        return found
 
 
 def _ended(text: str) -> str:

@@ -8,7 +8,7 @@ same form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from string import digits
@@ -354,3 +354,14 @@ def tokens_at_most(prompt: Prompt) -> int:
 def characters_in(tokens: int) -> int:
     """Return the length of a text with that many tokens."""
     return tokens * CHARS_PER_TOKEN
+
+
+def within(texts: Iterable[str], left: int) -> tuple[list[str], int]:
+    """Return the first texts that fit into that many characters, each with a space, and the rest of the room."""
+    fitting: list[str] = []
+    for text in texts:
+        if len(text) + 1 > left:
+            break
+        fitting.append(text)
+        left -= len(text) + 1
+    return fitting, left

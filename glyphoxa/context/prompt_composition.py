@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,6 +22,7 @@ from glyphoxa.context.prompt import (
     tokens_at_most,
     tokens_of,
     with_hot_context,
+    within,
 )
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import NpcId
@@ -202,10 +203,10 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     left = characters_in(budgets.facts_tokens)
     unknown = [text for text in hot.facts if text in hot.not_known]
     known = [text for text in hot.facts if text not in hot.not_known]
-    facts, left = _within([*unknown, *known], left)
-    remembered, _ = _within(hot.remembered, left)
-    identity, _ = _within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
-    glossary, _ = _within(hot.glossary, characters_in(budgets.glossary_tokens))
+    facts, left = within([*unknown, *known], left)
+    remembered, _ = within(hot.remembered, left)
+    identity, _ = within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
+    glossary, _ = within(hot.glossary, characters_in(budgets.glossary_tokens))
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),
@@ -214,17 +215,6 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
         glossary=tuple(glossary),
         past=hot.past if len(hot.past) <= characters_in(budgets.past_tokens) else "",
     )
-
-
-def _within(texts: Sequence[str], left: int) -> tuple[list[str], int]:
-    """Return the first texts that fit into that many characters, and the rest of the room."""
-    fitting: list[str] = []
-    for text in texts:
-        if len(text) > left:
-            break
-        fitting.append(text)
-        left -= len(text)
-    return fitting, left
 
 
 class FittedContext:

@@ -16,13 +16,13 @@ it again. So an earlier scene keeps its line, unless the NPC may no longer know 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.context.facts import fact_sentence
 from glyphoxa.context.identity import KnownSentences, WorldOf
-from glyphoxa.context.prompt import characters_in
+from glyphoxa.context.prompt import characters_in, within
 from glyphoxa.context.wording import QUEST_OVER, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
@@ -203,7 +203,7 @@ def _sentence(parts: list[str]) -> str:
     return f"{', '.join(parts)}." if parts else ""
 
 
-# What an NPC recalls of earlier sessions unasked: the latest summaries that fit.
+# What an NPC recalls of earlier sessions unasked: what it got or gave, what is still open, and the latest summaries.
 #
 # Read once, when the table opens, and the same for the whole session, because it precedes the transcript.
 
@@ -216,20 +216,31 @@ class Past:
     Args:
         summaries: None without long-term memory.
         session: The present one.
-        tokens: For each NPC. A summary that does not fit is cut at the end of a sentence.
+        tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
+        threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
     """
 
     def __init__(
-        self, campaign: Campaign, summaries: SessionSummaries | None, *, session: SessionId, tokens: int
+        self,
+        campaign: Campaign,
+        summaries: SessionSummaries | None,
+        *,
+        session: SessionId,
+        tokens: int,
+        threads: Callable[[NpcId], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
         self._campaign = campaign
         self._summaries = summaries
         self._session = session
+        self._threads = threads
         self._most_characters = characters_in(tokens)
         self._read: dict[NpcId, str] = {}
 
-    async def read(self, npc: NpcId) -> None:
+    async def read(self, npc: NpcId, holdings: Sequence[str] = ()) -> None:
         """Read the summaries, once for each NPC.
+
+        Args:
+            holdings: What the NPC got or gave, in words.
 
         Raises:
             Unavailable: The database is unavailable. The next call tries again.
@@ -237,14 +248,17 @@ class Past:
         if self._summaries is None or npc in self._read or not self._most_characters:
             return
         found = await self._summaries.latest(self._campaign.id, npc, but=self._session, limit=_MOST_SESSIONS)
-        self._read[npc] = self._fitting(found)
+        threads = await self._threads(npc) if self._threads is not None else ()
+        own = [line for line in (*holdings, *threads) if not any(line in text for text in found)]
+        self._read[npc] = self._fitting(found, own)
 
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read."""
         return self._read.get(npc, "")
 
-    def _fitting(self, latest_first: list[str]) -> str:
-        left, kept = self._most_characters, list[str]()
+    def _fitting(self, latest_first: list[str], own: list[str]) -> str:
+        own, left = within(own, self._most_characters // 2)
+        left, kept = left + self._most_characters - self._most_characters // 2, list[str]()
         for text in latest_first:
             words = " ".join(text.split())
             shown = words if len(words) <= left else first_sentences(words, left)
@@ -253,4 +267,4 @@ class Past:
             left -= len(shown) + 1
             if shown != words or left <= 0:
                 break
-        return " ".join(kept)
+        return " ".join((*kept, *own))

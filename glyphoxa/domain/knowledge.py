@@ -162,6 +162,8 @@ EVER: Final = Between()
 
 MEANING: Final = "meaning"
 """Attribute of a coined term."""
+HOLDINGS: Final = ("OWNS", "gave", "took", "bought", "sold", "lost")
+"""Claims about who has what, and how it changed hands."""
 
 
 @dataclass(frozen=True, slots=True)

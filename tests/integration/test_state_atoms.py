@@ -25,6 +25,8 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.config.settings import Settings
+from glyphoxa.desk import rehearsal_of
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
@@ -106,6 +108,15 @@ async def test_thread_is_continued_across_sessions_and_is_then_no_longer_open(ta
     assert await table.atoms.open_threads(CAMPAIGN, FIRST) == []
     nodes = await rows(table, "SELECT DISTINCT status, scope FROM ontology_nodes WHERE node_type = 'state_atom'")
     assert [tuple(each) for each in nodes] == [("consolidated", "campaign")]
+
+
+async def test_open_thread_is_in_the_later_prompts_of_those_who_heard_it(table: Store) -> None:
+    await read(table, said(1, PROMISE))
+    town = a_campaign()
+    for npc, session, is_there in ((SMITH, SECOND, True), (INNKEEPER, SECOND, False), (SMITH, FIRST, False)):
+        who = (town.npc(npc), town.players[0])
+        prompt = await rehearsal_of(Settings(), table, town, who, (session, None, ())).ask("Good evening.")
+        assert (PROMISE in prompt.text) is is_there, (npc, session)
 
 
 async def test_consolidating_twice_changes_nothing(table: Store) -> None:

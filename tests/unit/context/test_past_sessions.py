@@ -9,7 +9,10 @@ from glyphoxa.context.scene import Past
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance
+from tests.support.builders import FORGE, INNKEEPER, SESSION, SMITH, a_campaign
+from tests.support.memory import GraphTwin
+from tests.support.minds import Mind
 
 
 class Summaries:
@@ -66,6 +69,39 @@ async def test_it_stays_as_it_was_read_and_one_that_could_not_be_read_is_read_la
     await told.read(SMITH)
     assert told.of(SMITH) == "They sang."
     assert summaries.asked == [(SMITH, SESSION)] * 2, "the session that is played has no summary yet"
+
+
+async def test_open_threads_and_holdings_take_half_of_the_room() -> None:
+    asked: list[NpcId] = []
+
+    async def threads(npc: NpcId) -> list[str]:
+        asked.append(npc)
+        return ["Bran said: I promise to mend it.", "Tamsin said: I will find the seal.", "They lost the boat."]
+
+    summaries = Summaries({SMITH: ["They lost the boat. It sank in the bay of the drowned bell."]})
+    told = Past(a_campaign(), summaries, session=SESSION, tokens=40, threads=threads)
+    await told.read(SMITH, ["Bran gave Grimjaw a lantern."])
+    assert told.of(SMITH) == (
+        "They lost the boat. It sank in the bay of the drowned bell. Bran gave Grimjaw a lantern."
+        " Bran said: I promise to mend it."
+    )
+    assert asked == [SMITH]
+    alone = Past(a_campaign(), Summaries({}), session=SESSION, tokens=40, threads=threads)
+    await alone.read(SMITH)
+    assert alone.of(SMITH) == "Bran said: I promise to mend it. Tamsin said: I will find the seal."
+
+
+async def test_holdings_learned_in_play_are_in_the_prompt() -> None:
+    lantern = Claim.attribute(a_campaign().npc(SMITH).entity_id, "took", "the lantern of Bran")
+    heard = Provenance(origin="talk", session_id=SessionId("before"))
+    graph = GraphTwin.of(a_campaign())
+    graph.of_world.append(Fact(lantern.fact_id, lantern, seq=9, status="accepted", provenance=heard))
+    mind = Mind(a_campaign(), graph=graph, past=past(Summaries({})))
+    await mind.assembly.enter(a_campaign().scene(FORGE))
+    hot = await mind.assembly.gather(SMITH, "Hello.")
+    assert "took: the lantern of Bran" in hot.past
+    assert "lantern" not in " ".join(hot.identity)
+    await mind.prefetch.close()
 
 
 def test_it_stands_where_the_talk_begins_in_front_of_the_scene() -> None:
