@@ -8,6 +8,7 @@ same form.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -312,6 +313,22 @@ class Budgets:
     def max_recalled(self) -> int:
         """Utterances to request from memory, from which these are selected."""
         return max(_LEAST_RECALLED, self.facts_tokens // _SHORTEST_LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one engine's prompts.
+
+    Attributes:
+        window_tokens: See `Budgets`.
+        smaller: The budgets of a smaller model that answers instead of the one that the context is gathered for.
+    """
+
+    window_tokens: int = sys.maxsize
+    smaller: Budgets | None = None
+
+
+UNLIMITED: Final = Limits()
 
 
 # Estimate how many tokens a text takes, for every budget and every record.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,10 +10,12 @@ from typing import Final
 from glyphoxa.context.assembly import OF_FILE
 from glyphoxa.context.prompt import (
     BEHIND_THE_QUESTION,
+    UNLIMITED,
     Budgets,
     Gathered,
     HotContext,
     HotContextSource,
+    Limits,
     Placement,
     Prompt,
     characters_in,
@@ -25,7 +26,6 @@ from glyphoxa.context.prompt import (
     within,
 )
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import SAFETY, PromptPart, Rejected
 
@@ -61,19 +61,18 @@ async def compose(
     facts_at: Placement = BEHIND_THE_QUESTION,
     *,
     deadline_ms: int,
-    window_tokens: int = sys.maxsize,
+    limits: Limits = UNLIMITED,
 ) -> ComposedPrompt:
     """Return the prompt with what its NPC has in mind. Never raises.
 
     Args:
         deadline_ms: Of the source.
-        window_tokens: Of the whole prompt, see `composed`.
     """
-    return composed(prompt, await _gathered(source, prompt, deadline_ms), facts_at, window_tokens=window_tokens)
+    return composed(prompt, await _gathered(source, prompt, deadline_ms), facts_at, limits)
 
 
 def composed(
-    prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION, *, window_tokens: int
+    prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION, limits: Limits = UNLIMITED
 ) -> ComposedPrompt:
     """Return the prompt with the hot context, as far as the model's window has room.
 
@@ -82,9 +81,11 @@ def composed(
     and the summaries of earlier sessions. Persona, examples, the summary of this session, the scenes and the question
     always stay.
     """
+    if limits.smaller is not None:
+        prompt, hot = fit_prompt(prompt, limits.smaller), fit_hot(hot, limits.smaller)
     for kept, left in _ever_shorter(prompt, hot):
         whole = with_hot_context(kept, left, facts_at)
-        if tokens_at_most(whole) <= window_tokens:
+        if tokens_at_most(whole) <= limits.window_tokens:
             break
     return ComposedPrompt(whole, left, tuple(_parts(kept, left)))
 
@@ -215,24 +216,3 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
         glossary=tuple(glossary),
         past=hot.past if len(hot.past) <= characters_in(budgets.past_tokens) else "",
     )
-
-
-class FittedContext:
-    """A `HotContextSource` for a smaller model.
-
-    Args:
-        source: Of the table's first model.
-        budgets: Of the smaller one.
-    """
-
-    def __init__(self, source: HotContextSource, budgets: Budgets) -> None:
-        self._source = source
-        self._budgets = budgets
-
-    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
-        """See `HotContextSource`."""
-        return fit_hot(await self._source.gather(npc, question, asker=asker, within_ms=within_ms), self._budgets)
-
-    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
-        """See `HotContextSource`."""
-        return fit_hot(self._source.gather_nowait(npc, question, asker=asker), self._budgets)

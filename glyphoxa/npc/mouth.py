@@ -211,7 +211,6 @@ class RescuedMouth:
 
     Args:
         returns: Whether the first engine is tried again after a cooldown. Otherwise the second stays.
-        fit: Adapts a prompt to the second engine.
     """
 
     def __init__(
@@ -221,12 +220,10 @@ class RescuedMouth:
         now_ms: Callable[[], int],
         *,
         returns: bool = False,
-        fit: Callable[[Prompt], Prompt] = lambda prompt: prompt,
     ) -> None:
         self._name = name
         self._listener = listener
         self._returns = returns
-        self._fit = fit
         self._breaker = CircuitBreaker(
             now_ms, max_failures=MAX_FAILURES, cooldown_ms=COOLDOWN_MS, successes_to_close=TRIES
         )
@@ -257,7 +254,7 @@ class RescuedMouth:
         self._first.prime(prompt)
         # If the first engine is used again, the fallback is rarely needed, so it only reads the persona.
         if self._second is not None and (prompt.is_bare or not self._returns or self._is_rescued):
-            self._second.prime(self._fit(prompt))
+            self._second.prime(prompt)
 
     async def wait_until_primed(self) -> None:
         await asyncio.gather(*(mouth.wait_until_primed() for mouth in self._both()))
@@ -273,7 +270,7 @@ class RescuedMouth:
         second = self._second if self._stays_rescued or words_alone or self._rests() else None
         mouth = second or self._first
         self._turn = _Turn(turn, prompt, mouth)
-        mouth.begin(turn, prompt if second is None else self._fit(prompt))
+        mouth.begin(turn, prompt)
 
     def release(self, turn: TurnId) -> None:
         if (now := self._of(turn)) is not None:
@@ -359,7 +356,7 @@ class RescuedMouth:
         if not self._returns:
             self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_open
         logger.warning("{}: the fallback engine answers turn {}: {}", self._name, now.id, why)
-        second.begin(now.id, self._fit(now.prompt))
+        second.begin(now.id, now.prompt)
         if now.is_released:
             second.release(now.id)
         if now.is_held:

@@ -34,7 +34,7 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         facts_at=parts.facts_at,
         shrug=parts.shrug,
         deadline_ms=parts.context_deadline_ms,
-        window_tokens=parts.window_tokens,
+        limits=parts.limits,
     )
 
 

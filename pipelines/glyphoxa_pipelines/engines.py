@@ -18,8 +18,7 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Prompt
-from glyphoxa.context.prompt_composition import FittedContext, fit_prompt
+from glyphoxa.context.prompt import Budgets, Limits
 from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.turn import Asked, Character
@@ -75,23 +74,30 @@ async def open_s2s(order: MouthSpec) -> Mouth:
     return mouth
 
 
-async def _in_turn(order: MouthSpec, chain: Sequence[Settings], *, line: str = "mouth", number: int = 1) -> Mouth:
+async def _in_turn(
+    order: MouthSpec,
+    chain: Sequence[Settings],
+    *,
+    line: str = "mouth",
+    number: int = 1,
+    smaller: Budgets | None = None,
+) -> Mouth:
     """Build a mouth with its fallbacks.
 
     Args:
         chain: `Settings.in_turn`, from this mouth on.
         number: Position of this mouth in the chain, from 1.
+        smaller: See `Limits`.
     """
     settings, *others = chain
     name = line if number == 1 else f"{line}-{number}"
     if not others:
-        return await cascaded.build(mouth_parts(_for(order, settings)), line=name)
+        return await cascaded.build(mouth_parts(_for(order, settings), smaller=smaller), line=name)
     mouth = RescuedMouth(
         order.npc.name,
         order.listener,
         order.now_ms,
         returns=True,
-        fit=partial(fit_prompt, budgets=others[0].budgets) if _is_smaller(others[0], settings) else _unchanged,
     )
     first = _for(replace(order, listener=mouth.from_first), settings)
     stalled_after_ms = settings.providers.llm.fallback_after_ms
@@ -99,13 +105,13 @@ async def _in_turn(order: MouthSpec, chain: Sequence[Settings], *, line: str = "
     if settings.providers.tts != others[0].providers.tts:
         # The campaign's provider voice belongs to the first provider.
         behind = replace(behind, npc=replace(order.npc, voice=replace(order.npc.voice, provider_voice=None)))
-    if _is_smaller(others[0], settings):
-        behind = replace(behind, context=FittedContext(order.context, others[0].budgets))
     # Only the last mouth says excuses.
-    parts = replace(mouth_parts(first, stalled_after_ms=stalled_after_ms), excuses=())
+    parts = replace(mouth_parts(first, stalled_after_ms=stalled_after_ms, smaller=smaller), excuses=())
+    if others[0].budgets.history_tokens < settings.budgets.history_tokens:
+        smaller = others[0].budgets
     mouth.join(
         await cascaded.build(parts, line=name, patience_ms=stalled_after_ms),
-        await _in_turn(behind, others, line=line, number=number + 1),
+        await _in_turn(behind, others, line=line, number=number + 1, smaller=smaller),
     )
     return mouth
 
@@ -122,14 +128,6 @@ def _for(order: MouthSpec, settings: Settings) -> MouthSpec:
             hibari=local.hibari if runs_here(TTS, providers.tts.name) else None,
         ),
     )
-
-
-def _is_smaller(settings: Settings, than: Settings) -> bool:
-    return settings.budgets.history_tokens < than.budgets.history_tokens
-
-
-def _unchanged(prompt: Prompt) -> Prompt:
-    return prompt
 
 
 def ear_parts(order: EarSpec) -> EarParts:
@@ -155,11 +153,12 @@ def ear_parts(order: EarSpec) -> EarParts:
     )
 
 
-def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> MouthParts:
+def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smaller: Budgets | None = None) -> MouthParts:
     """Create the parts of a cascaded mouth from the settings.
 
     Args:
         stalled_after_ms: Silence after which a remote model has failed; None: when the turn has timed out.
+        smaller: See `Limits`.
     """
     stand_ins = StandIns(order.language)
     profile = order.settings.profile
@@ -182,7 +181,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None) -> Mou
         excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,
-        window_tokens=order.settings.budgets.window_tokens,
+        limits=Limits(order.settings.budgets.window_tokens, smaller),
         clock=order.now_ms,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, HotContextSource, Placement
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION, UNLIMITED, HotContextSource, Limits, Placement
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
@@ -95,7 +94,7 @@ class MouthParts:
         tools: Tools for the model, by the budget tier of the NPC and of each turn.
         facts_at: Position of recalled facts in the prompt.
         context_deadline_ms: For `context`, in case it has no deadline of its own.
-        window_tokens: Of a prompt.
+        limits: Of a prompt.
         stand_in: Chooses what to say if nothing of a reply may be said.
         spoken_form: Writes a sentence as the voice says it.
         shrug: See `HotContextInjector`.
@@ -114,7 +113,7 @@ class MouthParts:
     tools: CallableTools | None = None
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
-    window_tokens: int = sys.maxsize
+    limits: Limits = UNLIMITED
     stand_in: StandIn = no_stand_in
     spoken_form: SpokenForm = str
     shrug: Shrug | None = None

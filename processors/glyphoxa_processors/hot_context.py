@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,8 +21,10 @@ from pipecat.services.llm_service import LLMService
 
 from glyphoxa.context.prompt import (
     BEHIND_THE_QUESTION,
+    UNLIMITED,
     HotContext,
     HotContextSource,
+    Limits,
     Placement,
     Prompt,
 )
@@ -61,7 +62,7 @@ class HotContextInjector(FrameProcessor):
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
             the model.
         deadline_ms: Limit in case the source exceeds its own deadlines.
-        window_tokens: Of a prompt.
+        limits: Of a prompt.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -73,7 +74,7 @@ class HotContextInjector(FrameProcessor):
         facts_at: Placement = BEHIND_THE_QUESTION,
         shrug: Shrug | None = None,
         deadline_ms: int = 500,
-        window_tokens: int = sys.maxsize,
+        limits: Limits = UNLIMITED,
     ) -> None:
         super().__init__()
         self._source = source
@@ -82,7 +83,7 @@ class HotContextInjector(FrameProcessor):
         self._facts_at = facts_at
         self._shrug = shrug
         self._deadline_ms = deadline_ms
-        self._window_tokens = window_tokens
+        self._limits = limits
         self._turn: TurnId | None = None
         self._asked: Prompt | None = None
 
@@ -95,7 +96,7 @@ class HotContextInjector(FrameProcessor):
                 return
             case PrimeFrame(prompt=prompt):
                 hot = self._source.gather_nowait(prompt.npc, prompt.question, asker=prompt.speaker_name)
-                frame = PrimeFrame(composed(prompt, hot, self._facts_at, window_tokens=self._window_tokens).prompt)
+                frame = PrimeFrame(composed(prompt, hot, self._facts_at, self._limits).prompt)
             case SecondTryFrame():
                 await self._ask_once_more(frame)
                 return
@@ -113,9 +114,7 @@ class HotContextInjector(FrameProcessor):
             self._reports.mark(turn, Stage.CONTEXT_READY)
             await self.push_frame(GivenWordsFrame(turn, prompt.words))
             return
-        asked = await compose(
-            self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms, window_tokens=self._window_tokens
-        )
+        asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms, limits=self._limits)
         hot = asked.hot
         knows_nothing = hot.shrugs and not prompt.direction
         line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""

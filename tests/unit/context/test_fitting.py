@@ -7,12 +7,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, characters_in
-from glyphoxa.context.prompt_composition import FittedContext, fit_hot, fit_prompt
+from glyphoxa.context.prompt import Budgets, HotContext, Limits, Message, Prompt, characters_in, with_hot_context
+from glyphoxa.context.prompt_composition import composed, fit_hot, fit_prompt
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
 from tests.support.builders import SMITH
-from tests.support.pipecat_fakes import Memory
 from tests.support.proof import n_examples
 
 SMALL = Budgets(history_tokens=20, facts_tokens=20, identity_tokens=10, bible_tokens=0, past_tokens=5)
@@ -77,7 +76,8 @@ def test_what_it_knows_nothing_of_is_kept_before_what_it_knows() -> None:
     assert fit_hot(hot, Budgets(facts_tokens=500)) == replace(hot)
 
 
-async def test_a_source_is_cut_for_answers_and_for_what_is_read_ahead() -> None:
-    source = FittedContext(Memory(facts=("The bell is cracked.", "x" * 400)), SMALL)
-    assert (await source.gather(SMITH, "Hm?")).facts == ("The bell is cracked.",)
-    assert source.gather_nowait(SMITH, "Hm?").facts == ("The bell is cracked.",)
+def test_prompt_of_a_smaller_model_is_cut_before_its_window_is_full() -> None:
+    hot = HotContext(facts=("The bell is cracked.", "x" * 400))
+    found = composed(a_prompt(9), hot, limits=Limits(smaller=SMALL))
+    assert found.hot.facts == ("The bell is cracked.",)
+    assert found.prompt == with_hot_context(fit_prompt(a_prompt(9), SMALL), fit_hot(hot, SMALL))
