@@ -39,7 +39,6 @@ from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import TokenCounter
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.context.scene import Past
 from glyphoxa.context.selection import ByName
@@ -214,7 +213,7 @@ class TableContext:
 
 def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
     """Create the state in the scene where the session was left, else in the first scene, with empty seats."""
-    budgets, counted = settings.budgets, TokenCounter()
+    budgets = settings.budgets
     left_in = mark.before.scene if mark.before is not None else None
     scene = next((scene for scene in campaign.scenes if scene.id == left_in), campaign.scenes[0])
     conversations = {
@@ -223,7 +222,6 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
             beginning=beginning(campaign, npc),
             history_tokens=budgets.history_tokens,
             language=campaign.language,
-            counted=counted,
             safety=topics_of(campaign),
         )
         for npc in campaign.npcs
@@ -232,7 +230,6 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
         view: RollingSummary(
             budgets.history_tokens,
             interval=campaign.memory_interval or settings.context.memory_interval,
-            counted=counted,
         )
         for view in (DM_VIEW, *map(View, conversations))
     }

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from glyphoxa.context.prompt import Message, Prompt, TokenCounter
+from glyphoxa.context.prompt import Message, Prompt, tokens_of
 from glyphoxa.context.rolling_summary import THRESHOLD
 from glyphoxa.context.wording import said_line, wording
 from glyphoxa.domain.campaign import Npc, Scene
@@ -76,7 +76,6 @@ class Conversation:
     beginning: tuple[Message, ...] = ()
     history_tokens: int = 500
     language: str = "en"
-    counted: TokenCounter = field(default_factory=TokenCounter)
     safety: SafetyTopics = field(default_factory=SafetyTopics)
     _summary: tuple[SummarySentence, ...] = ()
     """In the prompt."""
@@ -268,11 +267,11 @@ class Conversation:
         self._scenes = list(moved.items())
 
     def _tokens(self) -> int:
-        told = sum(self.counted(message.content) for message in self._told())
+        told = sum(tokens_of(message.content) for message in self._told())
         return told + sum(map(self._size, self._lines[self._held_back :]))
 
     def _size(self, line: _Line) -> int:
-        return self.counted(line.message.content)
+        return tokens_of(line.message.content)
 
 
 # Exclude an NPC's own statements from its facts.

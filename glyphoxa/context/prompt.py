@@ -334,30 +334,20 @@ UNLIMITED: Final = Limits()
 # Estimate how many tokens a text takes, for every budget and every record.
 #
 # No chat model's tokenizer is available within a turn: a local model's server has it behind HTTP, and a provider's is
-# remote. Budgets need an estimate only.
+# remote. Budgets need an estimate only; a whole prompt is estimated with care, because a longer one is refused.
 
 
 CHARS_PER_TOKEN: Final = 4
 """Approximate size of a token in English text."""
-
-
 _BYTES_PER_TOKEN: Final = {"en": 3.4}
 _BYTES_PER_OTHER_TOKEN: Final = 3.0
 """The local model's tokenizer: 3.9 bytes in the demo's prompts, 3.3 in German, 2.5 in invented names."""
 _TOKENS_PER_MESSAGE: Final = 6
 
 
-class TokenCounter:
-    """Counts tokens by characters. A model's own tokenizer can take its place, if it does not wait for a server."""
-
-    def __call__(self, text: str) -> int:
-        """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
-        return max(1, round(len(text) / CHARS_PER_TOKEN)) if text else 0
-
-
 def tokens_of(text: str) -> int:
     """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
-    return max(1, len(text) // CHARS_PER_TOKEN) if text else 0
+    return max(1, round(len(text) / CHARS_PER_TOKEN)) if text else 0
 
 
 def tokens_at_most(prompt: Prompt) -> int:

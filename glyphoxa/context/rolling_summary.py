@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from glyphoxa.context.prompt import TokenCounter
+from glyphoxa.context.prompt import tokens_of
 from glyphoxa.context.wording import said_line
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
@@ -55,7 +55,6 @@ class RollingSummary:
 
     window_tokens: int
     interval: int = INTERVAL
-    counted: TokenCounter = field(default_factory=TokenCounter)
     summary: tuple[SummarySentence, ...] = ()
     lines: list[Utterance] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
@@ -147,4 +146,4 @@ class RollingSummary:
         return at
 
     def _tokens(self, lines: Sequence[Utterance]) -> int:
-        return sum(self.counted(said_line(each.speaker_name, each.text)) for each in lines)
+        return sum(tokens_of(said_line(each.speaker_name, each.text)) for each in lines)

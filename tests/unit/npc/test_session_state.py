@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.prompt import tokens_of
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRetracted
@@ -116,9 +117,7 @@ class Evening:
         *,
         interval: int = 4,
         tokens: int = HISTORY_TOKENS,
-        asking: Sequence[View] = (DM_VIEW, *map(View, NPCS)),
     ) -> None:
-        self.asking = asking
         self.states, self.summariser, self.interval, self.tokens = StatesTwin(), summariser, interval, tokens
         self.open()
 
@@ -132,7 +131,7 @@ class Evening:
         said = [each for each in self.states.log if each.id not in self.states.gone]
         self.table.remember(said, Covered(dict(self.states.kept), ordinals))
         stored = StoredSession(CAMPAIGN, SESSION, self.states, logged)
-        models = {} if self.summariser is None else dict.fromkeys(self.asking, self.summariser)
+        models = {} if self.summariser is None else dict.fromkeys(views, self.summariser)
         self.keeper = SessionStateKeeper(views, selection, tell=self._cover, stored=stored, summarisers=models)
 
     def _cover(self, npc: NpcId, cover: Cover) -> None:
@@ -174,7 +173,7 @@ class Evening:
             rolling = self.table.summaries[View(npc)]
             assert not {each.id for each in rolling.lines} & set(covered)  # a summary had them
             prompt = talk.prompt("", "Tamsin").messages
-            tokens = sum(talk.counted(message.content) for message in prompt[:-1])
+            tokens = sum(tokens_of(message.content) for message in prompt[:-1])
             assert tokens <= self.tokens or len(talk.utterance_ids) == 1
         everything = [each.id for each in self.states.log if each.id not in self.states.gone]
         left = [each.id for each in self.table.summaries[DM_VIEW].lines]
@@ -272,15 +271,3 @@ async def test_event_updates_the_summary_before_the_interval() -> None:
         evening.round("I bought the silver ring from the smith today.")
     await evening.keeper.finish()
     assert evening.table.summaries[DM_VIEW].last_ordinal == 2
-
-
-@pytest.mark.parametrize(("asking", "n_asked"), [((DM_VIEW, *map(View, NPCS)), 3), ((DM_VIEW,), 1)])
-async def test_model_is_asked_for_the_chosen_views_only(asking: Sequence[View], n_asked: int) -> None:
-    model = Moody()
-    evening = Evening(model, interval=1, tokens=10_000, asking=asking)
-    for npc in NPCS:
-        for text in SAYINGS[:6]:
-            evening.round(text, heard_by=(npc,))
-    await evening.keeper.finish()
-    assert model.n_asked == n_asked
-    assert all(view.summary for view in evening.table.summaries.values())

@@ -15,6 +15,7 @@ from glyphoxa.npc.session_state import SessionStateKeeper
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 EVERYBODY = (SMITH, INNKEEPER)
+VIEWS = (DM_VIEW, View(SMITH), View(INNKEEPER))
 
 
 class Model:
@@ -28,10 +29,14 @@ class Model:
         return [SummarySentence(said[0].text, (said[0].id,))]
 
 
-async def summarised(*lines: tuple[str, Sequence[NpcId]]) -> tuple[Model, dict[View, RollingSummary]]:
+async def summarised(
+    *lines: tuple[str, Sequence[NpcId]], asking: Sequence[View] = VIEWS
+) -> tuple[Model, dict[View, RollingSummary]]:
     model = Model()
-    views = {view: RollingSummary(120) for view in (DM_VIEW, View(SMITH), View(INNKEEPER))}
-    keeper = SessionStateKeeper(views, LineSelection("en"), tell=lambda _npc, _cover: None, summariser=model)
+    views = {view: RollingSummary(120) for view in VIEWS}
+    keeper = SessionStateKeeper(
+        views, LineSelection("en"), tell=lambda _npc, _cover: None, summarisers=dict.fromkeys(asking, model)
+    )
     for n, (text, heard_by) in enumerate(lines):
         said = replace(an_utterance(text, id=f"u{n}"), witnesses=frozenset(heard_by))
         keeper.on(UtteranceKept(said))
@@ -53,4 +58,13 @@ async def test_view_that_heard_less_has_a_summary_of_its_own() -> None:
     model, views = await summarised(spoken(0), spoken(7, [SMITH]), *map(spoken, range(1, 6)))
     own = [asked for asked in model.asked if not any("tower 7" in text for text in asked)]
     assert len(model.asked) == 2 and len(own) == 1
+    assert "tower 7" not in str(views[View(INNKEEPER)].summary)
+
+
+async def test_without_its_own_model_lines_of_a_view_are_selected() -> None:
+    lines = (spoken(0), spoken(7, [SMITH]), *map(spoken, range(1, 6)))
+    model, views = await summarised(*lines, asking=(DM_VIEW,))
+    assert len(model.asked) == 1
+    assert views[View(SMITH)].summary == views[DM_VIEW].summary, "it heard the same lines"
+    assert "tower" in str(views[View(INNKEEPER)].summary)
     assert "tower 7" not in str(views[View(INNKEEPER)].summary)
