@@ -36,7 +36,7 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, Limits
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
@@ -673,7 +673,7 @@ class Rehearsal:
             self.mind.context.new_speech()
             prompt = state.conversations[self.npc.id].prompt(text, player.name)
             facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
-            deadline_ms, limits = self.settings.context.deadline_ms, Limits(self.settings.budgets.window_tokens)
+            deadline_ms, limits = self.settings.context.deadline_ms, PromptLimits(self.settings.budgets.window_tokens)
             return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms, limits=limits)
 
     @asynccontextmanager

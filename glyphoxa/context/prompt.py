@@ -316,7 +316,7 @@ class Budgets:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PromptLimits:
     """The limits of one engine's prompts.
 
     Attributes:
@@ -328,7 +328,7 @@ class Limits:
     smaller: Budgets | None = None
 
 
-UNLIMITED: Final = Limits()
+UNLIMITED: Final = PromptLimits()
 
 
 # Estimate how many tokens a text takes, for every budget and every record.

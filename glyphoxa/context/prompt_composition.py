@@ -15,9 +15,9 @@ from glyphoxa.context.prompt import (
     Gathered,
     HotContext,
     HotContextSource,
-    Limits,
     Placement,
     Prompt,
+    PromptLimits,
     characters_in,
     direction_of,
     tokens_at_most,
@@ -61,7 +61,7 @@ async def compose(
     facts_at: Placement = BEHIND_THE_QUESTION,
     *,
     deadline_ms: int,
-    limits: Limits = UNLIMITED,
+    limits: PromptLimits = UNLIMITED,
 ) -> ComposedPrompt:
     """Return the prompt with what its NPC has in mind. Never raises.
 
@@ -72,7 +72,7 @@ async def compose(
 
 
 def composed(
-    prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION, limits: Limits = UNLIMITED
+    prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION, limits: PromptLimits = UNLIMITED
 ) -> ComposedPrompt:
     """Return the prompt with the hot context, as far as the model's window has room.
 

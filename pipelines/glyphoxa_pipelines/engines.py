@@ -18,7 +18,7 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Budgets, Limits
+from glyphoxa.context.prompt import Budgets, PromptLimits
 from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.turn import Asked, Character
@@ -87,7 +87,7 @@ async def _in_turn(
     Args:
         chain: `Settings.in_turn`, from this mouth on.
         number: Position of this mouth in the chain, from 1.
-        smaller: See `Limits`.
+        smaller: See `PromptLimits`.
     """
     settings, *others = chain
     name = line if number == 1 else f"{line}-{number}"
@@ -158,7 +158,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smalle
 
     Args:
         stalled_after_ms: Silence after which a remote model has failed; None: when the turn has timed out.
-        smaller: See `Limits`.
+        smaller: See `PromptLimits`.
     """
     stand_ins = StandIns(order.language)
     profile = order.settings.profile
@@ -181,7 +181,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smalle
         excuses=wording(order.language).too_late,
         facts_at=order.settings.context.facts_at,
         context_deadline_ms=order.settings.context.deadline_ms,
-        limits=Limits(order.settings.budgets.window_tokens, smaller),
+        limits=PromptLimits(order.settings.budgets.window_tokens, smaller),
         clock=order.now_ms,
     )
 

@@ -13,7 +13,7 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, UNLIMITED, HotContextSource, Limits, Placement
+from glyphoxa.context.prompt import BEHIND_THE_QUESTION, UNLIMITED, HotContextSource, Placement, PromptLimits
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
@@ -113,7 +113,7 @@ class MouthParts:
     tools: CallableTools | None = None
     facts_at: Placement = BEHIND_THE_QUESTION
     context_deadline_ms: int = 500
-    limits: Limits = UNLIMITED
+    limits: PromptLimits = UNLIMITED
     stand_in: StandIn = no_stand_in
     spoken_form: SpokenForm = str
     shrug: Shrug | None = None

@@ -24,9 +24,9 @@ from glyphoxa.context.prompt import (
     UNLIMITED,
     HotContext,
     HotContextSource,
-    Limits,
     Placement,
     Prompt,
+    PromptLimits,
 )
 from glyphoxa.context.prompt_composition import compose, composed
 from glyphoxa.context.wording import SAYS, Cue, cue_for
@@ -74,7 +74,7 @@ class HotContextInjector(FrameProcessor):
         facts_at: Placement = BEHIND_THE_QUESTION,
         shrug: Shrug | None = None,
         deadline_ms: int = 500,
-        limits: Limits = UNLIMITED,
+        limits: PromptLimits = UNLIMITED,
     ) -> None:
         super().__init__()
         self._source = source

@@ -422,7 +422,7 @@ async def test_memory_page_shows_each_view_with_its_own_knowledge(dm: Visitor, s
     meaning = Claim.attribute(term, "meaning", "builders of the hall")
     events = [
         EntityAdded(term, "concept", "Geometers", (), heard, "talk"),
-        FactStated(meaning, Provenance(1.0, dm_confirmed=True), heard),
+        FactStated(meaning, Provenance(1.0, dm_confirmed=True, session_id=s1), heard),
     ]
     await store.world.commit(SALTMERE, events, Cause("dm", 1))
     await store.states.note(SALTMERE, s1, View(GRIMJAW), flags={"decision_made": True})
@@ -436,6 +436,7 @@ async def test_memory_page_shows_each_view_with_its_own_knowledge(dm: Visitor, s
     assert "builders of the hall" in views["DM"] and "ferry" in views["DM"]
     for word in ("builders", "ferry", "debt", "decision_made"):
         assert word not in views["Elowen"], word
+    assert "builders" not in await page(dm, "/desk/sessions/s2/memory"), "it was coined before"
 
 
 async def test_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> None:

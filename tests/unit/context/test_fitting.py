@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.prompt import Budgets, HotContext, Limits, Message, Prompt, characters_in, with_hot_context
+from glyphoxa.context.prompt import Budgets, HotContext, Message, Prompt, PromptLimits, characters_in, with_hot_context
 from glyphoxa.context.prompt_composition import composed, fit_hot, fit_prompt
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
@@ -78,6 +78,6 @@ def test_what_it_knows_nothing_of_is_kept_before_what_it_knows() -> None:
 
 def test_prompt_of_a_smaller_model_is_cut_before_its_window_is_full() -> None:
     hot = HotContext(facts=("The bell is cracked.", "x" * 400))
-    found = composed(a_prompt(9), hot, limits=Limits(smaller=SMALL))
+    found = composed(a_prompt(9), hot, limits=PromptLimits(smaller=SMALL))
     assert found.hot.facts == ("The bell is cracked.",)
     assert found.prompt == with_hot_context(fit_prompt(a_prompt(9), SMALL), fit_hot(hot, SMALL))

@@ -12,7 +12,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning, beginning_of
-from glyphoxa.context.prompt import HotContext, Limits, Message, Prompt, tokens_at_most, with_hot_context
+from glyphoxa.context.prompt import HotContext, Message, Prompt, PromptLimits, tokens_at_most, with_hot_context
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose, composed
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import FactId, UtteranceId
@@ -48,7 +48,9 @@ class Evening:
 
     async def ask(self, question: str) -> ComposedPrompt:
         prompt = self.talk.prompt(question, "Tamsin")
-        return await compose(self.mind.assembly, prompt, deadline_ms=DEADLINE_MS, limits=Limits(LOCAL.window_tokens))
+        return await compose(
+            self.mind.assembly, prompt, deadline_ms=DEADLINE_MS, limits=PromptLimits(LOCAL.window_tokens)
+        )
 
 
 def with_terms(**changed: object) -> Campaign:
@@ -122,7 +124,7 @@ HOT = HotContext(
 def test_prompt_within_the_window_is_unchanged() -> None:
     prompt = a_prompt(20)
     whole = with_hot_context(prompt, HOT)
-    found = composed(prompt, HOT, limits=Limits(tokens_at_most(whole)))
+    found = composed(prompt, HOT, limits=PromptLimits(tokens_at_most(whole)))
     assert (found.prompt, found.hot) == (whole, HOT)
 
 
@@ -130,7 +132,7 @@ def test_oldest_lines_leave_first_and_the_rest_by_rank() -> None:
     prompt, stages = a_prompt(20), list[tuple[int, int, int, bool]]()
     size = tokens_at_most(with_hot_context(prompt, HOT))
     for window_tokens in range(size, 0, -1):
-        found = composed(prompt, HOT, limits=Limits(window_tokens))
+        found = composed(prompt, HOT, limits=PromptLimits(window_tokens))
         text, last = found.text, found.prompt.messages[-1].content
         for always in ("You are Grimjaw.", "You are old.", "example", "So far: they met.", "And now?"):
             assert always in text
@@ -151,7 +153,10 @@ def test_oldest_lines_leave_first_and_the_rest_by_rank() -> None:
 
 def test_lines_that_left_stay_away_for_several_turns() -> None:
     window_tokens = tokens_at_most(a_prompt(30))
-    kept = [composed(a_prompt(n), HotContext(), limits=Limits(window_tokens)).prompt.messages for n in range(28, 46, 2)]
+    kept = [
+        composed(a_prompt(n), HotContext(), limits=PromptLimits(window_tokens)).prompt.messages
+        for n in range(28, 46, 2)
+    ]
     changes = sum(later[: len(earlier) - 1] != earlier[:-1] for earlier, later in pairwise(kept))
     assert changes == 2
 
