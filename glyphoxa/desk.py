@@ -29,8 +29,8 @@ from glyphoxa.app.table import TableContext, state_of, table_context
 from glyphoxa.chronicle.episodes import PlayersView, heard_by, said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import TOKENS, summary_of
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
+from glyphoxa.chronicle.summaries import TOKENS, LineSelection
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.config.campaign_csv import TablesFile, read_tables
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
@@ -588,17 +588,16 @@ class SessionRecaps:
 
     async def told(self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = TOKENS) -> list[str]:
         """As `recap_of`, given all of a session."""
-        language = self.campaign.language
 
         def told() -> list[str]:
-            heard = tellable(said)
+            heard, own = said, None
             if audience == "players":
                 heard = self.players.shown(heard)
             elif audience != "dm":
-                forbids = topics_of(self.campaign).forbids
-                heard = [each for each in heard_by(NpcId(audience), heard) if not forbids(each.utterance.text)]
-            lines = summary_of(heard, language=language, names=self.names, tokens=tokens)
-            return [line.in_words(language) for line in lines]
+                own, forbids = NpcId(audience), topics_of(self.campaign).forbids
+                heard = [each for each in heard_by(own, heard) if not forbids(each.utterance.text)]
+            selection = LineSelection(self.campaign.language, lambda: self.names, tokens)
+            return [one.text for one in selection.select([each.utterance for each in heard], own=own)]
 
         # An evening takes a second to read, in which a table that is open would hear nothing.
         return await offload(told, amount=len(said) * _ROWS_A_LINE)

@@ -23,8 +23,8 @@ from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorke
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, PatientJudge, RulesJudge
-from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
-from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
+from glyphoxa.chronicle.llm_extractor import LlmExtractor
+from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor

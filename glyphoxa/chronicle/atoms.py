@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from glyphoxa.chronicle.statements import MarkedSentence, facts_in, sentences_of
+from glyphoxa.chronicle.statements import MarkedSentence, StatementWords, facts_in, sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedRelation,
@@ -21,8 +21,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import fold, words
+from glyphoxa.language.words import fold
 
 AtomKind = Literal["relationship_beat", "world_discovery", "thread"]
 
@@ -209,31 +208,19 @@ class AtomEdge:
 
 
 def edge_of(key: str, kind: AtomKind, summary: str, earlier: Sequence[EarlierAtom], language: str) -> AtomEdge | None:
-    """Return the edge of a new atom to the nearest earlier one that it repeats, or else to the thread it continues.
-
-    It repeats an atom that has the same content words and as many negations, because another number is another promise.
-    """
-    stop = vocabulary_of(language).stop
-    own, denials = _content(summary, stop), _n_denied(summary)
+    """Return the edge of a new atom to the nearest earlier one that it repeats, or else to the thread it continues."""
+    own = StatementWords.of(summary, language)
     near: list[tuple[float, AtomEdge]] = []
     for each in earlier:
-        theirs = _content(each.summary, stop)
-        shared, cosine = len(own & theirs) / max(1, len(own | theirs)), each.cosine
+        theirs, cosine = StatementWords.of(each.summary, language), each.cosine
+        shared = own.shared(theirs)
         sure = min(1.0, max(cosine or 0.0, shared))
-        is_same = own == theirs and denials == _n_denied(each.summary) and (cosine is None or cosine >= _SAME_COSINE)
+        is_same = own.repeats(theirs) and (cosine is None or cosine >= _SAME_COSINE)
         if is_same and each.is_by_same and each.kind == kind:
             near.append((1 + sure, AtomEdge(key, each.key, "same_as", sure)))
         elif each.kind == "thread" and ((cosine or 0.0) >= _CONTINUES_COSINE or shared >= _CONTINUES_WORDS):
             near.append((sure, AtomEdge(key, each.key, "continues_thread", sure)))
     return max(near, key=lambda pair: (pair[0], pair[1].target))[1] if near else None
-
-
-def _content(summary: str, stop: Collection[str]) -> frozenset[str]:
-    return frozenset(word.folded for word in words(summary)).difference(stop)
-
-
-def _n_denied(summary: str) -> int:
-    return sum(sentence.is_denied for sentence in sentences_of(summary, ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class Chronicler:
                 if not await self._decides(session, changed):
                     await self._again(session, changed, tally, reached)
                 if self._terms is not None:
-                    self._terms.forget()
+                    self._terms.read_again(changed)
             while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
                 if not await self._decides(session, unread):
                     reached = await self._page(session, unread, tally, reached, told)

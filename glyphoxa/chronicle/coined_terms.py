@@ -1,4 +1,4 @@
-"""Collects the terms that a table coins, and proposes a meaning of each for the DM's review.
+"""Collects the terms that a table coins, and proposes a meaning of each for the DM's review if the talk has one.
 
 A term is a name that nothing shows to be a person, a place, a group or a thing ("the Geometers"), a word in capitals
 ("ORACLE") or with capitals inside ("GeoNet"). It counts when it is used twice, or once by the DM. Its meaning is a fact
@@ -8,16 +8,19 @@ of an entity of the type `concept`, so the review queue accepts, corrects or rej
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pydantic import Field
 
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.llm_extractor import TEMPERATURE, LlmReading, ShownLines
-from glyphoxa.chronicle.llm_question import numbered_line, shown
+from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, ModelAnswer, ShownLines, numbered, shown
 from glyphoxa.chronicle.new_names import CONCEPT, NameFinder
-from glyphoxa.chronicle.ports import ChronicleLog
+from glyphoxa.chronicle.ports import ChronicleLog, Unread
 from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -32,14 +35,11 @@ from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.domain.structured import Unparseable
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
 
 MAX_WORDS: Final = 10
-"""Of a meaning by a model."""
-_MAX_LINE_CHARS: Final = 160
-"""Of a line that stands for the meaning."""
+"""Of a meaning."""
 _MAX_LINES: Final = 6
 """Lines that a model is shown: the first ones, which introduce the term."""
 _USES: Final = 2
@@ -56,25 +56,26 @@ _SYSTEM: Final = (
 )
 
 
-@dataclass(slots=True)
-class _Uses:
-    """The uses of one name.
+class TermMeaning(ModelAnswer):
+    """What a model answers about a term."""
+
+    meaning: str
+    lines: list[int] = Field(json_schema_extra={"maxItems": _MAX_LINES})
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A line that uses a name.
 
     Attributes:
-        lines: Those that use it, in order.
-        n_of_term, n_of_name: Uses that look like a term, and others.
-        is_of_dm: The DM used it.
+        is_term: It looks like a term there.
+        is_of_dm: The DM said it.
     """
 
     name: str
-    lines: dict[UtteranceId, NumberedUtterance] = field(default_factory=dict)
-    n_of_term: int = 0
-    n_of_name: int = 0
-    is_of_dm: bool = False
-
-    @property
-    def is_term(self) -> bool:
-        return self.n_of_term >= max(self.n_of_name, 1) and (len(self.lines) >= _USES or self.is_of_dm)
+    said: NumberedUtterance
+    is_term: bool
+    is_of_dm: bool
 
 
 class CoinedTerms:
@@ -84,7 +85,8 @@ class CoinedTerms:
     nothing is proposed twice.
 
     Args:
-        asking: The model that writes meanings; None: the first line with a term stands for its meaning.
+        asking: The model that writes meanings. Without one, and if the lines do not support its answer, the meaning is
+            the first short sentence about the term. If there is none either, the term has no meaning.
     """
 
     def __init__(self, campaign: Campaign, log: ChronicleLog, *, asking: LlmReading | None = None) -> None:
@@ -100,13 +102,27 @@ class CoinedTerms:
         self._names: Gazetteer | None = None
         self._session: SessionId | None = None
         self._reached = 0
-        self._uses: dict[str, _Uses] = {}
+        self._uses: list[_Use] = []
         self._heard: dict[EntityId, list[NumberedUtterance]] = {}
         """Lines with a known term that somebody heard who did not know it."""
+        self._changed: list[NumberedUtterance] = []
+        self._asked: dict[str, tuple[NumberedUtterance, ...]] = {}
+        """The lines with which the model was asked about a term that has no meaning."""
 
     def forget(self) -> None:
-        """Count again from the start of the session, because utterances have changed."""
+        """Count again from the start of the session."""
         self._session = None
+
+    def read_again(self, changed: Unread) -> None:
+        """Count changed utterances again."""
+        ordinals = {*(each.ordinal for each in changed.rereads), *(each.ordinal for each in changed.said)}
+        self._drop(lambda said: said.ordinal in ordinals)
+        self._changed += [each for each in changed.said if each.ordinal <= self._reached]
+
+    def _drop(self, is_gone: Callable[[NumberedUtterance], bool]) -> None:
+        self._uses = [use for use in self._uses if not is_gone(use.said)]
+        self._heard = {term: [each for each in of if not is_gone(each)] for term, of in self._heard.items()}
+        self._changed = [each for each in self._changed if not is_gone(each)]
 
     async def due(self, session: SessionId, *, up_to: int) -> AsyncIterator[tuple[SceneTalk, Extraction]]:
         """Yield each new term with its proposed meaning, and known ones with more hearers; each with its lines.
@@ -118,36 +134,52 @@ class CoinedTerms:
         """
         known = await self._log.known(self._campaign)
         await self._collect(session, known, up_to=up_to)
-        for term in [each for each in known if each.id in self._heard]:
+        for term in [each for each in known if self._heard.get(each.id)]:
             heard = tuple(self._heard.pop(term.id))
             ids = tuple(each.utterance.id for each in heard)
             met = ExtractedEntity(str(term.id), term.name, CONCEPT, ids, _PROPOSED, known=term.id)
             yield SceneTalk(self._campaign, session, self._language, heard), Extraction((met,))
         by_name = {folded(name): entity for entity in reversed(known) for name in entity.names}
-        for uses in [each for each in self._uses.values() if each.is_term][:_MOST]:
-            entity = by_name.get(folded(uses.name))
-            if entity is not None and not _is_open(entity):
-                del self._uses[fold(uses.name)]
+        coined = [(name, lines, by_name.get(folded(name))) for name, lines in self._coined()]
+        for name, lines, entity in [each for each in coined if each[2] is None or _is_open(each[2])][:_MOST]:
+            retracted = await self._retracted(lines[:_MAX_LINES])
+            if retracted:
+                self._drop(lambda said, gone=retracted: said.ordinal in gone)
                 continue
-            lines = tuple(uses.lines.values())
-            if await self._has_retracted(lines[:_MAX_LINES]):
-                self.forget()
-                return
-            meaning = await self._meaning(uses.name, lines[:_MAX_LINES])
-            if meaning is not None:
-                yield SceneTalk(self._campaign, session, self._language, lines), _extraction(uses, entity, *meaning)
+            with contextlib.suppress(Unavailable):
+                meaning = await self._meaning(name, lines[:_MAX_LINES])
+                if entity is None or meaning:
+                    talk = SceneTalk(self._campaign, session, self._language, lines)
+                    yield talk, _extraction(name, lines, entity, meaning)
 
-    async def _has_retracted(self, lines: Sequence[NumberedUtterance]) -> bool:
-        """Return whether one of these was retracted or withheld after it was counted. Then no model may read it."""
-        said = ((each.utterance.session_id, each.ordinal - 1) for each in lines)
-        pages = [await self._log.unread(self._campaign, session, after=after, limit=1) for session, after in said]
-        return any(page is None or not page.said for page in pages)
+    def _coined(self) -> Iterator[tuple[str, tuple[NumberedUtterance, ...]]]:
+        """Yield the names that are terms, with the lines that use them."""
+        uses_of: dict[str, list[_Use]] = {}
+        for use in sorted(self._uses, key=lambda use: use.said.ordinal):
+            uses_of.setdefault(fold(use.name), []).append(use)
+        for uses in uses_of.values():
+            lines = tuple({use.said.ordinal: use.said for use in uses}.values())
+            is_used = len(lines) >= _USES or any(use.is_of_dm for use in uses)
+            if is_used and 2 * sum(use.is_term for use in uses) >= max(len(uses), 2):
+                yield uses[0].name, lines
+
+    async def _retracted(self, lines: Sequence[NumberedUtterance]) -> frozenset[int]:
+        """Return which of these were retracted or withheld after they were counted. No model may read them."""
+        gone = set[int]()
+        for each in lines:
+            session, before = each.utterance.session_id, each.ordinal - 1
+            page = await self._log.unread(self._campaign, session, after=before, limit=1)
+            if page is None or all(said.ordinal != each.ordinal for said in page.said):
+                gone.add(each.ordinal)
+        return frozenset(gone)
 
     async def _collect(self, session: SessionId, known: Sequence[KnownEntity], *, up_to: int) -> None:
         if session != self._session:
             self._session, self._reached = session, 0
-            self._uses.clear()
-            self._heard.clear()
+            self._drop(lambda _: True)
+            self._asked.clear()
+        changed, self._changed = self._changed, []
+        await asyncio.to_thread(self._count, changed, known)
         while self._reached < up_to:
             page = await self._log.unread(self._campaign, session, after=self._reached, limit=_PAGE)
             if page is None:
@@ -181,52 +213,41 @@ class CoinedTerms:
             taken.append((mention.start, mention.end))
             if term is not None and _is_open(term):
                 self._use(term.name, said, is_term=True)
-            elif term is not None and _is_news(term, said):
+            if term is not None and _is_news(term, said):
                 self._heard.setdefault(term.id, []).append(said)
         for new in self._finder.terms_in(text, taken=taken, nobody=nobody):
             self._use(new.text, said, is_term=new.type == CONCEPT)
 
     def _use(self, name: str, said: NumberedUtterance, *, is_term: bool) -> None:
-        if said.utterance.npc_id is not None or folded(name) in self._explained:
-            return  # a model may have invented an NPC's words
-        uses = self._uses.setdefault(fold(name), _Uses(name))
-        uses.lines[said.utterance.id] = said
-        uses.n_of_term += is_term
-        uses.n_of_name += not is_term
-        uses.is_of_dm |= is_term and fold(said.utterance.speaker_name) in self._narrators
+        if said.utterance.npc_id is None and folded(name) not in self._explained:  # a model invents an NPC's words
+            is_of_dm = is_term and fold(said.utterance.speaker_name) in self._narrators
+            self._uses.append(_Use(name, said, is_term, is_of_dm))
 
-    async def _meaning(
-        self, term: str, lines: Sequence[NumberedUtterance]
-    ) -> tuple[str, tuple[UtteranceId, ...]] | None:
-        """Return the meaning and its evidence; None to try again later."""
-        first = lines[0].utterance
-        raw = shortened(" ".join(first.text.split()), _MAX_LINE_CHARS), (first.id,)
-        asking = self._asking
-        if asking is None:
-            return raw
-        if not asking.breaker.allows_call():
-            return None
-        text = "\n".join(numbered_line(n, each) for n, each in enumerate(lines, start=1))
-        try:
-            await asking.pace.wait()
-            answer = await asking.llm.complete(
-                _SYSTEM,
-                f"Term: {term}\n{text}",
-                _schema(len(lines)),
-                temperature=TEMPERATURE,
-                deadline_ms=asking.deadline_ms,
-            )
-        except Unavailable:
-            asking.breaker.failed()
-            return None
-        except Unparseable:
-            asking.breaker.succeeded()
-            return raw
-        except BaseException:
-            asking.breaker.failed()  # the caller stopped it before its result was known
-            raise
-        asking.breaker.succeeded()
-        return _supported(answer, term, ShownLines(lines, self._language)) or raw
+    async def _meaning(self, term: str, lines: tuple[NumberedUtterance, ...]) -> _Meaning | None:
+        """Return the meaning; None for none.
+
+        Raises:
+            Unavailable: The model cannot be asked now.
+        """
+        if self._asking is not None and self._asked.get(term) != lines:
+            with contextlib.suppress(Unparseable, ClaimRejected):
+                answer = await self._asking.ask_for(TermMeaning, _SYSTEM, f"Term: {term}\n{numbered(lines)}")
+                return _supported(answer, term, ShownLines(lines, self._language))
+            self._asked[term] = lines
+        return next(_sentences_about(term, lines), None)
+
+
+_Meaning: TypeAlias = tuple[str, tuple[UtteranceId, ...]]
+"""With its evidence."""
+
+
+def _sentences_about(term: str, lines: Iterable[NumberedUtterance]) -> Iterator[_Meaning]:
+    """Yield short statements that begin with the term."""
+    for each in lines:
+        for sentence in sentences_of(each.utterance.text, ()):
+            is_short = len(sentence.text.split()) <= MAX_WORDS
+            if sentence.may_tell and is_short and folded(sentence.text).startswith(f"{folded(term)} "):
+                yield sentence.text, (each.utterance.id,)
 
 
 def _is_open(entity: KnownEntity) -> bool:
@@ -240,34 +261,24 @@ def _is_news(term: KnownEntity, said: NumberedUtterance) -> bool:
     return known_to.scope != "hidden" and not all(map(known_to.is_visible_to, said.utterance.witnesses))
 
 
-def _supported(answer: dict[str, Any], term: str, heard: ShownLines) -> tuple[str, tuple[UtteranceId, ...]] | None:
-    """Return a model's meaning if its lines support it."""
-    meaning, numbers = answer.get("meaning"), answer.get("lines")
-    if not isinstance(meaning, str) or not isinstance(numbers, list):
-        return None
-    meaning = " ".join(meaning.split())
-    cited = [heard.lines[n - 1] for n in sorted({n for n in numbers if type(n) is int}) if 1 <= n <= len(heard.lines)]
-    n_words = len(meaning.split())
-    if not cited or not 0 < n_words <= MAX_WORDS or folded(meaning) == folded(term) or not meaning.isprintable():
-        return None
-    if heard.tells(meaning, cited) is not None:
-        return None
-    return meaning, tuple(line.id for line in cited)
+def _supported(answer: TermMeaning, term: str, lines: ShownLines) -> _Meaning:
+    """Return a model's meaning.
+
+    Raises:
+        ClaimRejected: Its lines do not support it.
+    """
+    meaning, evidence = " ".join(answer.meaning.split()), lines.cited(answer.lines)
+    if len(meaning.split()) > MAX_WORDS or folded(meaning) == folded(term) or not meaning.isprintable():
+        raise ClaimRejected("it is no short meaning")
+    lines.check(meaning, evidence)
+    return meaning, tuple(line.id for line in evidence)
 
 
-def _extraction(uses: _Uses, entity: KnownEntity | None, meaning: str, evidence: tuple[UtteranceId, ...]) -> Extraction:
-    key = f"new:{fold(uses.name)}" if entity is None else str(entity.id)
-    known = None if entity is None else entity.id
-    term = ExtractedEntity(key, uses.name, CONCEPT, tuple(uses.lines), _PROPOSED, known=known)
-    return Extraction((term,), (), (ExtractedFact(key, MEANING, meaning, evidence, _PROPOSED),))
-
-
-def _schema(n_lines: int) -> dict[str, Any]:
-    lines = {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": n_lines}, "maxItems": _MAX_LINES}
-    return {
-        "title": "meaning",
-        "type": "object",
-        "properties": {"meaning": {"type": "string"}, "lines": lines},
-        "required": ["meaning", "lines"],
-        "additionalProperties": False,
-    }
+def _extraction(
+    name: str, lines: Sequence[NumberedUtterance], entity: KnownEntity | None, meaning: _Meaning | None
+) -> Extraction:
+    key = f"new:{fold(name)}" if entity is None else str(entity.id)
+    known, uses = None if entity is None else entity.id, tuple(each.utterance.id for each in lines)
+    term = ExtractedEntity(key, name, CONCEPT, uses, _PROPOSED, known=known)
+    facts = () if meaning is None else (ExtractedFact(key, MEANING, *meaning, _PROPOSED),)
+    return Extraction((term,), (), facts)

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import in_words, summary_of
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
+from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
@@ -128,15 +128,16 @@ class EpisodeWriter:
         kept = await self.episodes.summaries(campaign.id, session)
         if any(fact.provenance.origin != "talk" for fact in kept):
             return None
-        said = tellable(await said_in(self.log, campaign.id, session))
-        said = [each for each in said if not forbids(each.utterance.text)]
+        said = [each for each in await said_in(self.log, campaign.id, session) if not forbids(each.utterance.text)]
         names = names_of(await self.log.known(campaign.id), campaign.language)
-        lines = {npc: summary_of(heard_by(npc, said), language=campaign.language, names=names) for npc in npcs}
-        told = {npc: in_words(chosen, campaign.language) for npc, chosen in lines.items() if chosen}
+        selection = LineSelection(campaign.language, lambda: names)
+        heard = {npc: [each.utterance for each in heard_by(npc, said)] for npc in npcs}
+        lines = {npc: selection.select(heard[npc], own=npc) for npc in npcs}
+        told = {npc: " ".join(one.text for one in chosen) for npc, chosen in lines.items() if chosen}
         before = {npc: str(fact.claim.content) for fact in kept for npc in _knowers(fact)}
         if told != before:
             at_ms = said[-1].utterance.at_ms if said else 0
-            evidence = {told[npc]: [line.said.utterance.id for line in lines[npc]] for npc in told}
+            evidence = {told[npc]: [each for one in lines[npc] for each in one.evidence] for npc in told}
             await self.episodes.replace(
                 campaign.id, session, self._events(session, told, evidence, at_ms), Cause("talk", at_ms, session)
             )

@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 from numpy import float32
 from numpy.typing import NDArray
+from pydantic import Field, create_model
+from pydantic.config import JsonDict
 
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
-from glyphoxa.chronicle.llm_extractor import LlmReading
-from glyphoxa.chronicle.llm_question import numbered_line, shown
+from glyphoxa.chronicle.llm_task import LlmReading, ModelAnswer, numbered, shown
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, TurnJudge
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
@@ -148,27 +149,35 @@ SYSTEM: Final = (
 )
 
 
-def schema_of(topics: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON schema of an answer: the five fields of `TurnJudgement`.
+class JudgementAnswer(ModelAnswer):
+    """The five fields of `TurnJudgement`."""
+
+    mode: Literal["in_world_answer", "memory_consent", "safe_redirect"]
+    risk: Literal["low", "medium", "high"]
+    flags: list[str]
+    note: str
+    extract_memory: bool
+
+    def judgement(self, topics: Sequence[str]) -> TurnJudgement:
+        """
+        Raises:
+            Unparseable: It has a flag that is no topic. The message shows nothing of the answer.
+        """
+        if not set(self.flags).issubset(topics):
+            raise Unparseable("the model's answer has flags that were not offered")
+        flags, text = tuple(dict.fromkeys(self.flags)), " ".join(self.note.split())[:MAX_NOTE_CHARS]
+        return TurnJudgement(Mode(self.mode), Risk(self.risk), flags, text, self.extract_memory)
+
+
+def answer_about(topics: Sequence[str]) -> type[JudgementAnswer]:
+    """Return the form of an answer.
 
     Args:
         topics: Labels of the topics that a line may be flagged with.
     """
-    flag: dict[str, Any] = {"type": "string", **({"enum": list(topics)} if topics else {})}
-    properties = {
-        "mode": {"type": "string", "enum": [str(each) for each in _STRICT]},
-        "risk": {"type": "string", "enum": [str(each) for each in _RISKS]},
-        "flags": {"type": "array", "items": flag, "maxItems": min(len(topics), 4)},
-        "note": {"type": "string"},
-        "extract_memory": {"type": "boolean"},
-    }
-    return {
-        "title": "judgement",
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    flag: JsonDict = {"type": "string", **({"enum": [*topics]} if topics else {})}
+    flags = Field(json_schema_extra={"items": flag, "maxItems": min(len(topics), 4)})
+    return create_model("judgement", __base__=JudgementAnswer, flags=(list[str], flags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +206,7 @@ class LlmJudge:
         self._rules = rules
         self._asking = asking
         self._topics = tuple(topics)
-        self._schema = schema_of(topics)
+        self._answer = answer_about(topics)
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
         judged = await self._rules.judge(talk, known)
@@ -223,11 +232,10 @@ class LlmJudge:
         if one.said.utterance.npc_id is not None or is_private:
             return one
         safe = [each for each in shown(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
-        user = "\n".join(numbered_line(number, each) for number, each in enumerate([*safe, one.said], start=1))
         try:
             async with slots, asyncio.timeout_at(until):
-                answer = await self._asking.reading.ask(SYSTEM, user, self._schema)
-            told = _judgement_of(answer, self._topics)
+                answer = await self._asking.reading.ask_for(self._answer, SYSTEM, numbered([*safe, one.said]))
+            told = answer.judgement(self._topics)
         except TimeoutError:
             return _by_rules(one, f"the model did not answer within {self._asking.stretch_ms / 1000:g} s")
         except (Unavailable, Unparseable) as error:
@@ -259,24 +267,6 @@ class PatientJudge:
 
 def _by_rules(one: JudgedUtterance, reason: str) -> JudgedUtterance:
     return replace(one, judged=replace(one.judged, reason=reason))
-
-
-def _judgement_of(answer: dict[str, Any], topics: Sequence[str]) -> TurnJudgement:
-    """
-    Raises:
-        Unparseable: It has other fields, or a value that was not offered. The message shows nothing of the answer.
-    """
-    if set(answer) != {each.name for each in fields(TurnJudgement)}:
-        raise Unparseable("the model's answer has other fields than a judgement")
-    flags, note, keep = answer["flags"], answer["note"], answer["extract_memory"]
-    if not (isinstance(flags, list) and all(each in topics for each in flags)):
-        raise Unparseable("the model's answer has flags that were not offered")
-    if answer["mode"] not in list(_STRICT) or answer["risk"] not in list(_RISKS):
-        raise Unparseable("the model's answer has a mode or a risk that does not exist")
-    if not isinstance(note, str) or not isinstance(keep, bool):
-        raise Unparseable("the model's answer has a note or a decision of another type")
-    text = " ".join(note.split())[:MAX_NOTE_CHARS]
-    return TurnJudgement(Mode(answer["mode"]), Risk(answer["risk"]), tuple(dict.fromkeys(flags)), text, keep)
 
 
 def stricter(one: TurnJudgement, other: TurnJudgement) -> TurnJudgement:

@@ -8,21 +8,13 @@ transcript.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
-from glyphoxa.chronicle.llm_question import (
-    CONFIDENCE,
-    FACTS,
-    RELATIONS,
-    Pace,
-    QuestionLimits,
-    TalkQuestion,
-    question_about,
-)
+from glyphoxa.chronicle.llm_question import CONFIDENCE, FACTS, RELATIONS, TalkQuestion, question_about
+from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, ShownLine, ShownLines
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.statements import KIN_BY_TYPE
 from glyphoxa.chronicle.talk import (
@@ -31,65 +23,14 @@ from glyphoxa.chronicle.talk import (
     ExtractedRelation,
     Extraction,
     KnownEntity,
-    NumberedUtterance,
     SceneTalk,
 )
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.structured import JsonSchema, StructuredLlm, Unparseable
-from glyphoxa.language.lexicon import primary_language
-from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import Word, fold, words
+from glyphoxa.domain.structured import Unparseable
+from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
-
-TEMPERATURE: Final = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class LlmReading:
-    """How to ask the language model.
-
-    Attributes:
-        pace: Rate limit of all requests.
-        breaker: Pauses the model after repeated failures.
-        deadline_ms: For one answer. A later answer is ignored.
-        limits: Limits of the prompt and the answer.
-    """
-
-    llm: StructuredLlm
-    pace: Pace
-    breaker: CircuitBreaker
-    deadline_ms: int
-    limits: QuestionLimits
-
-    @property
-    def longest_ms(self) -> int:
-        """Maximum time for one stretch, including the rate limit."""
-        return self.pace.gap_ms + self.deadline_ms
-
-    async def ask(self, system: str, user: str, schema: JsonSchema) -> dict[str, Any]:
-        """Ask the model, at its rate limit.
-
-        Raises:
-            Unavailable: It is paused, cannot be reached or is late.
-            Unparseable: See `StructuredLlm.complete`.
-        """
-        await self.pace.wait()
-        if not self.breaker.allows_call():
-            raise Unavailable("the model is paused after repeated failures")
-        try:
-            answer = await self.llm.complete(
-                system, user, schema, temperature=TEMPERATURE, deadline_ms=self.deadline_ms
-            )
-        except Unparseable:
-            self.breaker.succeeded()
-            raise
-        except BaseException:
-            self.breaker.failed()  # or the caller stopped it before its result was known
-            raise
-        self.breaker.succeeded()
-        return answer
 
 
 class LlmExtractor:
@@ -126,97 +67,6 @@ def _noted(found: Extraction, why: str) -> Extraction:
     return replace(found, refused=(*found.refused, why))
 
 
-# Checks whether the lines contain a model's words.
-
-
-_STEM = 4
-"""Words with the same first letters count as one, such as "promise" and "promised"."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownLine:
-    said: NumberedUtterance
-    words: tuple[str, ...]
-    telling: frozenset[str]
-
-    @property
-    def id(self) -> UtteranceId:
-        return self.said.utterance.id
-
-
-class ShownLines:
-    """The lines that a model was shown, in order.
-
-    Args:
-        language: BCP 47 tag.
-    """
-
-    def __init__(self, lines: Sequence[NumberedUtterance], language: str) -> None:
-        self._vocabulary = vocabulary_of(language)
-        self._stop = self._vocabulary.stop
-        self._is_capital_a_sign = primary_language(language) != "de"
-        self.lines = tuple(
-            ShownLine(each, spoken, frozenset(spoken) - self._stop)
-            for each in lines
-            for spoken in [tuple(word.folded for word in words(each.utterance.text))]
-        )
-
-    def naming(self, *names: str) -> list[ShownLine]:
-        """Return the lines that contain one of the names or have such a speaker."""
-        spelled = [tuple(word.folded for word in words(folded(name))) for name in names]
-        of_speakers = {folded(name) for name in names}
-        return [
-            line
-            for line in self.lines
-            if folded(line.said.utterance.speaker_name) in of_speakers
-            or any(_stands_in(each, line.words) for each in spelled)
-        ]
-
-    def writes(self, name: str) -> bool:
-        """Return whether a line writes this as a name: with a capital that an ordinary word would not have there."""
-        wanted = tuple(word.folded for word in words(folded(name)))
-        for line in self.lines:
-            spoken = words(line.said.utterance.text)
-            for at in range(len(spoken) - len(wanted) + 1):
-                part = spoken[at : at + len(wanted)]
-                if tuple(word.folded for word in part) == wanted and any(map(self._is_written_as_a_name, part)):
-                    return True
-        return False
-
-    def _is_written_as_a_name(self, word: Word) -> bool:
-        is_sign = self._is_capital_a_sign and not word.opens
-        return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
-
-    def tells(self, value: str, evidence: Sequence[ShownLine]) -> str | None:
-        """Return why these lines do not support a value, or None if they do.
-
-        Most of its words must be in players' lines. None may come from a line with fewer listeners, because that would
-        reveal their knowledge to others.
-        """
-        telling = frozenset(word.folded for word in words(value)) - self._stop
-        there = frozenset[str]().union(*(line.telling for line in evidence if line.said.utterance.is_evidence))
-        foreign = frozenset(each for each in telling if not is_among(each, there))
-        if not telling or 2 * len(foreign) > len(telling):
-            return "its words are not in its evidence"
-        witnesses = frozenset.intersection(*(line.said.utterance.witnesses for line in evidence))
-        for line in self.lines:
-            if not witnesses <= line.said.utterance.witnesses and any(is_among(each, line.telling) for each in foreign):
-                return "its words come from a line that not all listeners of its evidence heard"
-        return None
-
-
-def is_among(word: str, others: Set[str]) -> bool:
-    """Return whether a word or another form of it is among these."""
-    return word in others or (
-        len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in others if len(other) >= _STEM)
-    )
-
-
-def _stands_in(name: Sequence[str], line: Sequence[str]) -> bool:
-    n = len(name)
-    return n > 0 and any(tuple(line[at : at + n]) == tuple(name) for at in range(len(line) - n + 1))
-
-
 _MAX_LINES: Final = 6
 """A claim with more lines of evidence is a summary."""
 _OF_SEVERAL: Final = ("occupation", "status", "price")
@@ -228,10 +78,6 @@ _KIN: Final[dict[str, frozenset[str]]] = {
     for type_ in both
 }
 """Words required as evidence of a relation, because small models connect everyone who talks."""
-
-
-class ClaimRejected(Exception):
-    """A part of an answer is rejected, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +167,7 @@ class _Merging:
         about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=MAX_VALUE_CHARS)
         subject = self._end(_text(told, "subject", longest=MAX_NAME_CHARS))
         rests_on = self._named_in(self._lines(told), subject)
-        if (why := self._heard.tells(value, rests_on)) is not None:
-            raise ClaimRejected(why)
+        self._heard.check(value, rests_on)
         # The rules' version of the same sentence is kept verbatim.
         same = {one.subject for one in self._facts if self._is_same(one, about, value, rests_on)}
         if subject in same:
@@ -398,14 +243,11 @@ class _Merging:
 
     def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
         numbers = told.get("lines")
-        if not isinstance(numbers, list) or not numbers:
+        if not isinstance(numbers, list) or not all(type(each) is int for each in numbers):
             raise ClaimRejected("it has no evidence")
         if len(numbers) > _MAX_LINES:
             raise ClaimRejected(f"its evidence has {len(numbers)} lines")
-        n_lines = len(self._heard.lines)
-        if not all(type(each) is int and 1 <= each <= n_lines for each in numbers):
-            raise ClaimRejected("its evidence includes a line that does not exist")
-        lines = [self._heard.lines[each - 1] for each in sorted(set(numbers))]
+        lines = self._heard.cited(numbers)
         if self._talk.is_context(_ids(lines)):
             raise ClaimRejected("its evidence is context only")
         return lines

@@ -80,7 +80,7 @@ def _is_part(words: Sequence[str], of: Sequence[str]) -> bool:
     return n < len(of) and any(list(of[at : at + n]) == list(words) for at in range(len(of) - n + 1))
 
 
-def _without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
+def without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
     """Return the names without those of people who are spoken to, set apart by punctuation."""
     places = [AddresseeMention(None, each.key, 0, is_vocative=False, start=each.start, end=each.end) for each in named]
     calls = calls_in(text, places).of
@@ -187,7 +187,7 @@ class _Reading:
         person: str | None = None
         named = self._named(said)
         # "Odo, my brother is ill" is said to Odo, whom the sentence does not concern.
-        for sentence in sentences_of(said.utterance.text, _without_called(said.utterance.text, named)):
+        for sentence in sentences_of(said.utterance.text, without_called(said.utterance.text, named)):
             if out_of_character(sentence.text) is not None:
                 continue
             if person is not None:

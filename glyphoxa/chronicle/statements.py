@@ -7,12 +7,14 @@ character identifies it. The patterns are data, English and German: see `glyphox
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from glyphoxa.chronicle.new_names import occupation_in
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import words
 
 _SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
 """Clauses separated by a semicolon are independent, and offsets must stay, so `SentenceSplitter` does not fit."""
@@ -81,6 +83,37 @@ class MarkedSentence:
             return self
         sign = chr(_FIRST_SIGN + len(self.keys))
         return replace(self, marked=sign + self.marked[pronoun.end() :], keys=(*self.keys, person))
+
+
+def clauses_of(sentence: MarkedSentence) -> list[tuple[str, bool]]:
+    """Return the clauses of a sentence, and whether each is negated."""
+    return [(clause, _DENIED.search(clause) is not None) for clause in _CLAUSE_END.split(sentence.marked)]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementWords:
+    """The words of a statement, for comparison with another statement.
+
+    Attributes:
+        words: All of them, normalised, in order.
+        telling: Without stop words.
+    """
+
+    words: tuple[str, ...]
+    telling: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str, language: str) -> StatementWords:
+        spoken = tuple(word.folded for word in words(text))
+        return cls(spoken, frozenset(spoken) - vocabulary_of(language).stop)
+
+    def repeats(self, other: StatementWords) -> bool:
+        """Return whether both say the same. Any other word may be a negation, a number or a name."""
+        return self.words == other.words
+
+    def shared(self, other: StatementWords) -> float:
+        """Return the share of content words that both have, 0 to 1."""
+        return len(self.telling & other.telling) / max(1, len(self.telling | other.telling))
 
 
 def named_first(sentence: str, person: str) -> str:
@@ -203,6 +236,37 @@ def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
     return list(found.values())
 
 
+_PLEDGES: Final = frozenset({"promise", "decision", "plan"})
+_FIRST_PERSON: Final = _WORDS.compile(r"\b{first_person}\b", flags=re.IGNORECASE)
+_PEOPLE: Final = _WORDS.compile(r"{people}\b", flags=re.IGNORECASE)
+
+
+def commits_speaker(sentence: MarkedSentence, people: Collection[str]) -> bool:
+    """Return whether the speaker commits to something: a pledge, a price, a refusal, or a claim about itself.
+
+    Only a pledge may name somebody else. Any other sentence about somebody else, or about the world, is none.
+
+    Args:
+        people: Keys of names of people.
+    """
+    if sentence.is_question:
+        return False
+    # "If you bring me the ring, I will pay six crowns" is a pledge, but no fact.
+    facts = facts_in(replace(sentence, is_open=False))
+    about = {fact.about for fact in facts}
+    if about & _PLEDGES:
+        return True
+    somebody = "somebody"
+    if not {*people, somebody}.isdisjoint(sentence.after(somebody).keys):
+        return False
+    if "price" in about or _AMOUNT.search(sentence.marked):
+        return True
+    if not sentence.may_tell or "discovery" in about:
+        return False
+    is_claim = any(fact.subject == SPEAKER for fact in facts)
+    return is_claim or bool(_FIRST_PERSON.search(sentence.marked) and not _PEOPLE.search(sentence.marked))
+
+
 def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
     for each in _TRADES:
         for match in each.finditer(sentence.marked):
@@ -241,8 +305,8 @@ class RelationClaim:
 
 def _kin_by_type() -> dict[str, frozenset[str]]:
     kin: dict[str, frozenset[str]] = {}
-    for type_, words in _WORDS.tables("kin"):
-        kin[type_] = kin.get(type_, frozenset()) | words
+    for type_, relatives in _WORDS.tables("kin"):
+        kin[type_] = kin.get(type_, frozenset()) | relatives
     return kin
 
 

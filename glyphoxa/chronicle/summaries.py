@@ -5,28 +5,35 @@ Each sentence of a summary names the utterances that support it. A model's sente
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol
+
+from pydantic import Field
 
 from glyphoxa.chronicle.atoms import said_in_words
-from glyphoxa.chronicle.consent import asks_to_forget
-from glyphoxa.chronicle.llm_extractor import LlmReading, is_among
+from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, ModelAnswer, ShownLines, numbered, shown
 from glyphoxa.chronicle.new_names import NameFinder
+from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge
-from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
+from glyphoxa.chronicle.statements import (
+    MarkedSentence,
+    NameSpan,
+    StatementWords,
+    commits_speaker,
+    facts_in,
+    sentences_of,
+)
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import Unparseable
-from glyphoxa.language.prompt_quotes import as_label, quoted
+from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
-
-T = TypeVar("T")
 
 TOKENS: Final = 200
 """Length of a summary."""
@@ -52,78 +59,29 @@ class Summariser(Protocol):
 _MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _ALIKE: Final = 0.6
-"""Share of a line's content words in a chosen line at which it adds nothing new."""
+"""Share of a line's content words in a later line at which that one may replace it. The later one is chosen first."""
 _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
+_OWN_SHARE: Final = 1 / 3
+"""Share of a summary for an NPC's own words."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryLine:
-    """One line of a summary: an utterance or its beginning."""
-
-    said: NumberedUtterance
-    text: str
-
-    def in_words(self, language: str) -> str:
-        return said_in_words(self.said.utterance.speaker_name, self.text, language)
-
-
-def summary_of(
-    said: Sequence[NumberedUtterance], *, language: str, names: Gazetteer | None = None, tokens: int = TOKENS
-) -> list[SummaryLine]:
-    """Select the most salient lines that fit, without near-duplicates, in their order.
-
-    Args:
-        said: Utterances in order, all of which the reader may know.
-        tokens: About four characters each.
-    """
-    judge, finder = SalienceJudge(language, names), NameFinder(language)
-    judged = []
-    for each in said:
-        text = each.utterance.text
-        salience = judge.judge(text)
-        if salience.is_kept:
-            judged.append((salience.score + _FINDING * bool(findings_in(text, finder, names)), each))
-    by_salience = sorted(judged, key=lambda pair: (-pair[0], pair[1].ordinal))
-    lines = (
-        SummaryLine(each, shortened(" ".join(each.utterance.text.split()), _MAX_LINE_CHARS)) for _, each in by_salience
-    )
-    told = ((line, line.in_words(language), line.text) for line in lines)
-    return sorted(_fitting(told, language, tokens=tokens), key=lambda line: line.said.ordinal)
-
-
-def in_words(lines: Sequence[SummaryLine], language: str) -> str:
-    return " ".join(line.in_words(language) for line in lines)
+def _marked(text: str, finder: NameFinder, names: Gazetteer | None) -> tuple[Iterator[MarkedSentence], set[str]]:
+    """Return the sentences of a line with their names marked, and the keys of people among these."""
+    mentions = () if names is None else names.mentions(text)
+    taken = [(each.start, each.end) for each in mentions]
+    new = list(finder.names_in(text, taken=taken, nobody=()))
+    spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
+    spans += [NameSpan(each.text, each.start, each.end) for each in new]
+    people = {str(each.name.entity_id) for each in mentions if each.name.entity_type in PEOPLE}
+    people.update(each.text for each in new if each.type in PEOPLE)
+    spoken_of = without_called(text, sorted(spans, key=lambda span: span.start))
+    return sentences_of(text, spoken_of), people
 
 
 def findings_in(text: str, finder: NameFinder, names: Gazetteer | None = None) -> frozenset[str]:
     """Return the kinds of facts that the rules find in a line ("promise", "took")."""
-    mentions = () if names is None else names.mentions(text)
-    spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
-    taken = [(each.start, each.end) for each in mentions]
-    spans += [NameSpan(each.text, each.start, each.end) for each in finder.names_in(text, taken=taken, nobody=())]
-    marked = sentences_of(text, sorted(spans, key=lambda span: span.start))
-    return frozenset(fact.about for sentence in marked for fact in facts_in(sentence))
-
-
-def _fitting(told: Iterable[tuple[T, str, str]], language: str, *, tokens: int) -> list[T]:
-    """Return the first ones that fit, without near-duplicates.
-
-    Args:
-        told: Each with its sentence, and the words of it that count.
-    """
-    stop, left = vocabulary_of(language).stop, tokens * _CHARACTERS_PER_TOKEN
-    chosen: list[T] = []
-    before: list[frozenset[str]] = []
-    for one, sentence, text in told:
-        telling = frozenset(word.folded for word in words(text)) - stop
-        length = len(sentence) + 1
-        if length > left or not telling or any(len(telling & other) >= _ALIKE * len(telling) for other in before):
-            continue
-        left -= length
-        chosen.append(one)
-        before.append(telling)
-    return chosen
+    return frozenset(fact.about for sentence in _marked(text, finder, names)[0] for fact in facts_in(sentence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +100,72 @@ class LineSelection:
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
         return self.select(said)
 
-    def select(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        lines = summary_of(tellable(_numbered(said)), language=self.language, names=self.names(), tokens=self.tokens)
-        return [SummarySentence(line.in_words(self.language), (line.said.utterance.id,)) for line in lines]
+    def select(self, said: Sequence[Utterance], *, own: NpcId | None = None) -> list[SummarySentence]:
+        """Return the most salient lines that fit, in their order.
 
-    def compress(self, sentences: Sequence[SummarySentence]) -> tuple[SummarySentence, ...]:
-        """Return the most salient sentences that fit, in their order; all of them if they fit."""
-        if sum(len(one.text) + 1 for one in sentences) <= self.tokens * _CHARACTERS_PER_TOKEN:
-            return tuple(sentences)
+        Args:
+            said: In order. The reader may know all of it.
+            own: The NPC that reads it, which keeps its own word.
+        """
+        judge = SalienceJudge(self.language, self.names())
+        kept = [each for each in tellable(said) if judge.judge(each.text).is_kept]
+        return self.compress(in_order([*map(self._quoted, kept), *self.own_words(said, own)], said))
+
+    def _quoted(self, said: Utterance) -> SummarySentence:
+        text = shortened(in_one_line(said.text), _MAX_LINE_CHARS)
+        return SummarySentence(said_in_words(said.speaker_name, text, self.language), (said.id,))
+
+    def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
+        """Return the sentences with which an NPC committed itself, see `commits_speaker`."""
+        finder, names = NameFinder(self.language), self.names()
+        form = str((lexicon("prompt", self.language) or lexicon("prompt", "en")).value("you_said"))
+        found = []
+        for each in said:
+            if npc is None or each.npc_id != npc:
+                continue
+            sentences, people = _marked(each.text, finder, names)
+            text = " ".join(sentence.text for sentence in sentences if commits_speaker(sentence, people))
+            if text:
+                words = quoted(shortened(text, _MAX_LINE_CHARS))
+                found.append(SummarySentence(form.format(what=words), (each.id,), is_own=True))
+        return found
+
+    def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
+        """Return the most salient sentences that fit, in their order."""
+        characters = self.tokens * _CHARACTERS_PER_TOKEN
+        own = [one for one in sentences if one.is_own]
+        kept = self._fitting(own, int(characters * _OWN_SHARE))
+        left = characters - sum(len(one.text) + 1 for one in kept)
+        kept += self._fitting([one for one in sentences if not one.is_own], left)
+        return [one for one in sentences if one in kept]
+
+    def _fitting(self, sentences: Sequence[SummarySentence], left: int) -> list[SummarySentence]:
+        """Return the most salient ones that fit into so many characters; of those that are alike, the later first."""
         judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
         scores = [
             judge.judge(one.text).score + _FINDING * bool(findings_in(one.text, finder, names)) for one in sentences
         ]
-        best = sorted(range(len(sentences)), key=lambda at: -scores[at])
-        told = [(at, sentences[at].text, sentences[at].text) for at in best]
-        return tuple(sentences[at] for at in sorted(_fitting(told, self.language, tokens=self.tokens)))
+        spoken = [StatementWords.of(one.text, self.language) for one in sentences]
+        chosen: set[int] = set()
+        for best in sorted(range(len(sentences)), key=lambda at: (-scores[at], at)):
+            telling = spoken[best].telling
+            if len(sentences[best].text) + 1 > left or not telling:
+                continue
+            alike = (len(telling & each.telling) >= _ALIKE * len(telling) for each in spoken[best:])
+            for at in reversed([best + n for n, is_alike in enumerate(alike) if is_alike]):
+                if at in chosen or any(spoken[at].repeats(spoken[other]) for other in chosen):
+                    continue
+                if len(sentences[at].text) + 1 > left:
+                    break
+                left -= len(sentences[at].text) + 1
+                chosen.add(at)
+        return [sentences[at] for at in chosen]
 
 
-def _numbered(said: Sequence[Utterance]) -> list[NumberedUtterance]:
-    return [NumberedUtterance(each, number) for number, each in enumerate(said, start=1)]
+def in_order(sentences: Iterable[SummarySentence], said: Sequence[Utterance]) -> list[SummarySentence]:
+    """Return sentences in the order of the lines that they rest on."""
+    place = {each.id: at for at, each in enumerate(said)}
+    return sorted(sentences, key=lambda one: min(place[each] for each in one.evidence))
 
 
 # A language model: fewer words for the same, and only what the lines support.
@@ -175,28 +180,17 @@ SYSTEM: Final = (
 )
 _MAX_SENTENCES: Final = 8
 _MAX_SENTENCE_CHARS: Final = 160
-_MAX_EVIDENCE: Final = 4
-_SCHEMA: Final[dict[str, Any]] = {
-    "title": "notes",
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["sentences"],
-    "properties": {
-        "sentences": {
-            "type": "array",
-            "maxItems": _MAX_SENTENCES,
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["lines", "text"],
-                "properties": {
-                    "lines": {"type": "array", "minItems": 1, "maxItems": _MAX_EVIDENCE, "items": {"type": "integer"}},
-                    "text": {"type": "string", "maxLength": _MAX_SENTENCE_CHARS},
-                },
-            },
-        }
-    },
-}
+
+
+class _Note(ModelAnswer):
+    lines: list[int] = Field(json_schema_extra={"minItems": 1, "maxItems": 4})
+    text: str
+
+
+class Notes(ModelAnswer):
+    """A summary by a model: sentences, each with the numbers of its lines."""
+
+    sentences: list[_Note] = Field(json_schema_extra={"maxItems": _MAX_SENTENCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,69 +201,20 @@ class LlmSummariser:
     language: str
 
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        shown = [each.utterance for each in tellable(_numbered(said)) if not asks_to_forget(each.utterance.text)]
-        if not shown:
+        lines = shown([NumberedUtterance(each, number) for number, each in enumerate(tellable(said), start=1)])
+        if not lines:
             return []
-        asking = self.asking
-        if not asking.breaker.allows_call():
-            raise Unavailable("the model is paused after repeated failures")
-        lines = "\n".join(
-            f"{number}. {as_label(each.speaker_name)}: {quoted(each.text)}"
-            for number, each in enumerate(shown, start=1)
-        )
-        try:
-            await asking.pace.wait()
-            answer = await asking.llm.complete(SYSTEM, lines, _SCHEMA, deadline_ms=asking.deadline_ms)
-        except Unparseable:
-            asking.breaker.succeeded()
-            raise
-        except BaseException:  # including cancellation
-            asking.breaker.failed()
-            raise
-        asking.breaker.succeeded()
-        return sorted(supported(answer, shown, self.language), key=lambda one: _first(one, shown))
+        notes = await self.asking.ask_for(Notes, SYSTEM, numbered(lines))
+        return in_order(supported(notes, ShownLines(lines, self.language)), said)
 
 
-def _first(sentence: SummarySentence, shown: Sequence[Utterance]) -> int:
-    return next(at for at, each in enumerate(shown) if each.id in sentence.evidence)
-
-
-def supported(answer: dict[str, Any], shown: Sequence[Utterance], language: str) -> Iterator[SummarySentence]:
-    """Yield the sentences of a model's answer that the lines they name support."""
-    found = answer.get("sentences")
-    for one in found[:_MAX_SENTENCES] if isinstance(found, list) else ():
-        told = one if isinstance(one, dict) else {}
-        text, numbers = told.get("text"), told.get("lines")
-        if not isinstance(text, str) or not isinstance(numbers, list) or not 0 < len(text) <= _MAX_SENTENCE_CHARS:
-            continue
-        evidence = [shown[at - 1] for at in sorted({at for at in numbers if type(at) is int and 0 < at <= len(shown)})]
-        if evidence and why_unsupported(text, evidence, language) is None:
-            yield SummarySentence(" ".join(text.split()), tuple(each.id for each in evidence))
-
-
-_MIN_SHARE: Final = 0.6
-
-
-def why_unsupported(text: str, evidence: Sequence[Utterance], language: str) -> str | None:
-    """Return why these lines do not say a sentence, or None if they do."""
-    there = {word.folded for each in evidence for word in words(f"{each.speaker_name}. {each.text}")}
-    told = words(text)
-    telling = {word.folded for word in told} - vocabulary_of(language).stop
-    foreign = {each for each in telling if not is_among(each, there)}
-    if not telling or len(foreign) > (1 - _MIN_SHARE) * len(telling):
-        return "its words are not in its evidence"
-    ordinary = vocabulary_of(language).is_ordinary
-    if any(
-        word.folded in foreign and (word.is_capital or word.folded.isdigit()) and not ordinary(word.folded)
-        for word in told
-    ):
-        return "a name or number is not in its evidence"
-    said = [sentence for each in evidence for sentence in sentences_of(each.text, ())]
-    if not any(sentence.may_tell for sentence in said):
-        return "its evidence is a question or a guess"
-    if any(sentence.is_denied for sentence in said) != any(sentence.is_denied for sentence in sentences_of(text, ())):
-        return "one denies what the other says"
-    speakers = {word.folded for each in evidence for word in words(each.speaker_name)}
-    if not speakers & {word.folded for word in told}:
-        return "it does not name who said it"
-    return None
+def supported(notes: Notes, lines: ShownLines) -> Iterator[SummarySentence]:
+    """Yield the sentences that the lines they name support, with who said it."""
+    for note in notes.sentences[:_MAX_SENTENCES]:
+        text = in_one_line(note.text)
+        with contextlib.suppress(ClaimRejected):
+            evidence = lines.cited(note.lines)
+            lines.check(text, evidence)
+            speakers = frozenset[str]().union(*(each.speaker for each in evidence))
+            if len(text) <= _MAX_SENTENCE_CHARS and not speakers.isdisjoint(word.folded for word in words(text)):
+                yield SummarySentence(text, tuple(each.id for each in evidence))

@@ -72,9 +72,9 @@ class KnownEntity:
         return (self.name, *self.aliases)
 
 
-def tellable(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+def tellable(said: Iterable[Utterance]) -> list[Utterance]:
     """Return what players stated in the story: no asides, no mere questions, and no words that a model invented."""
-    return [each for each in said if each.utterance.is_evidence and _states(each.utterance.text)]
+    return [each for each in said if each.is_evidence and _states(each.text)]
 
 
 def _states(text: str) -> bool:

@@ -19,10 +19,12 @@ class SummarySentence:
 
     Attributes:
         evidence: The utterances that support it; never empty. If one is retracted, so is the sentence.
+        is_own: The NPC said it itself. It keeps its word, but nothing else follows from it.
     """
 
     text: str
     evidence: tuple[UtteranceId, ...]
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

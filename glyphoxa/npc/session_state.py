@@ -17,7 +17,7 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.summaries import LineSelection, Summariser, findings_in
+from glyphoxa.chronicle.summaries import LineSelection, Summariser, findings_in, in_order
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
@@ -177,12 +177,22 @@ class SessionStateKeeper:
         sentences = made.get(ids) or await self._asked(view, said)
         if sentences is not None:
             made[ids] = sentences
-        if sentences is None:
-            sentences = await asyncio.to_thread(self._selection.select, said)
-        rolling.cover(await asyncio.to_thread(self._selection.compress, [*rolling.summary, *sentences]), said)
+        rolling.cover(await asyncio.to_thread(self._summary, view, rolling.summary, sentences, said), said)
         self._look()
         if view != DM_VIEW:
             self._tell(NpcId(view), Cover(rolling.summary, tuple(each.id for each in said)))
+
+    def _summary(
+        self,
+        view: View,
+        before: Sequence[SummarySentence],
+        sentences: Sequence[SummarySentence] | None,
+        said: Sequence[Utterance],
+    ) -> list[SummarySentence]:
+        """Return the summary with that of new lines; None: lines are selected."""
+        own = self._selection.own_words(said, NpcId(view))
+        now = self._selection.select(said) if sentences is None else sentences
+        return self._selection.compress([*before, *in_order([*now, *own], said)])
 
     async def _asked(self, view: View, said: Sequence[Utterance]) -> list[SummarySentence] | None:
         """Return the model's summary; None without a model, or if no view can wait for it."""

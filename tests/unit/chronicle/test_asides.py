@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.episodes import PlayersView, heard_by
-from glyphoxa.chronicle.llm_question import shown
+from glyphoxa.chronicle.llm_task import shown
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.summaries import LineSelection, in_words, summary_of
+from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -22,7 +22,6 @@ from glyphoxa.chronicle.talk import (
     KnownEntity,
     NumberedUtterance,
     SceneTalk,
-    tellable,
 )
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.turn import Unaddressed
@@ -135,12 +134,12 @@ def test_rules_learn_nothing_from_asides_and_npcs(talk: SceneTalk) -> None:
 @settings(max_examples=n_examples(300), deadline=None)
 @given(talks())
 def test_recaps_summaries_and_models_contain_no_aside(talk: SceneTalk) -> None:
-    said = tellable(all_of(talk))
-    heard = [PlayersView(KNOWN, a_campaign()).shown(said), *(heard_by(npc, said) for npc in (SMITH, INNKEEPER))]
-    assert no_marks([in_words(summary_of(lines, language="en", tokens=2_000), "en") for lines in heard], talk)
-    running = LineSelection("en", tokens=2_000).select([each.utterance for each in all_of(talk)])
-    assert no_marks([sentence.text for sentence in running], talk)
-    assert {each for sentence in running for each in sentence.evidence} <= set(of_players(talk))
+    said, selection = all_of(talk), LineSelection("en", tokens=2_000)
+    heard = [said, PlayersView(KNOWN, a_campaign()).shown(said), *(heard_by(npc, said) for npc in (SMITH, INNKEEPER))]
+    for lines in heard:
+        told = selection.select([each.utterance for each in lines])
+        assert no_marks([sentence.text for sentence in told], talk)
+        assert {each for sentence in told for each in sentence.evidence} <= set(of_players(talk))
     assert {each.utterance.aside for each in shown(all_of(talk))} <= {None}
 
 

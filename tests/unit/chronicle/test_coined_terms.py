@@ -9,8 +9,7 @@ from typing import Any
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_extractor import LlmReading
-from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
+from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Player
@@ -54,10 +53,10 @@ class Transcript:
 async def proposed(transcript: Any, asking: LlmReading | None = None) -> dict[str, str]:
     terms = CoinedTerms(CAMPAIGN, transcript, asking=asking)
     due = [found async for _, found in terms.due(EVENING, up_to=len(transcript.lines))]
-    return {found.entities[0].name: found.facts[0].value for found in due}
+    return {found.entities[0].name: found.facts[0].value if found.facts else "" for found in due}
 
 
-async def test_term_used_twice_is_proposed_with_its_first_line() -> None:
+async def test_term_used_twice_is_proposed_with_the_sentence_about_it() -> None:
     first = "The Geometers built this hall."
     talk = Transcript(first, "What a hall.", "I wonder what the Geometers wanted here.")
     assert await proposed(talk) == {"Geometers": first}
@@ -87,10 +86,18 @@ async def test_what_is_no_term_is_not_proposed() -> None:
 
 
 async def test_term_with_a_proposed_meaning_is_not_proposed_again() -> None:
-    lines = ("I saw the Geometers.", "Who are the Geometers?")
+    lines = ("The Geometers built this hall.", "Who are the Geometers?")
     term = KnownEntity(EntityId("geometers"), "concept", "Geometers", is_of_talk=True)
     assert set(await proposed(Transcript(*lines, known=[term]))) == {"Geometers"}
     assert await proposed(Transcript(*lines, known=[replace(term, is_defined=True)])) == {}
+
+
+async def test_term_that_no_short_sentence_is_about_is_proposed_once_without_a_meaning() -> None:
+    long = "The Geometers are said to have built this hall when the river still ran north of it."
+    lines = ("I saw the Geometers.", "Are the Geometers here?", long, "If the Geometers come, run.")
+    assert await proposed(Transcript(*lines)) == {"Geometers": ""}
+    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", is_of_talk=True)
+    assert await proposed(Transcript(*lines, known=[term])) == {}
 
 
 async def test_uses_are_counted_across_readings() -> None:
@@ -154,7 +161,7 @@ async def test_model_is_not_shown_a_line_withheld_after_it_was_counted() -> None
     assert "ring" not in model.asked
 
 
-async def test_meaning_without_support_is_replaced_by_the_first_line() -> None:
+async def test_unsupported_meaning_is_replaced_by_the_sentence_about_the_term() -> None:
     for answer in (
         {"meaning": "a cult that drinks blood at midnight", "lines": [1]},
         {"meaning": "builders who measure the stars", "lines": []},

@@ -11,8 +11,9 @@ import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_extractor import LlmExtractor, LlmReading
-from glyphoxa.chronicle.llm_question import Pace, QuestionLimits, question_about
+from glyphoxa.chronicle.llm_extractor import LlmExtractor
+from glyphoxa.chronicle.llm_question import question_about
+from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable

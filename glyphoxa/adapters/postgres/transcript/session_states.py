@@ -48,6 +48,7 @@ class PostgresSessionStates(CampaignQueries):
 
 def _state(stored: Mapping[str, Any]) -> SessionState:
     summary = [
-        SummarySentence(one["text"], tuple(UtteranceId(each) for each in one["evidence"])) for one in stored["summary"]
+        SummarySentence(one["text"], tuple(map(UtteranceId, one["evidence"])), one.get("is_own", False))
+        for one in stored["summary"]
     ]
     return SessionState(tuple(summary), stored["flags"], stored["last_ordinal"])

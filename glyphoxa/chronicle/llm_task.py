@@ -1,0 +1,290 @@
+"""Asks a language model in the background about lines of the transcript, and checks its answer against them.
+
+The model sees only numbered lines with their speakers: no other names and no campaign knowledge. It therefore cannot
+repeat a secret, and can cite utterances only by their numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.chronicle.consent import asks_to_forget
+from glyphoxa.chronicle.effects import folded
+from glyphoxa.chronicle.statements import clauses_of, sentences_of
+from glyphoxa.chronicle.talk import NumberedUtterance
+from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.structured import JsonSchema, StructuredLlm, Unparseable
+from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import Word, words
+from glyphoxa.turns.address import marked_out_of_character, out_of_character
+
+TEMPERATURE: Final = 0.0
+MAX_LINE_CHARS: Final = 800
+"""Characters shown to the model; the rules read the rest of a longer line."""
+
+
+class Pace:
+    """Spaces calls evenly to a number per minute. Early callers wait in order.
+
+    Args:
+        per_minute: 1 or more.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.gap_ms = -(-60_000 // per_minute)
+        self._next_at = 0.0
+
+    async def wait(self) -> None:
+        """Wait until the next call is allowed, and reserve it."""
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next_at)
+        self._next_at = at + self.gap_ms / 1000
+        if at > now:
+            await asyncio.sleep(at - now)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLimits:
+    """Limits of a prompt and its answer.
+
+    Attributes:
+        max_chars: For all lines together. Lines before the stretch are dropped first, then its last lines.
+        max_found: For each kind. Without a limit a small model repeats its findings.
+        max_text_chars: Characters of each text in the answer; None: the model's schemas support no such limit.
+    """
+
+    max_chars: int
+    max_found: int = 12
+    max_text_chars: int | None = None
+
+
+class ModelAnswer(BaseModel):
+    """An answer of a model. The fields are its schema; limits of a list are only requested."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+Answer = TypeVar("Answer", bound=ModelAnswer)
+
+
+@dataclass(frozen=True, slots=True)
+class LlmReading:
+    """How to ask the language model.
+
+    Attributes:
+        pace: Rate limit of all requests.
+        breaker: Pauses the model after repeated failures.
+        deadline_ms: For one answer. A later answer is ignored.
+        limits: Limits of the prompt and the answer.
+    """
+
+    llm: StructuredLlm
+    pace: Pace
+    breaker: CircuitBreaker
+    deadline_ms: int
+    limits: QuestionLimits
+
+    @property
+    def longest_ms(self) -> int:
+        """Maximum time for one stretch, including the rate limit."""
+        return self.pace.gap_ms + self.deadline_ms
+
+    async def ask(self, system: str, user: str, schema: JsonSchema) -> dict[str, Any]:
+        """Ask the model, at its rate limit.
+
+        Raises:
+            Unavailable: It is paused, cannot be reached or is late.
+            Unparseable: See `StructuredLlm.complete`.
+        """
+        await self.pace.wait()
+        if not self.breaker.allows_call():
+            raise Unavailable("the model is paused after repeated failures")
+        try:
+            answer = await self.llm.complete(
+                system, user, schema, temperature=TEMPERATURE, deadline_ms=self.deadline_ms
+            )
+        except Unparseable:
+            self.breaker.succeeded()
+            raise
+        except BaseException:
+            self.breaker.failed()  # or the caller stopped it before its result was known
+            raise
+        self.breaker.succeeded()
+        return answer
+
+    async def ask_for(self, answer: type[Answer], system: str, user: str) -> Answer:
+        """Ask the model for an answer of this form.
+
+        Raises:
+            Unavailable: See `ask`.
+            Unparseable: It has another form. The message shows nothing of the answer.
+        """
+        told = await self.ask(system, user, answer.model_json_schema())
+        try:
+            return answer.model_validate(told)
+        except ValidationError as error:
+            raise Unparseable(f"the model's answer has {error.error_count()} fields of another form") from None
+
+
+# The lines that a model sees.
+
+
+def shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+    """Return the utterances that a model may see: none that is an aside, out of character or off the record."""
+    return tuple(
+        each
+        for each in said
+        if each.utterance.aside is None
+        and each.utterance.text.strip()
+        and not marked_out_of_character(each.utterance.text)
+        and out_of_character(each.utterance.text) is None
+        and not asks_to_forget(each.utterance.text)
+    )
+
+
+def numbered_line(number: int, said: NumberedUtterance) -> str:
+    """Return the utterance in one line, whatever it contains, so that it cannot pretend to be several."""
+    spoken = said.utterance
+    return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:MAX_LINE_CHARS]}"
+
+
+def numbered(lines: Sequence[NumberedUtterance]) -> str:
+    """Return the lines of a prompt; the first is number 1."""
+    return "\n".join(numbered_line(number, each) for number, each in enumerate(lines, start=1))
+
+
+# Checks whether the lines contain a model's words.
+
+
+_STEM = 4
+"""Words with the same first letters count as one, such as "promise" and "promised"."""
+_NUMBERS: Final = lexicon("chronicle").words("number")
+
+
+class ClaimRejected(Exception):
+    """A part of an answer is rejected, for this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line as words. `speaker`: those of its speaker's name."""
+
+    said: NumberedUtterance
+    words: tuple[str, ...]
+    telling: frozenset[str]
+    speaker: frozenset[str]
+
+    @property
+    def id(self) -> UtteranceId:
+        return self.said.utterance.id
+
+
+class ShownLines:
+    """The lines that a model was shown, in order.
+
+    Args:
+        language: BCP 47 tag.
+    """
+
+    def __init__(self, lines: Sequence[NumberedUtterance], language: str) -> None:
+        self._vocabulary = vocabulary_of(language)
+        self._stop = self._vocabulary.stop
+        self._is_capital_a_sign = primary_language(language) != "de"
+        self.lines = tuple(
+            ShownLine(each, spoken, frozenset(spoken) - self._stop, frozenset(_folded(each.utterance.speaker_name)))
+            for each in lines
+            for spoken in [_folded(each.utterance.text)]
+        )
+
+    def naming(self, *names: str) -> list[ShownLine]:
+        """Return the lines that contain one of the names or have such a speaker."""
+        spelled = [_folded(folded(name)) for name in names]
+        of_speakers = {folded(name) for name in names}
+        return [
+            line
+            for line in self.lines
+            if folded(line.said.utterance.speaker_name) in of_speakers
+            or any(_stands_in(each, line.words) for each in spelled)
+        ]
+
+    def writes(self, name: str) -> bool:
+        """Return whether a line writes this as a name: with a capital that an ordinary word would not have there."""
+        wanted = _folded(folded(name))
+        for line in self.lines:
+            spoken = words(line.said.utterance.text)
+            for at in range(len(spoken) - len(wanted) + 1):
+                part = spoken[at : at + len(wanted)]
+                if tuple(word.folded for word in part) == wanted and any(map(self._is_written_as_a_name, part)):
+                    return True
+        return False
+
+    def _is_written_as_a_name(self, word: Word) -> bool:
+        is_sign = self._is_capital_a_sign and not word.opens
+        return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
+
+    def cited(self, numbers: Sequence[int]) -> list[ShownLine]:
+        """Return the lines that a model cites, in order.
+
+        Raises:
+            ClaimRejected: There is none, or one does not exist.
+        """
+        if not numbers:
+            raise ClaimRejected("it has no evidence")
+        if not all(1 <= each <= len(self.lines) for each in numbers):
+            raise ClaimRejected("its evidence includes a line that does not exist")
+        return [self.lines[each - 1] for each in sorted(set(numbers))]
+
+    def check(self, text: str, evidence: Sequence[ShownLine]) -> None:
+        """Check that players' lines say what a model makes of them.
+
+        They contain most of its words and all of its names and numbers. One of their statements affirms or denies it,
+        as it does. No word of it comes from a line with fewer listeners, because that would reveal their knowledge to
+        others.
+
+        Raises:
+            ClaimRejected: They do not.
+        """
+        spoken, players = words(text), [each for each in evidence if each.said.utterance.is_evidence]
+        telling = frozenset(word.folded for word in spoken) - self._stop
+        there = frozenset[str]().union(*(each.telling | each.speaker for each in players))
+        foreign = frozenset(each for each in telling if not is_among(each, there))
+        if not telling or 2 * len(foreign) > len(telling):
+            raise ClaimRejected("its words are not in its evidence")
+        exact = {word.folded for word in spoken if self._is_written_as_a_name(word) or word.folded.isdigit()} | _NUMBERS
+        if not exact.isdisjoint(foreign):
+            raise ClaimRejected("a name or number is not in its evidence")
+        said = [sentence for each in players for sentence in sentences_of(each.said.utterance.text, ())]
+        clauses = [each for sentence in said if sentence.may_tell for each in clauses_of(sentence)]
+        denials = {is_denied for clause, is_denied in clauses if telling & {word.folded for word in words(clause)}}
+        if not denials:
+            raise ClaimRejected("its evidence is a question or a guess")
+        if any(sentence.is_denied for sentence in sentences_of(text, ())) not in denials:
+            raise ClaimRejected("its evidence denies what it says")
+        witnesses = frozenset.intersection(*(each.said.utterance.witnesses for each in evidence))
+        for line in self.lines:
+            if not witnesses <= line.said.utterance.witnesses and any(is_among(each, line.telling) for each in foreign):
+                raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
+
+
+def is_among(word: str, others: Set[str]) -> bool:
+    """Return whether a word or another form of it is among these."""
+    return word in others or (
+        len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in others if len(other) >= _STEM)
+    )
+
+
+def _folded(text: str) -> tuple[str, ...]:
+    return tuple(word.folded for word in words(text))
+
+
+def _stands_in(name: Sequence[str], line: Sequence[str]) -> bool:
+    n = len(name)
+    return n > 0 and any(tuple(line[at : at + n]) == tuple(name) for at in range(len(line) - n + 1))
