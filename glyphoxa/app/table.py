@@ -33,6 +33,7 @@ from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.config.check import without_effect
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
@@ -614,6 +615,8 @@ async def open_with_store(
     mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with ClosingStack() as stack:
+        for warning in without_effect(settings):
+            logger.warning(warning)
         local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
         store = await open_store_for(settings, local, stack)
         opening = Opening(

@@ -263,9 +263,11 @@ class ShownLines:
             raise ClaimRejected("a name or number is not in its evidence")
         said = [sentence for each in players for sentence in sentences_of(each.said.utterance.text, ())]
         clauses = [each for sentence in said if sentence.may_tell for each in clauses_of(sentence)]
-        denials = {is_denied for clause, is_denied in clauses if telling & {word.folded for word in words(clause)}}
-        if not denials:
+        shared = [(len(telling.intersection(_folded(clause))), is_denied) for clause, is_denied in clauses]
+        most = max((n for n, _ in shared), default=0)
+        if not most:
             raise ClaimRejected("its evidence is a question or a guess")
+        denials = {is_denied for n, is_denied in shared if 2 * n > most}
         if any(sentence.is_denied for sentence in sentences_of(text, ())) not in denials:
             raise ClaimRejected("its evidence denies what it says")
         witnesses = frozenset.intersection(*(each.said.utterance.witnesses for each in evidence))

@@ -90,6 +90,9 @@ def clauses_of(sentence: MarkedSentence) -> list[tuple[str, bool]]:
     return [(clause, _DENIED.search(clause) is not None) for clause in _CLAUSE_END.split(sentence.marked)]
 
 
+_ALIKE: Final = 0.6
+
+
 @dataclass(frozen=True, slots=True)
 class StatementWords:
     """The words of a statement, for comparison with another statement.
@@ -110,6 +113,10 @@ class StatementWords:
     def repeats(self, other: StatementWords) -> bool:
         """Return whether both say the same. Any other word may be a negation, a number or a name."""
         return self.words == other.words
+
+    def is_like(self, earlier: StatementWords) -> bool:
+        """Return whether it may replace an earlier statement, because it has most of its content words."""
+        return 0 < _ALIKE * len(earlier.telling) <= len(earlier.telling & self.telling)
 
     def shared(self, other: StatementWords) -> float:
         """Return the share of content words that both have, 0 to 1."""

@@ -58,12 +58,10 @@ class Summariser(Protocol):
 
 _MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
-_ALIKE: Final = 0.6
-"""Share of a line's content words in a later line at which that one may replace it. The later one is chosen first."""
 _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
 _OWN_SHARE: Final = 1 / 3
-"""Share of a summary for an NPC's own words."""
+"""Share of a summary that others leave for an NPC's own words."""
 
 
 def _marked(text: str, finder: NameFinder, names: Gazetteer | None) -> tuple[Iterator[MarkedSentence], set[str]]:
@@ -100,20 +98,28 @@ class LineSelection:
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
         return self.select(said)
 
-    def select(self, said: Sequence[Utterance], *, own: NpcId | None = None) -> list[SummarySentence]:
+    def select(
+        self, said: Sequence[Utterance], *, before: Sequence[SummarySentence] = (), own: NpcId | None = None
+    ) -> list[SummarySentence]:
         """Return the most salient lines that fit, in their order.
+
+        A line that may change what another one says counts as salient, too.
 
         Args:
             said: In order. The reader may know all of it.
+            before: A summary of earlier lines, which is part of the new one.
             own: The NPC that reads it, which keeps its own word.
         """
-        judge = SalienceJudge(self.language, self.names())
-        kept = [each for each in tellable(said) if judge.judge(each.text).is_kept]
-        return self.compress(in_order([*map(self._quoted, kept), *self.own_words(said, own)], said))
-
-    def _quoted(self, said: Utterance) -> SummarySentence:
-        text = shortened(in_one_line(said.text), _MAX_LINE_CHARS)
-        return SummarySentence(said_in_words(said.speaker_name, text, self.language), (said.id,))
+        judge, kept = SalienceJudge(self.language, self.names()), list[SummarySentence]()
+        spoken = [StatementWords.of(one.text, self.language) for one in before]
+        for each in tellable(said):
+            text = shortened(in_one_line(each.text), _MAX_LINE_CHARS)
+            one = SummarySentence(said_in_words(each.speaker_name, text, self.language), (each.id,))
+            salience, now = judge.judge(each.text), StatementWords.of(one.text, self.language)
+            if salience.is_kept or (not salience.asks_to_forget and any(now.is_like(earlier) for earlier in spoken)):
+                kept.append(one)
+                spoken.append(now)
+        return self.compress([*before, *in_order([*kept, *self.own_words(said, own)], said)])
 
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
         """Return the sentences with which an NPC committed itself, see `commits_speaker`."""
@@ -133,26 +139,29 @@ class LineSelection:
     def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
         """Return the most salient sentences that fit, in their order."""
         characters = self.tokens * _CHARACTERS_PER_TOKEN
-        own = [one for one in sentences if one.is_own]
-        kept = self._fitting(own, int(characters * _OWN_SHARE))
-        left = characters - sum(len(one.text) + 1 for one in kept)
-        kept += self._fitting([one for one in sentences if not one.is_own], left)
+        own, others = [one for one in sentences if one.is_own], [one for one in sentences if not one.is_own]
+        least = self._fitting(own, int(characters * _OWN_SHARE))
+        kept = self._fitting(others, characters - _length(least))
+        kept += self._fitting(own, characters - _length(kept)) if len(least) < len(own) else least
         return [one for one in sentences if one in kept]
 
     def _fitting(self, sentences: Sequence[SummarySentence], left: int) -> list[SummarySentence]:
-        """Return the most salient ones that fit into so many characters; of those that are alike, the later first."""
+        """Return the most salient ones that fit into so many characters.
+
+        Of statements that are alike, the later ones are chosen first. An earlier one has what room is left, unless the
+        rules find a promise or another fact in it.
+        """
         judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
-        scores = [
-            judge.judge(one.text).score + _FINDING * bool(findings_in(one.text, finder, names)) for one in sentences
-        ]
+        scores = [judge.judge(one.text).score for one in sentences]
+        are_facts = [bool(findings_in(one.text, finder, names)) for one in sentences]
         spoken = [StatementWords.of(one.text, self.language) for one in sentences]
+        later = [[n for n in range(at + 1, len(spoken)) if spoken[n].is_like(each)] for at, each in enumerate(spoken)]
         chosen: set[int] = set()
-        for best in sorted(range(len(sentences)), key=lambda at: (-scores[at], at)):
-            telling = spoken[best].telling
-            if len(sentences[best].text) + 1 > left or not telling:
-                continue
-            alike = (len(telling & each.telling) >= _ALIKE * len(telling) for each in spoken[best:])
-            for at in reversed([best + n for n, is_alike in enumerate(alike) if is_alike]):
+        for best in sorted(
+            range(len(sentences)),
+            key=lambda at: (bool(later[at]) and not are_facts[at], -scores[at] - _FINDING * are_facts[at], at),
+        ):
+            for at in (*reversed(later[best]), best):
                 if at in chosen or any(spoken[at].repeats(spoken[other]) for other in chosen):
                     continue
                 if len(sentences[at].text) + 1 > left:
@@ -160,6 +169,10 @@ class LineSelection:
                 left -= len(sentences[at].text) + 1
                 chosen.add(at)
         return [sentences[at] for at in chosen]
+
+
+def _length(sentences: Iterable[SummarySentence]) -> int:
+    return sum(len(one.text) + 1 for one in sentences)
 
 
 def in_order(sentences: Iterable[SummarySentence], said: Sequence[Utterance]) -> list[SummarySentence]:

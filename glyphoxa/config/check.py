@@ -64,6 +64,7 @@ def check(
             finding = replace(finding, subject=subject)
             found.append(_noted(finding, section, settings) if one is settings.chosen(section) else finding)
     found.append(_recall(settings))
+    found += [Finding("warning", "memory", text) for text in without_effect(settings)]
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)
     if settings.discord.is_set:
@@ -74,6 +75,20 @@ def check(
     else:
         found.append(Finding("error", "server", f"port {port} on {host} is in use; set server.port to another"))
     return found
+
+
+def without_effect(settings: Settings) -> Iterator[str]:
+    """Yield a warning for each setting that an open table does not follow, because its model runs on this machine."""
+    if not runs_here(CHRONICLE, settings.chronicle.llm.name):
+        return
+    cloud = "a model that runs elsewhere in chronicle.llm (openai, google or openai-compatible)"
+    worker = f"run `glyphoxa worker`, which uses the local model, or name {cloud}"
+    for name, instead in (("chronicle", worker), ("judge", worker), ("summaries", f"name {cloud}")):
+        if getattr(settings.memory, name) == "llm":
+            yield (
+                f"memory.{name}: llm has no effect at an open table, where the local model is reserved for the NPCs: "
+                f"{instead}"
+            )
 
 
 def chosen_providers(settings: Settings) -> Iterator[tuple[str, str, Choice]]:

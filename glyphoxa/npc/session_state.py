@@ -190,9 +190,10 @@ class SessionStateKeeper:
         said: Sequence[Utterance],
     ) -> list[SummarySentence]:
         """Return the summary with that of new lines; None: lines are selected."""
-        own = self._selection.own_words(said, NpcId(view))
-        now = self._selection.select(said) if sentences is None else sentences
-        return self._selection.compress([*before, *in_order([*now, *own], said)])
+        npc, selection = NpcId(view), self._selection
+        if sentences is None:
+            return selection.select(said, before=before, own=npc)
+        return selection.compress([*before, *in_order([*sentences, *selection.own_words(said, npc)], said)])
 
     async def _asked(self, view: View, said: Sequence[Utterance]) -> list[SummarySentence] | None:
         """Return the model's summary; None without a model, or if no view can wait for it."""

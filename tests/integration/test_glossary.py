@@ -163,11 +163,11 @@ async def test_withheld_line_is_no_use_of_a_term(table: Store) -> None:
     worker = chronicle_worker(table)
     await say(table, "I sold my soul to ORACLE once.", worker=worker)
     await say(table, "Forget what I said.", worker=worker)
-    await say(table, "Somebody must ask ORACLE.", worker=worker)
+    await say(table, "ORACLE answers every question.", worker=worker)
     assert await proposals(table) == []
     await say(table, "Then we will ask ORACLE.", worker=worker)
     [meaning] = await proposals(table)
-    assert meaning.claim.content == "Somebody must ask ORACLE."
+    assert meaning.claim.content == "ORACLE answers every question."
 
 
 async def test_restarted_worker_proposes_nothing_twice(table: Store) -> None:
@@ -195,7 +195,7 @@ async def test_prompts_have_each_accepted_term_of_their_npc_and_no_other(table: 
     for n in range(8):
         term = f"QUORN{'ABCDEFGH'[n]}"
         heard[term] = {npc for npc in (SMITH, INNKEEPER) if chance.random() < 0.5}
-        await say(table, f"We call it {term} here.", f"So {term} it is.", heard_by=tuple(heard[term]))
+        await say(table, f"{term} means the sea.", f"So {term} it is.", heard_by=tuple(heard[term]))
     found = {meaning.claim.subject: meaning for meaning in await proposals(table)}
     assert len(found) == len(heard)
     accepted = {one for one in found if chance.random() < 0.6}
@@ -203,7 +203,7 @@ async def test_prompts_have_each_accepted_term_of_their_npc_and_no_other(table: 
     for npc in (SMITH, INNKEEPER):
         told = await prompt_of(table, npc)
         for term, hearers in heard.items():
-            is_explained = f"{term}: We call it {term} here." in told
+            is_explained = f"{term}: {term} means the sea." in told
             assert is_explained == (npc in hearers and term.lower() in accepted), (npc, term)
             assert (term in told) == (npc in hearers), (npc, term)
 
