@@ -1,6 +1,6 @@
 """Measure what an NPC still has in mind late in a long session, and after many sessions.
 
-    python -m benchmarks.long_session DIR [--summaries selection|llm] [--answer]
+    python -m benchmarks.long_session DIR [--summaries selection|llm --summaries-llm NAME] [--answer]
 
 `DIR` contains `campaign.yaml`; `talk.jsonl`, what is said, in order; and `questions.jsonl`. The talk is typed at a real
 table that stores it. At the rounds (or sessions) that a question names, its prompt is built as for an answer, without
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -24,10 +25,12 @@ from benchmarks.runner import command, percent, percentile, read_rows, run, tell
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.provider_sections import ChronicleSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Prompt, with_hot_context
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.commands import Mute, SayAs, Unmute
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.session import TableSession
 
@@ -37,6 +40,9 @@ _WITHIN_MS: Final = 5_000
 _SETTLE_MS: Final = 1_500
 """For background work to end before a question: the table gives it no deadline."""
 _CHARS_A_TOKEN: Final = 4
+_KEY_OF_LLAMA: Final = "GLYPHOXA_LONG_SESSION_KEY"
+"""Environment variable with the key of the NPCs' model, if that summarises."""
+_CALLS_PER_MINUTE: Final = 600
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,8 +153,14 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     play = read(options.directory)
     shown: list[Shown] = []
     said: list[Said] = []
-    settings = _with_summaries(settings_of(options, directory / "data"), options.summaries)
-    async with tables(settings, play.campaign) as at:
+    if options.summaries == "llm" and not options.summaries_llm:
+        raise InvalidInput(
+            "--summaries llm needs a model: add --summaries-llm openai or google; openai-compatible with "
+            "--summaries-url; or local, the NPCs' model"
+        )
+    by_model: list[bool] = []
+    async with tables(settings_of(options, directory / "data"), play.campaign) as opened:
+        at = replace(opened, settings=_with_summaries(opened, options)) if options.summaries == "llm" else opened
         sessions = play.sessions
         for number, (session, lines) in enumerate(sessions, start=1):
             tell(f"session {number} of {len(sessions)}")
@@ -156,16 +168,33 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
                 await _play(table, lines, play, shown, by_round=len(sessions) == 1)
                 if len(sessions) == 1 and options.answer:
                     said += await _answers(table, play.questions, options.answers)
+                summaries = [one for view in table.parts.state.summaries.values() for one in view.summary]
+                by_model += ["“" not in one.text for one in summaries if not one.is_own]
             if len(sessions) > 1:
                 await _between(at, number, play, shown)
         if len(sessions) > 1 and options.answer:
             async with at.sitting(play.questions[0].scene, play.questions[0].speaker, "answers") as table:
                 said += await _answers(table, play.questions, options.answers)
-    return figures(shown, said)
+    return {**figures(shown, said), "by_model": percent(sum(by_model), len(by_model))}
 
 
-def _with_summaries(settings: Settings, how: str) -> Settings:
-    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"summaries": how})})
+def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
+    """Return the settings with the model that summarises.
+
+    Raises:
+        InvalidInput: The NPCs' model is to summarise, but does not run here; or the provider is unknown.
+    """
+    llm = {"name": options.summaries_llm, "model": options.summaries_model, "base_url": options.summaries_url}
+    if options.summaries_llm == "local":
+        if at.local.llama is None:
+            raise InvalidInput("--summaries-llm local needs NPCs with a local model")
+        os.environ[_KEY_OF_LLAMA] = at.local.llama.api_key
+        llm = {"name": "openai-compatible", "base_url": at.local.llama.base_url, "api_key_env": _KEY_OF_LLAMA}
+    chronicle = ChronicleSettings.model_validate(
+        {"llm": {key: value for key, value in llm.items() if value is not None}, "calls_per_minute": _CALLS_PER_MINUTE}
+    )
+    memory = at.settings.memory.model_copy(update={"summaries": "llm"})
+    return at.settings.model_copy(update={"memory": memory, "chronicle": chronicle})
 
 
 @asynccontextmanager
@@ -203,6 +232,7 @@ async def _play(table: TableSession, lines: Sequence[Line], play: Play, shown: l
             else:
                 table.say(line.speaker.id, line.text)
             await table.wait_until_quiet()
+        await table.parts.keeper.finish()  # a model takes more time than a round of this benchmark
         asked = [each for each in play.questions if by_round and number in each.at]
         if asked:
             await asyncio.sleep(_SETTLE_MS / 1_000)
@@ -280,6 +310,9 @@ def _options() -> argparse.ArgumentParser:
     parser = command("long_session", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--summaries", choices=("selection", "llm"), default="selection", help="who writes summaries")
+    parser.add_argument("--summaries-llm", metavar="NAME", help="with `llm`: local, openai, google, openai-compatible")
+    parser.add_argument("--summaries-model", metavar="MODEL", help="of that provider")
+    parser.add_argument("--summaries-url", metavar="URL", help="of that provider")
     parser.add_argument("--answer", action="store_true", help="ask the model, too, after the last line")
     add_options(parser, asked="questions")
     return parser

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from glyphoxa.chronicle.ports import ChronicleLog
+from glyphoxa.chronicle.ports import ChronicleLog, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
@@ -90,8 +90,6 @@ class PlayersView:
         return None if is_near else words
 
 
-PAGE: Final = 500
-"""Utterances fetched at once."""
 _SURE: Final = 0.9
 
 
@@ -174,11 +172,7 @@ async def said_in(
     log: ChronicleLog, campaign: CampaignId, session: SessionId, *, after: int = 0
 ) -> list[NumberedUtterance]:
     """Return all utterances of a session after an ordinal, except retracted ones."""
-    said: list[NumberedUtterance] = []
-    while (page := await log.unread(campaign, session, after=after, limit=PAGE)) is not None:
-        said += page.said
-        after = page.up_to
-    return said
+    return [each async for page in pages_of(log, campaign, session, after=after) for each in page.said]
 
 
 def _knowers(fact: Fact) -> list[NpcId]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.effects import Effect
@@ -231,3 +231,21 @@ class ChronicleLog(Protocol):
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
         """Retry failed sessions at once; None: all. Returns which sessions had failed."""
         ...
+
+
+PAGE: Final = 500
+"""Utterances fetched at once."""
+
+
+async def pages_of(
+    log: ChronicleLog, campaign: CampaignId, session: SessionId, *, after: int = 0, up_to: int | None = None
+) -> AsyncIterator[Unread]:
+    """Yield the utterances of a session between two ordinals, except retracted ones, page by page."""
+    while up_to is None or after < up_to:
+        page = await log.unread(campaign, session, after=after, limit=PAGE)
+        if page is None:
+            return
+        if up_to is not None and page.up_to > up_to:
+            page = replace(page, said=tuple(each for each in page.said if each.ordinal <= up_to), up_to=up_to)
+        yield page
+        after = page.up_to

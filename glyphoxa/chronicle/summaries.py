@@ -84,7 +84,7 @@ def findings_in(text: str, finder: NameFinder, names: Gazetteer | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class LineSelection:
-    """A `Summariser` without a model, in milliseconds.
+    """Summarises without a model, in milliseconds.
 
     Args:
         names: Returns the names known now.
@@ -94,9 +94,6 @@ class LineSelection:
     language: str
     names: Callable[[], Gazetteer | None] = lambda: None
     tokens: int = TOKENS
-
-    async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        return self.select(said)
 
     def select(
         self, said: Sequence[Utterance], *, before: Sequence[SummarySentence] = (), own: NpcId | None = None
@@ -222,7 +219,7 @@ class LlmSummariser:
 
 
 def supported(notes: Notes, lines: ShownLines) -> Iterator[SummarySentence]:
-    """Yield the sentences that the lines they name support, with who said it."""
+    """Yield the sentences that name a speaker and that the cited lines support."""
     for note in notes.sentences[:_MAX_SENTENCES]:
         text = in_one_line(note.text)
         with contextlib.suppress(ClaimRejected):

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_extractor import KnownBefore, merged
-from glyphoxa.chronicle.llm_question import TalkQuestion, question_about
+from glyphoxa.chronicle.llm_extractor import KnownBefore, TalkQuestion, merged, question_about
 from glyphoxa.chronicle.llm_task import QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk

@@ -58,6 +58,38 @@ async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:
     assert await table.summaries.latest(CAMPAIGN, SMITH, but=SessionId("next"), limit=5) == [told[SMITH]]
 
 
+async def test_npc_keeps_its_own_word_and_no_invention_in_the_next_session(table: Store) -> None:
+    price, refusal = "That lantern costs eight crowns.", "I will not sell you the black blade."
+    invention, again = "The paperwork was signed by Juno.", "I promise to bring the lantern back."
+    said = [(price, SMITH), (again, None), (f"{invention} {refusal}", SMITH), (invention, INNKEEPER)]
+    await table.log.append(
+        [
+            replace(
+                an_utterance(text, id=f"v{n}", npc=npc, speaker="Tamsin" if npc is None else str(npc)),
+                session_id=EVENING,
+                at_ms=1_000_100 + n,
+                witnesses=frozenset({SMITH, INNKEEPER}),
+            )
+            for n, (text, npc) in enumerate(said, start=1)
+        ]
+    )
+    writer = await episode_writer(table, CAMPAIGN)
+    told = await writer.write(EVENING)
+    assert told is not None
+    assert f'You said: "{price}" Tamsin said: “{again}” You said: "{refusal}"' in told[SMITH]
+    assert told[INNKEEPER] == f"Tamsin said: “{SECRET}” Tamsin said: “{again}”"
+    [latest] = await table.summaries.latest(CAMPAIGN, SMITH, but=SessionId("next"), limit=5)
+    assert latest == told[SMITH]
+    worker = chronicle_worker(table)
+    await worker.read_new(CAMPAIGN)
+    facts = await PostgresInspection(table.database).current(CAMPAIGN, DM, limit=1_000)
+    learned = [fact for fact in facts if fact.claim.predicate != "summary"]
+    assert not any(words in str(fact.claim.content) for fact in learned for words in ("eight", "black blade", "Juno"))
+    await table.world.retract(CAMPAIGN, UtteranceId("v3"), Cause("dm", 2_000_000))
+    await writer.write(EVENING)
+    assert "black blade" not in str(await recalled(table, SMITH))
+
+
 async def test_summary_is_written_once_and_again_after_changes(table: Store) -> None:
     writer = await episode_writer(table, CAMPAIGN)
     await writer.write(EVENING)

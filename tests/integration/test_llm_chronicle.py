@@ -25,7 +25,7 @@ from glyphoxa.app.background import (
 )
 from glyphoxa.chronicle.chronicler import Chronicler, ChronicleWorker
 from glyphoxa.chronicle.judge import RulesJudge
-from glyphoxa.chronicle.llm_question import FACTS
+from glyphoxa.chronicle.llm_extractor import FACTS
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import LONGEST

@@ -11,8 +11,7 @@ import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_extractor import LlmExtractor
-from glyphoxa.chronicle.llm_question import question_about
+from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
 from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk

@@ -1,4 +1,4 @@
-"""Summaries lose no statement because another one is similar: a negation, a number or a name makes another statement."""
+"""Summaries lose no statement because of a similar one: a negation, a number or a name makes another statement."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.config.check import Finding, check, port_is_free
+from glyphoxa.config.check import Finding, check, port_is_free, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -36,6 +36,17 @@ def findings(settings: Settings, **world: object) -> dict[str, Finding]:
         "environ": {},
     }
     return {found.subject: found for found in check(settings, **{**everything, **world})}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["chronicle", "judge", "summaries"])
+def test_setting_without_effect_at_a_table_is_a_warning(name: str) -> None:
+    local = {"memory": {name: "llm"}}
+    [warning] = without_effect(Settings.model_validate(local))
+    assert warning.startswith(f"memory.{name}: llm has no effect at an open table")
+    assert "chronicle.llm" in warning and ("glyphoxa worker" in warning) == (name != "summaries")
+    found = check(Settings.model_validate(local), has_weights=lambda _: True)
+    assert Finding("warning", "memory", warning) in found
+    assert [*without_effect(Settings.model_validate({**local, "chronicle": {"llm": {"name": "openai"}}}))] == []
 
 
 def test_default_settings_are_local_and_need_no_key() -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.prompt import with_hot_context
 from glyphoxa.context.wording import wording
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, UtteranceId
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import Mind
@@ -81,3 +82,28 @@ async def test_truth_that_is_asked_for_is_marked_to_be_denied(table: LyingTable)
         prompt = await table.prompt(SMITH, question)
         assert prompt.count(TRUTH) == 1 and f"{wording('en').keeps}{TRUTH}" in prompt
         assert "forged" not in await table.prompt(INNKEEPER, question)
+
+
+async def test_lie_stays_in_the_liars_prompt_after_its_lines_left(table: LyingTable) -> None:
+    await table.say("What did you do that winter?")
+    await table.say(LIE, by=SMITH)
+    said = [an_utterance(LIE, id="u2", speaker="Grimjaw", npc=SMITH)]
+    for npc, talk in table.talks.items():
+        talk.cover(LineSelection("en").own_words(said, npc), [UtteranceId("u1"), UtteranceId("u2")])
+        talk.fold()
+        talk.hear(an_utterance("Good evening.", id="next"))
+    for question, _ in ROUNDS:
+        assert f'You said: "{LIE}"' in await table.prompt(SMITH, question)
+        assert f'You said: "{LIE}"' not in await table.prompt(INNKEEPER, question)
+        for npc in (SMITH, INNKEEPER):
+            assert TRUTH not in await table.prompt(npc, question)
+
+
+async def test_npcs_invention_about_others_is_no_knowledge_of_it_later(table: LyingTable) -> None:
+    await table.say("The paperwork was signed by Juno.", by=SMITH)
+    table.talks = {npc.id: Conversation(npc) for npc in a_campaign().npcs}
+    for talk in table.talks.values():
+        talk.hear(an_utterance("Good evening.", id="next"))
+    for question in ("Who signed the paperwork?", "Do you know about the paperwork?", "Where is the paperwork now?"):
+        assert "Juno" not in await table.prompt(SMITH, question)
+    assert "signed by Juno" in await table.prompt(SMITH, "What did you tell me about the paperwork?")

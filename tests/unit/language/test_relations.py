@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from glyphoxa.chronicle.llm_question import RELATIONS
+from glyphoxa.chronicle.llm_extractor import RELATIONS
 from glyphoxa.language.lexicon import languages, lexicon
 from glyphoxa.language.relations import RelationWords, in_words, known_type, spelled_types
 
