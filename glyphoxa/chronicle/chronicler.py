@@ -151,17 +151,7 @@ class Chronicler:
             withheld |= _withheld(judged)
             effects = await self._effects(part, await self._extraction(part, judged), judged, tally)
             done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
-            step = ReadingStep(
-                session,
-                reached,
-                end,
-                effects.of,
-                rereads=done,
-                refused=effects.refused,
-                judged=tuple(judged),
-                atoms=effects.atoms,
-            )
-            await self._log.learn(self._campaign, step)
+            await self._learn(ReadingStep(session, reached, end, judged=tuple(judged), rereads=done), effects)
             tally.n_read += len(judged)
             reached = end
             if told is not None:
@@ -182,18 +172,12 @@ class Chronicler:
         await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
         effects = await self._effects(part, extraction, judged, tally)
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
-        step = ReadingStep(
-            session,
-            reached,
-            reached,
-            effects.of,
-            rereads=done,
-            refused=effects.refused,
-            judged=tuple(judged),
-            atoms=effects.atoms,
-        )
-        await self._log.learn(self._campaign, step)
+        await self._learn(ReadingStep(session, reached, reached, judged=tuple(judged), rereads=done), effects)
         tally.n_read += len(judged)
+
+    async def _learn(self, step: ReadingStep, effects: Effects) -> None:
+        step = replace(step, effects=effects.of, refused=effects.refused, atoms=effects.atoms)
+        await self._log.learn(self._campaign, step)
 
     async def _coin(self, session: SessionId, reached: int) -> None:
         """Propose the meanings of coined terms, each in a step of its own, which renews the lease."""
@@ -221,17 +205,7 @@ class Chronicler:
             now = [each for each in checked.said[: len(part.said)] if each.said.utterance.id not in ids]
             extraction = await self._extraction(part, [*missed, *map(_as_context, now)])
             effects = await self._effects(part, extraction, missed, tally)
-        step = ReadingStep(
-            session,
-            reached,
-            reached,
-            effects.of,
-            refused=effects.refused,
-            judged=tuple(missed),
-            checked_to=end,
-            atoms=effects.atoms,
-        )
-        await self._log.learn(self._campaign, step)
+        await self._learn(ReadingStep(session, reached, reached, judged=tuple(missed), checked_to=end), effects)
         return True
 
     async def _judged(self, part: SceneTalk | None) -> Sequence[JudgedUtterance]:

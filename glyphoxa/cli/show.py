@@ -429,7 +429,7 @@ async def _as_markdown(scope: Scope, session: SessionId, lines: Sequence[str]) -
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
     from glyphoxa.app.background import RULES
-    from glyphoxa.chronicle.chronicler import PAGE
+    from glyphoxa.chronicle.ports import pages_of
     from glyphoxa.chronicle.talk import SceneTalk
     from glyphoxa.judgement.policy import may_extract
 
@@ -438,12 +438,12 @@ async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     _, judge = RULES.readers(campaign)
     known = await log.known(scope.campaign)
     table = a_table("line", "who", "said", "judged", "because")
-    after = 0
-    while (page := await log.unread(scope.campaign, options.session, after=after, limit=PAGE)) is not None:
-        judged = await log.judged(scope.campaign, options.session, after=after, up_to=page.up_to)
-        after = page.up_to
+    async for page in pages_of(log, scope.campaign, options.session):
         if not page.said:
             continue
+        judged = await log.judged(
+            scope.campaign, options.session, after=page.said[0].ordinal - 1, up_to=page.said[-1].ordinal
+        )
         talk = SceneTalk(scope.campaign, options.session, campaign.language, page.said, page.before)
         for each in await judge.judge(talk, known):
             told, said = judged.get(each.said.ordinal, each.judged), each.said.utterance
