@@ -7,7 +7,7 @@ character identifies it. The patterns are data, English and German: see `glyphox
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -248,13 +248,14 @@ _FIRST_PERSON: Final = _WORDS.compile(r"\b{first_person}\b", flags=re.IGNORECASE
 _PEOPLE: Final = _WORDS.compile(r"{people}\b", flags=re.IGNORECASE)
 
 
-def commits_speaker(sentence: MarkedSentence, people: Collection[str]) -> bool:
+def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salient: Callable[[str], bool]) -> bool:
     """Return whether the speaker commits to something: a pledge, a price, a refusal, or a claim about itself.
 
     Only a pledge may name somebody else. Any other sentence about somebody else, or about the world, is none.
 
     Args:
         people: Keys of names of people.
+        is_salient: Decides about a claim in which the rules find no fact, unless it denies something.
     """
     if sentence.is_question:
         return False
@@ -270,8 +271,10 @@ def commits_speaker(sentence: MarkedSentence, people: Collection[str]) -> bool:
         return True
     if not sentence.may_tell or "discovery" in about:
         return False
-    is_claim = any(fact.subject == SPEAKER for fact in facts)
-    return is_claim or bool(_FIRST_PERSON.search(sentence.marked) and not _PEOPLE.search(sentence.marked))
+    if any(fact.subject == SPEAKER for fact in facts):
+        return True
+    is_of_speaker = _FIRST_PERSON.search(sentence.marked) is not None and _PEOPLE.search(sentence.marked) is None
+    return is_of_speaker and (sentence.is_denied or is_salient(sentence.text))
 
 
 def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:

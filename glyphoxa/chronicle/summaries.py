@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from pydantic import Field
@@ -60,7 +61,7 @@ _MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
-_OWN_SHARE: Final = 1 / 3
+_OWN_SHARE: Final = 1 / 4
 """Share of a summary that others leave for an NPC's own words."""
 
 
@@ -121,13 +122,15 @@ class LineSelection:
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
         """Return the sentences with which an NPC committed itself, see `commits_speaker`."""
         finder, names = NameFinder(self.language), self.names()
+        judge = SalienceJudge(self.language, names)
         form = str((lexicon("prompt", self.language) or lexicon("prompt", "en")).value("you_said"))
         found = []
         for each in said:
             if npc is None or each.npc_id != npc:
                 continue
             sentences, people = _marked(each.text, finder, names)
-            text = " ".join(sentence.text for sentence in sentences if commits_speaker(sentence, people))
+            commits = partial(commits_speaker, people=people, is_salient=lambda text: judge.judge(text).is_kept)
+            text = " ".join(sentence.text for sentence in filter(commits, sentences))
             if text:
                 words = quoted(shortened(text, _MAX_LINE_CHARS))
                 found.append(SummarySentence(form.format(what=words), (each.id,), is_own=True))

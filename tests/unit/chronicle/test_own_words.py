@@ -55,9 +55,9 @@ class Evening:
     """A smith and an innkeeper that hear everything, and the summaries of their session."""
 
     def __init__(self) -> None:
-        self.talks = {npc: Conversation(TOWN.npc(npc), history_tokens=300) for npc in (SMITH, INNKEEPER)}
-        self.views = {view: RollingSummary(300) for view in (DM_VIEW, View(SMITH), View(INNKEEPER))}
-        selection = LineSelection("en", lambda: names("en"), tokens=150)
+        self.talks = {npc: Conversation(TOWN.npc(npc), history_tokens=400) for npc in (SMITH, INNKEEPER)}
+        self.views = {view: RollingSummary(400) for view in (DM_VIEW, View(SMITH), View(INNKEEPER))}
+        selection = LineSelection("en", lambda: names("en"), tokens=200)
         self.keeper = SessionStateKeeper(self.views, selection, tell=self._cover)
         self._n = 0
 
