@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from loguru import logger
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Message, Prompt
@@ -131,3 +132,19 @@ async def test_npc_is_told_only_what_it_witnessed(settings: Settings, monkeypatc
         (await evening.ear()).say("Eldrinax, what did I promise?")
         prompt = (await evening.until(lambda: evening.mouths[ELDRINAX].asked))[-1]
     assert "silver ring" not in str(prompt.messages)
+
+
+async def test_table_says_when_it_opens_that_a_local_model_does_not_summarise(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = settings.memory.model_copy(update={"summaries": "llm", "judge": "llm"})
+    told: list[str] = []
+    sink = logger.add(told.append, format="{message}", level="WARNING")
+    try:
+        async with an_evening(settings.model_copy(update={"memory": memory}), monkeypatch):
+            pass
+    finally:
+        logger.remove(sink)
+    [judge] = [line for line in told if line.startswith("memory.judge: llm has no effect")]
+    [summaries] = [line for line in told if line.startswith("memory.summaries: llm has no effect")]
+    assert "glyphoxa worker" in judge and "chronicle.llm" in summaries
