@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from pydantic import Field
 
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, ModelAnswer, ShownLines, numbered, shown
+from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ModelAnswer, ShownLines, numbered, shown
 from glyphoxa.chronicle.new_names import CONCEPT, NameFinder
 from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -58,7 +58,7 @@ class TermMeaning(ModelAnswer):
     """What a model answers about a term."""
 
     meaning: str
-    lines: list[int] = Field(json_schema_extra={"maxItems": _MAX_LINES})
+    lines: list[LineNumber] = Field(json_schema_extra={"maxItems": _MAX_LINES})
 
 
 @dataclass(frozen=True, slots=True)

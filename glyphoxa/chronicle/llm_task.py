@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.consent import asks_to_forget
@@ -73,6 +73,8 @@ class ModelAnswer(BaseModel):
 
 
 Answer = TypeVar("Answer", bound=ModelAnswer)
+LineNumber: TypeAlias = Annotated[int, Field(json_schema_extra={"minimum": 1})]
+"""A line that a model cites. Without a minimum, a small model writes negative numbers."""
 
 
 @dataclass(frozen=True, slots=True)

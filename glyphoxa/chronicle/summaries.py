@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from pydantic import Field
 
 from glyphoxa.chronicle.atoms import said_in_words
-from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, ModelAnswer, ShownLines, numbered, shown
+from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ModelAnswer, ShownLines, numbered, shown
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge
@@ -196,7 +196,7 @@ _MAX_SENTENCE_CHARS: Final = 160
 
 
 class _Note(ModelAnswer):
-    lines: list[int] = Field(json_schema_extra={"minItems": 1, "maxItems": 4})
+    lines: list[LineNumber] = Field(json_schema_extra={"minItems": 1, "maxItems": 4})
     text: str
 
 
