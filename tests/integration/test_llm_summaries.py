@@ -16,7 +16,7 @@ from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.session_state import SummarySentence
-from tests.support.builders import an_utterance
+from tests.support.builders import a_campaign, an_utterance
 
 KEYS: Final = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k", "DEEPSEEK_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
 TALK: Final = ("I promise to bring you the silver ring.", "We decided to burn the bridge.")
@@ -41,7 +41,7 @@ async def summariser(name: str, reply: str) -> AsyncIterator[tuple[LlmSummariser
         server = GeminiServer([Reply(reply)]) if name == "google" else OpenAiServer([Reply(reply)])
         await stack.enter_async_context(server)
         address = server.http_url if isinstance(server, GeminiServer) else server.base_url
-        made = summariser_at_table(settings_for({"name": name, "base_url": address}), "en", stack, environ=KEYS)
+        made = summariser_at_table(settings_for({"name": name, "base_url": address}), a_campaign(), stack, environ=KEYS)
         assert made is not None
         yield made, server
 
@@ -88,11 +88,11 @@ async def test_answer_of_another_shape_is_an_error_for_the_caller(name: str, rep
 )
 async def test_any_cloud_model_can_summarise_and_judge(llm: dict[str, Any]) -> None:
     async with AsyncExitStack() as stack:
-        assert summariser_at_table(settings_for(llm), "en", stack, environ=KEYS) is not None
+        assert summariser_at_table(settings_for(llm), a_campaign(), stack, environ=KEYS) is not None
         assert talk_readers_at_table(settings_for(llm), stack, environ=KEYS).judging is not None
 
 
 async def test_local_model_neither_summarises_nor_judges_at_a_table() -> None:
     async with AsyncExitStack() as stack:
-        assert summariser_at_table(settings_for({"name": "local"}), "en", stack) is None
+        assert summariser_at_table(settings_for({"name": "local"}), a_campaign(), stack) is None
         assert talk_readers_at_table(settings_for({"name": "local"}), stack).judging is None

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter, PlayersView
-from glyphoxa.chronicle.llm_extractor import LlmReading
-from glyphoxa.chronicle.llm_question import Pace, QuestionLimits
+from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
@@ -339,7 +338,7 @@ async def model_in_the_background(campaign: Campaign, text: str) -> str:
 
 async def coined_term(campaign: Campaign, text: str) -> str:
     log: Any = Transcript(f"{text} So say the Zornites.", "Who are the Zornites? I saw the Zornites.")
-    return repr([found async for _, found in CoinedTerms(campaign, log).due(SESSION, up_to=2)])
+    return repr([found async for found in CoinedTerms(campaign, log).due(SESSION, up_to=2)])
 
 
 async def summary_of_an_earlier_session(campaign: Campaign, text: str) -> str:
