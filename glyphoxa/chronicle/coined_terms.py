@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -113,14 +113,14 @@ class CoinedTerms:
 
     def read_again(self, changed: Unread) -> None:
         """Count changed utterances again."""
-        ordinals = {*(each.ordinal for each in changed.rereads), *(each.ordinal for each in changed.said)}
-        self._drop(lambda said: said.ordinal in ordinals)
+        self._drop({*(each.ordinal for each in changed.rereads), *(each.ordinal for each in changed.said)})
         self._changed += [each for each in changed.said if each.ordinal <= self._reached]
 
-    def _drop(self, is_gone: Callable[[NumberedUtterance], bool]) -> None:
-        self._uses = [use for use in self._uses if not is_gone(use.said)]
-        self._heard = {term: [each for each in of if not is_gone(each)] for term, of in self._heard.items()}
-        self._changed = [each for each in self._changed if not is_gone(each)]
+    def _drop(self, ordinals: Collection[int]) -> None:
+        self._uses = [use for use in self._uses if use.said.ordinal not in ordinals]
+        self._changed = [each for each in self._changed if each.ordinal not in ordinals]
+        for term, lines in self._heard.items():
+            self._heard[term] = [each for each in lines if each.ordinal not in ordinals]
 
     async def due(self, session: SessionId, *, up_to: int) -> AsyncIterator[tuple[SceneTalk, Extraction]]:
         """Yield each new term with its proposed meaning, and known ones with more hearers; each with its lines.
@@ -142,7 +142,7 @@ class CoinedTerms:
         for name, lines, entity in [each for each in coined if each[2] is None or _is_open(each[2])][:_MOST]:
             retracted = await self._retracted(lines[:_MAX_LINES])
             if retracted:
-                self._drop(lambda said, gone=retracted: said.ordinal in gone)
+                self._drop(retracted)
                 continue
             with contextlib.suppress(Unavailable):
                 meaning = await self._meaning(name, lines[:_MAX_LINES])
@@ -174,8 +174,8 @@ class CoinedTerms:
     async def _collect(self, session: SessionId, known: Sequence[KnownEntity], *, up_to: int) -> None:
         if session != self._session:
             self._session, self._reached = session, 0
-            self._drop(lambda _: True)
-            self._asked.clear()
+            for counted in (self._uses, self._heard, self._changed, self._asked):
+                counted.clear()
         changed, self._changed = self._changed, []
         await asyncio.to_thread(self._count, changed, known)
         async for page in pages_of(self._log, self._campaign, session, after=self._reached, up_to=up_to):

@@ -16,6 +16,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import counted
 from glyphoxa.providers.building import (
+    CHRONICLE,
     EMBEDDINGS,
     KINDS,
     LLM,
