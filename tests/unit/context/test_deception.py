@@ -101,7 +101,7 @@ async def test_lie_stays_in_the_liars_prompt_after_its_lines_left(table: LyingTa
 
 async def test_npcs_invention_about_others_is_no_knowledge_of_it_later(table: LyingTable) -> None:
     await table.say("The paperwork was signed by Juno.", by=SMITH)
-    table.talks = {npc.id: Conversation(npc) for npc in a_campaign().npcs}
+    table.talks.update({npc.id: Conversation(npc) for npc in a_campaign().npcs})
     for talk in table.talks.values():
         talk.hear(an_utterance("Good evening.", id="next"))
     for question in ("Who signed the paperwork?", "Do you know about the paperwork?", "Where is the paperwork now?"):
