@@ -466,7 +466,6 @@ def make_reviser(  # noqa: PLR0913 - independent parts, passed once
     log: TranscriptLog | None,
     journal: Journal,
     wait_until_quiet: Callable[[], Awaitable[None]],
-    after_revise: Callable[[], Awaitable[None]],
 ) -> Reviser | None:
     """Create the second look; None if it has nothing to check."""
     heard_by_provider = transcribed(campaign)
@@ -483,7 +482,6 @@ def make_reviser(  # noqa: PLR0913 - independent parts, passed once
         nearby=names.nearby,
         wait_until_quiet=wait_until_quiet,
         on_proof=names.proved,
-        after_revise=after_revise,
     )
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from loguru import logger
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
@@ -82,7 +81,6 @@ class TableMemory:
         spool: Directory for utterances, used by this table only.
         session: Session whose day in the story is stored.
         learns: Whether what was said becomes knowledge.
-        is_read: Whether another process reads and embeds what is said; otherwise this one embeds it.
         tell: Receives events of the table.
         now_ms: Unix epoch.
 
@@ -99,7 +97,6 @@ class TableMemory:
         *,
         session: SessionId | None = None,
         learns: bool = False,
-        is_read: bool = False,
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
@@ -107,14 +104,11 @@ class TableMemory:
         self._campaign = campaign
         self._session = session
         self._learns = learns
-        self._is_read = is_read
         self._tell = tell
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
         self._storing = asyncio.Lock()
         self._is_stored = False
-        self._embedding = CircuitBreaker(now_ms)
-        self._not_embedded = ""
         self._also: list[Callable[[], Awaitable[None]]] = []
         self._watch = MemoryWatch(ping=self._ping, make_good=self._recover, changed=self._has_changed, now_ms=now_ms)
         log: TranscriptLog | None = None
@@ -131,7 +125,6 @@ class TableMemory:
             tell=tell,
             now_ms=now_ms,
             listener=self._on_journal,
-            after_append=self.embed_new_talk,
         )
 
     @property
@@ -231,27 +224,6 @@ class TableMemory:
                 logger.warning("utterances in the log could not be counted: {}", error)
         return len(self.journal.recent.of(session, limit=sys.maxsize))
 
-    async def embed_new_talk(self) -> None:
-        """Embed new utterances for recall by meaning. The rest is embedded next time.
-
-        A model is paused after repeated failures, and each error is logged once.
-        """
-        if self.store is None or self._is_read or not self._embedding.allows_call():
-            return
-        try:
-            await self.store.chunks.fill_missing(self._campaign.id)
-        except GlyphoxaError as error:
-            self._embedding.failed()
-            if str(error) != self._not_embedded:
-                self._not_embedded = str(error)
-                logger.warning("new utterances are not embedded yet: {}", error)
-        except BaseException:  # including cancellation
-            self._embedding.failed()  # otherwise the breaker would stay half-open
-            raise
-        else:
-            self._embedding.succeeded()
-            self._not_embedded = ""
-
     async def flush(self) -> bool:
         """Send pending utterances. False if the database did not accept all in time."""
         return await self.journal.delivery.flush(FLUSH_MS)
@@ -277,7 +249,6 @@ class TableMemory:
 
     async def _recover(self) -> None:
         await self.store_campaign()
-        self._embedding.succeeded()  # the database may have been the cause
         for step in self._also:
             await step()
         if self.journal.delivery.is_degraded:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import replace
@@ -21,6 +21,8 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.actors.quiet_gate import QuietGate
 from glyphoxa.actors.supervisor import Supervisor
@@ -228,7 +230,7 @@ async def _read() -> None:
             if settings.memory.chronicle != "none":
                 tasks.append(group.create_task(worker.run()))
             if _embeds(settings):
-                tasks.append(group.create_task(_embed(store, campaigns, gate)))
+                tasks.append(group.create_task(EmbeddingWork(store, gate).run(campaigns)))
             await _obey(orders, campaigns, gate)
             for task in tasks:
                 task.cancel()
@@ -258,22 +260,49 @@ async def _obey(orders: asyncio.StreamReader, campaigns: dict[CampaignId, None],
                 gate.quiet()
 
 
-async def _embed(store: Store, campaigns: Collection[CampaignId], gate: QuietGate) -> None:
-    """Embed new lines at once and a backlog step by step."""
-    trouble = ""
-    async with aclosing(woken(lambda: store.listener.follow(SAID, None))) as news:
-        async for _ in news:
-            try:
+class EmbeddingWork:
+    """Embeds new lines at once and a backlog step by step.
+
+    A model is paused after repeated failures, and each error is logged once.
+    """
+
+    def __init__(self, store: Store, gate: QuietGate, *, now_ms: Callable[[], int] = now_ms) -> None:
+        self._store = store
+        self._gate = gate
+        self._breaker = CircuitBreaker(now_ms)
+        self._trouble = ""
+
+    async def run(self, campaigns: Collection[CampaignId]) -> None:
+        """Embed whatever is said in these campaigns, which may change, until cancelled.
+
+        Raises:
+            InvalidInput: The database now has vectors of another model.
+        """
+        async with aclosing(woken(lambda: self._store.listener.follow(SAID, None))) as news:
+            async for _ in news:
                 for campaign in tuple(campaigns):
-                    while (await store.chunks.fill_missing(campaign, limit=BATCH)).n_seen == BATCH:
-                        await gate.give_way()
-                trouble = ""
-            except GlyphoxaError as error:
-                if str(error) != trouble:
-                    logger.warning("new utterances are not embedded yet: {}", error)
-                trouble = str(error)
-            if not store.chunks.embeds:
-                raise InvalidInput("the transcripts were embedded by another model, so the settings are read again")
+                    await self.fill(campaign)
+                if not self._store.chunks.embeds:
+                    raise InvalidInput("the transcripts were embedded by another model, so the settings are read again")
+
+    async def fill(self, campaign: CampaignId) -> None:
+        """Embed what is not embedded yet, as far as possible now."""
+        if not self._breaker.allows_call():
+            return
+        try:
+            while (await self._store.chunks.fill_missing(campaign, limit=BATCH)).n_seen == BATCH:
+                await self._gate.give_way()
+        except GlyphoxaError as error:
+            self._breaker.failed()
+            if str(error) != self._trouble:
+                logger.warning("new utterances are not embedded yet: {}", error)
+            self._trouble = str(error)
+        except BaseException:  # including cancellation
+            self._breaker.failed()  # otherwise the breaker would stay half-open
+            raise
+        else:
+            self._breaker.succeeded()
+            self._trouble = ""
 
 
 if __name__ == "__main__":

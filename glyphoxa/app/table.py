@@ -325,7 +325,6 @@ class _Wiring:
             settings.data_directory / "spool",
             session=opening.session,
             learns=settings.memory.chronicle != "none",
-            is_read=opening.reader is not None,
             tell=self.state.events.tell,
             now_ms=now_ms,
         )
@@ -554,7 +553,6 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
         log=store.log if store is not None else None,
         journal=memory.journal,
         wait_until_quiet=room.wait_until_quiet,
-        after_revise=memory.embed_new_talk,
     )
     if reviser is not None:
         session.look_again(reviser)

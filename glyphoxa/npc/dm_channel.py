@@ -282,7 +282,6 @@ class TranscriptFollower:
 
     Args:
         refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be recalled.
-        after_revise: Awaited after rewording, to update what was derived from the old words. Must not raise.
     """
 
     def __init__(
@@ -292,14 +291,12 @@ class TranscriptFollower:
         revisions: Revisions,
         *,
         refresh: Callable[[CampaignId], Awaitable[object]],
-        after_revise: Callable[[], Awaitable[None]],
     ) -> None:
         self._campaign = state.campaign.id
         self._session = state.session
         self._decisions = decisions
         self._revisions = revisions
         self._refresh = refresh
-        self._after_revise = after_revise
         self._decided = DecidedTalk(self._text_of)
 
     async def run(self) -> None:
@@ -320,10 +317,7 @@ class TranscriptFollower:
             await self._refresh(self._campaign)
         except GlyphoxaError as error:
             logger.debug("the transcript in memory is not refreshed yet: {}", error)
-        news = self._decided.take(decided)
-        self._revisions.at_once(news)
-        if any(isinstance(one, UtteranceRevised) for one in news):
-            await self._after_revise()
+        self._revisions.at_once(self._decided.take(decided))
 
     def _text_of(self, utterance: UtteranceId) -> str | None:
         recent = self._revisions.recent.of(self._session, limit=sys.maxsize)

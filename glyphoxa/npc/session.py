@@ -91,8 +91,6 @@ class SessionMemory(Protocol):
         """See `glyphoxa.npc.table.Table.kept`."""
         ...
 
-    async def embed_new_talk(self) -> None: ...
-
     async def finish(self) -> bool:
         """Send pending utterances to the database. False if it did not accept all in time."""
         ...
@@ -249,7 +247,6 @@ class TableSession:
             dm.talk,
             self.revisions,
             refresh=dm.refresh,
-            after_revise=self._memory.embed_new_talk,
         )
         commands = CommandFollower(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
         self.supervisor.start("talk", talk.run)

@@ -250,7 +250,6 @@ class Reviser:
         nearby: Entities of the scene.
         wait_until_quiet: Returns when nobody speaks and no NPC is answering.
         on_proof: Called for each replacement that a model made, once it is in the log.
-        after_revise: Awaited after the log stored a revision, to derive data from the new text. It must not raise.
         pause: Awaited between attempts while the log is unavailable.
         in_thread: Runs pure work outside the event loop.
     """
@@ -268,7 +267,6 @@ class Reviser:
         nearby: Callable[[], Container[EntityId]] = frozenset,
         wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
         on_proof: OnProof = lambda *_: None,
-        after_revise: Callable[[], Awaitable[None]] | None = None,
         pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
         in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
         capacity: int = CAPACITY,
@@ -286,7 +284,6 @@ class Reviser:
         self._asking = asking
         self._transcribed = transcribed
         self._on_proof = on_proof
-        self._after_revise = after_revise
         self._pause = pause
         self._capacity = capacity
         self._questions: deque[Doubted] = deque()
@@ -454,8 +451,6 @@ class Reviser:
             return
         for edit in revision.edits:
             self._on_proof(edit.heard, edit.name, revision.utterance)
-        if self._after_revise is not None and self._log is not None:
-            await self._after_revise()
 
     async def _ask(self, doubted: Doubted) -> None:
         if self._second_look is not None:

@@ -17,19 +17,21 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
+from glyphoxa.actors.quiet_gate import QuietGate
 from glyphoxa.adapters.google_models import GoogleEmbeddings
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_embedder, open_embedder
+from glyphoxa.app.reader import EmbeddingWork
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.providers.building import Connection
 from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors, WrongDimensions
-from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
+from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.chunk_rows import nearest, reindexed
 from tests.support.patience import DEADLINE_MS
 
@@ -347,29 +349,26 @@ async def test_a_key_that_is_refused_is_said_and_never_shown(name: str, dsn: str
 
 
 @both
-async def test_a_table_tells_once_that_its_provider_is_away_and_asks_seldom_until_it_is_back(
-    name: str, dsn: str, tmp_path: Path
-) -> None:
+async def test_provider_that_is_away_is_reported_once_and_seldom_asked(name: str, dsn: str, tmp_path: Path) -> None:
     vectors, now_ms, told = Vectors(by_topic), 0, list[str]()
     async with (
         provider(name, vectors) as (embedder, _),
         open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
     ):
-        table = TableMemory(store, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: now_ms)
+        work = EmbeddingWork(store, QuietGate(), now_ms=lambda: now_ms)
         await store.log.append([said("My sister.")])
         vectors.refusals = [403] * 100
         listening = logger.add(lambda message: told.append(str(message)), level="WARNING")
         for _ in range(20):
-            await table.embed_new_talk()
+            await work.fill(CAMPAIGN)
         logger.remove(listening)
         assert len(vectors.requests) == MAX_FAILURES
         assert len(told) == 1
         assert "refuses the key" in told[0]
         now_ms, vectors.refusals = COOLDOWN_MS, []
-        await table.embed_new_talk()
+        await work.fill(CAMPAIGN)
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
         assert len(vectors.requests) == MAX_FAILURES + 1
-        await table.close()
 
 
 # -- as the settings want it

@@ -96,7 +96,6 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         log=log,
         journal=journal,
         wait_until_quiet=nothing,
-        after_revise=nothing,
     )
     assert look is not None
     desk = Desk(look, journal, actors, [])

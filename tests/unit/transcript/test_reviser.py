@@ -88,7 +88,6 @@ class Desk:
     model: Model
     told: list[TableEvent]
     proofs: list[tuple[str, str, str]]
-    made_anew: list[str]
     pauses: list[int]
 
     def hear(self, utterance: Utterance) -> None:
@@ -113,7 +112,6 @@ async def a_desk(
     model, log = model or Model(), log or LogTwin()
     told: list[TableEvent] = []
     proofs: list[tuple[str, str, str]] = []
-    made_anew: list[str] = []
     pauses: list[int] = []
 
     kept: dict[str, Utterance] = {}
@@ -135,9 +133,6 @@ async def a_desk(
         on_pause(log)
         await asyncio.sleep(5)
 
-    async def after_revise() -> None:
-        made_anew.append("embedded")
-
     reviser = Reviser(
         lambda: GAZETTEER,
         correct=by_sound,
@@ -146,7 +141,6 @@ async def a_desk(
         asking=Asking(model, gives_way=gives_way) if has_model else None,
         transcribed=frozenset({INNKEEPER}),
         on_proof=lambda heard, name, utterance: proofs.append((heard, name, utterance.text)),
-        after_revise=after_revise,
         pause=pause,
         wait_until_logged=is_logged,
         **{"in_thread": at_once, **options},
@@ -161,7 +155,7 @@ async def a_desk(
 
     running = asyncio.create_task(supervised())
     try:
-        yield Desk(reviser, kept, falls, log, model, told, proofs, made_anew, pauses)
+        yield Desk(reviser, kept, falls, log, model, told, proofs, pauses)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -190,7 +184,6 @@ async def test_doubtful_name_is_corrected_and_reported() -> None:
         replace(ELDER_NACKS, text=stored.text, corrections=stored.corrections), ELDER_NACKS
     )
     assert desk.proofs == [("elder nacks", "Eldrinax", "did Eldrinax come")]
-    assert desk.made_anew == ["embedded"]
     assert "Tamsin: the storm is over" in desk.model.asked[0]
 
 
@@ -265,7 +258,6 @@ async def test_without_long_term_memory_the_table_still_hears_of_it() -> None:
         await desk.keep(ELDER_NACKS)
         assert desk.texts == ["did Eldrinax come"]
         assert desk.proofs
-        assert not desk.made_anew
 
 
 @pytest.mark.parametrize(
@@ -294,7 +286,6 @@ async def test_looking_twice_at_the_same_utterance_changes_it_once() -> None:
         await desk.keep(ELDER_NACKS)
         assert len(desk.log.utterances[ELDER_NACKS.id].corrections) == 1
         assert len(desk.proofs) == 1
-        assert len(desk.made_anew) == 1
 
 
 @in_virtual_time
