@@ -112,6 +112,7 @@ async def test_every_remote_provider_is_asked(tmp_path: Path, capsys: pytest.Cap
             },
             "--live",
             correction={"llm": {"name": "openai", "base_url": openai.base_url}},
+            memory={},  # without it nothing is embedded
         )
     live = {subject.removesuffix(", live"): each for subject, each in found.items() if subject.endswith(", live")}
     assert {subject: level for subject, (level, _) in live.items()} == dict.fromkeys(
