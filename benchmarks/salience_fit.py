@@ -4,9 +4,9 @@
 
 `DIR/turns.jsonl` and the labels are as for `benchmarks.salience`. Fits four logistic regressions with a penalty on the
 squares of their weights: the gate and the backstop, each without and with the vectors of the local embedding model. The
-figures are of cross-validation: each run of consecutive labelled turns is judged by weights fitted to other runs. The
-intercept is set so that a score of 0.5 is the threshold with `RECALL` of the labelled turns, as cross-validated.
-`--out` writes the weights. The result is the same each time.
+figures are of cross-validation: each run of consecutive labelled turns is judged by weights fitted to other runs.
+Cross-validation also chooses the penalty of the vectors. The intercept is set so that a score of 0.5 is the threshold
+with `RECALL` of the labelled turns, as cross-validated. `--out` writes the weights. The result is the same each time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from glyphoxa.domain.errors import InvalidInput
 
 Array: TypeAlias = NDArray[float64]
 
-RECALL: Final = {"gate": 0.85, "backstop": 0.85}
-"""Share of the turns to be kept that each pass is to find; both together find more."""
+RECALL: Final = 0.85
+"""Share of the turns to be kept that each pass is to find. A missed line costs more than an unneeded one."""
 PENALTY: Final = 5.0
 """Of the weight of a feature whose deviation is 1."""
-PENALTIES: Final = {"own": 600.0, "before": 2000.0, "after": 2000.0}
-"""Of the weights of a vector. High, because a vector has 384 numbers and there are a few hundred turns to keep."""
+PENALTIES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Of the weights of the vectors: candidates. Vectors have unit length and are not standardised: a number that hardly
+varies would get a weight of any size."""
 FOLDS: Final = 8
 _STEPS: Final = 30
+_LEAST_DEVIATION: Final = 0.01
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,11 +53,12 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     scores: dict[str, Array] = {}
     for name, data in examples.items():
-        guessed = cross_validated(data)
-        threshold = float(np.quantile(guessed[data.keep], 1 - RECALL[name.split()[0]]))
+        by_penalty = {penalty: cross_validated(data, penalty) for penalty in (PENALTIES if data.places else (PENALTY,))}
+        penalty, guessed = min(by_penalty.items(), key=lambda item: log_loss(item[1], data.keep))
+        threshold = float(np.quantile(guessed[data.keep], 1 - RECALL))
         scores[name] = guessed - threshold
-        figures[name] = curve(guessed, data.keep)
-        shipped[name] = data.as_weights(*fitted(data.rows, data.keep, data.penalties), threshold=threshold)
+        figures[name] = {"penalty": penalty, "curve": curve(guessed, data.keep)}
+        shipped[name] = data.as_weights(*fitted(data.rows, data.keep, data.scales(penalty)), threshold=threshold)
     for vectors in ("", " with vectors"):
         keep = examples[f"gate{vectors}"].keep
         kept = (scores[f"gate{vectors}"] >= 0) | (scores[f"backstop{vectors}"] >= 0)
@@ -83,10 +86,15 @@ class Examples:
     signs: Sequence[str]
     places: Sequence[str]
 
-    @property
-    def penalties(self) -> Array:
-        width = (self.rows.shape[1] - len(self.signs)) // max(len(self.places), 1)
-        return np.array([PENALTY] * len(self.signs) + [PENALTIES[place] for place in self.places for _ in range(width)])
+    def scales(self, penalty: float) -> Array:
+        """Return by what each column is multiplied, so that one penalty of 1 fits all of them.
+
+        Args:
+            penalty: Of the weights of the vectors.
+        """
+        n_signs = len(self.signs)
+        signs = 1 / (np.maximum(self.rows[:, :n_signs].std(0), _LEAST_DEVIATION) * PENALTY**0.5)
+        return np.append(signs, np.full(self.rows.shape[1] - n_signs, penalty**-0.5))
 
     def as_weights(self, weights: Array, always: float, *, threshold: float) -> dict[str, Any]:
         vectors = weights[len(self.signs) :].reshape(len(self.places), -1) if self.places else ()
@@ -99,11 +107,10 @@ class Examples:
         return row
 
 
-def fitted(rows: Array, keep: NDArray[np.bool_], penalties: Array) -> tuple[Array, float]:
+def fitted(rows: Array, keep: NDArray[np.bool_], scales: Array) -> tuple[Array, float]:
     """Fit a logistic regression by Newton's method. Returns weights, and the intercept, which has no penalty."""
-    mean, deviation = rows.mean(0), rows.std(0) + 1e-9
-    x = np.hstack([(rows - mean) / deviation, np.ones((len(rows), 1))])
-    penalty = np.append(penalties, 0.0)
+    x = np.hstack([rows * scales, np.ones((len(rows), 1))])
+    penalty = np.append(np.ones(len(scales)), 0.0)
     weights = np.zeros(x.shape[1])
     for _ in range(_STEPS):
         p = 1 / (1 + np.exp(-x @ weights))
@@ -112,19 +119,23 @@ def fitted(rows: Array, keep: NDArray[np.bool_], penalties: Array) -> tuple[Arra
         weights -= step
         if abs(step).max() < 1e-6:
             break
-    scaled = weights[:-1] / deviation
-    return scaled, float(weights[-1] - scaled @ mean)
+    return weights[:-1] * scales, float(weights[-1])
 
 
-def cross_validated(data: Examples) -> Array:
+def cross_validated(data: Examples, penalty: float) -> Array:
     """Return the log odds of each turn, by weights that were fitted to other runs; shape (n,)."""
-    guessed = np.zeros(len(data.keep))
+    guessed, scales = np.zeros(len(data.keep)), data.scales(penalty)
     for fold in range(FOLDS):
         out = data.runs % FOLDS == fold
         if out.any():
-            weights, always = fitted(data.rows[~out], data.keep[~out], data.penalties)
+            weights, always = fitted(data.rows[~out], data.keep[~out], scales)
             guessed[out] = data.rows[out] @ weights + always
     return guessed
+
+
+def log_loss(guessed: Array, keep: NDArray[np.bool_]) -> float:
+    """Return the mean negative log likelihood of the labels."""
+    return float(np.logaddexp(0, np.where(keep, -guessed, guessed)).mean())
 
 
 def figures_of(kept: NDArray[np.bool_], keep: NDArray[np.bool_]) -> dict[str, float]:

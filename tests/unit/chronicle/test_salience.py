@@ -57,6 +57,29 @@ def test_shipped_weights_fit_the_features() -> None:
         assert {weights.shape for weights in model.vectors.values()} <= {(384,)}, name
 
 
+def test_no_shipped_weight_is_out_of_proportion() -> None:
+    for name, model in shipped_models().items():
+        assert all(abs(weight) < 5 for weight in model.signs.values()), name
+        assert all(np.abs(weights).max() < 5 for weights in model.vectors.values()), name
+
+
+@pytest.mark.parametrize("offset", [-1e-6, 0, 1e-6])
+def test_noise_in_vectors_changes_no_decision(offset: float) -> None:
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(600, 384))
+    vectors[:, 319] = 0  # as some numbers of the embedding model are, up to its rounding
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    noisy = vectors + random.normal(0, 1e-6, vectors.shape) + offset
+
+    def kept(seen: NDArray[np.float64]) -> tuple[list[bool], list[int]]:
+        lines = [Line(EVENING[n % len(EVENING)].text, vector=vector) for n, vector in enumerate(seen)]
+        return [each.is_kept for each in judged(lines)], SalienceJudge("en").backstop(lines)
+
+    plain, moved = kept(vectors), kept(noisy)
+    assert plain == moved
+    assert 0 < sum(plain[0]) < len(vectors)
+
+
 def test_what_matters_later_is_kept_and_chatter_is_not() -> None:
     kept = [index for index, each in enumerate(judged(EVENING)) if each.is_kept]
     assert {1, 6} <= set(kept)
