@@ -25,6 +25,7 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
+from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.dm_channel import (
@@ -274,6 +275,10 @@ class TableSession:
     @property
     def is_paused(self) -> bool:
         return self._room.control.controls.is_paused
+
+    @property
+    def summary_rounds(self) -> int:
+        return self._state.summaries[DM_VIEW].interval
 
     def may_show(self, text: str) -> bool:
         return self.parts.names.may_show(text)

@@ -78,6 +78,11 @@ class Table(Protocol):
         """Whether the DM has paused the table: nothing is heard, answered or stored."""
         ...
 
+    @property
+    def summary_rounds(self) -> int:
+        """Rounds between two summaries, as in force."""
+        ...
+
     def may_show(self, text: str) -> bool:
         """Return whether a text contains only public names, so that players may read it."""
         ...

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from glyphoxa.domain.commands import Mute, SayAs, StopAll
+from glyphoxa.domain.commands import Mute, SayAs, StopAll, SummariseEvery
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import Open
@@ -25,6 +25,8 @@ async def enter(page: Page, door: Door) -> None:
 async def test_live_page_shows_transcript_and_sends_commands(tmp_path: Path, table: TwinTable, opened: Open) -> None:
     table.reply_ms = 0
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
+        broken: list[str] = []
+        page.on("pageerror", lambda error: broken.append(str(error)))
         await enter(page, door)
         await expect(page.locator(".npc-card[data-here]")).to_have_count(2)
         table.say(TAMSIN.id, "Grimjaw, is it done?")
@@ -38,11 +40,17 @@ async def test_live_page_shows_transcript_and_sends_commands(tmp_path: Path, tab
         await expect(page.get_by_label("Say as Grimjaw")).to_have_value("")
         await page.keyboard.press("Alt+Shift+S")
         await expect(page.locator("#answer")).to_have_text("done: StopAll")
+        await page.locator("#rounds").fill("50")
+        await expect(page.locator("output")).to_have_text("50")
+        await page.get_by_role("button", name="Set").click()
+        await expect(page.locator("#answer")).to_have_text("done: SummariseEvery")
+        assert table.obeyed.pop() == SummariseEvery(50)
         assert table.obeyed[-3:] == [Mute(GRIMJAW.id), SayAs(GRIMJAW.id, "Out with you!"), StopAll()]
         await page.get_by_label("Scene").select_option("inn-night")
         await page.get_by_role("button", name="Move the table").click()
         await expect(page.locator(".npc-card[data-here]")).to_have_count(1)
         assert table.scene.id == "inn-night"
+        assert broken == []
 
 
 @pytest.mark.parametrize("width", [390, 1_440])

@@ -655,6 +655,11 @@ async def test_refused_command_reports_why(dm: Visitor, door: Door, form: dict[s
     assert not door.table.obeyed
 
 
+async def test_slider_shows_summary_rounds_in_force_and_the_whole_range(dm: Visitor, door: Door) -> None:
+    door.table.summary_rounds = 33
+    assert 'type="range" min="1" max="50" value="33"' in await page(dm, "/desk")
+
+
 async def test_link_is_revoked_from_the_desk(dm: Visitor, door: Door) -> None:
     player = door.table.campaign.players[0].id
     tamsin = await door.invited(Grant(Role.PLAYER, player))

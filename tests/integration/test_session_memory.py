@@ -11,6 +11,7 @@ from loguru import logger
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Message, Prompt
+from glyphoxa.domain.commands import SummariseEvery
 from glyphoxa.domain.events import TurnFinished, UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, NpcId, SceneId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
@@ -116,6 +117,14 @@ async def test_retracted_line_leaves_summary_and_prompt(settings: Settings, monk
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
         prompt = await asked(evening, "Grimjaw, what did I promise you?")
     assert "silver ring" not in str(prompt.messages)
+
+
+async def test_summary_rounds_follow_settings_and_command(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings.model_copy(update={"context": settings.context.model_copy(update={"memory_interval": 30})})
+    async with an_evening(settings, monkeypatch) as evening:
+        assert evening.table.summary_rounds == 30
+        await evening.table.obey(SummariseEvery(45))
+        assert evening.table.summary_rounds == 45
 
 
 async def test_npc_is_told_only_what_it_witnessed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

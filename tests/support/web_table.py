@@ -144,6 +144,7 @@ class TwinTable:
     obeyed: list[TableCommand] = field(default_factory=list)
     is_closed: bool = False
     is_paused: bool = False
+    summary_rounds: int = 4
     hidden: set[str] = field(default_factory=set)
     health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
     earlier: Sequence[Utterance] = ()

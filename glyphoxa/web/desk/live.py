@@ -16,13 +16,12 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from glyphoxa.context.rolling_summary import INTERVAL
 from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.commands import ShowControls
+from glyphoxa.domain.commands import MAX_ROUNDS, ShowControls
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
@@ -54,7 +53,8 @@ async def live(frame: DeskFrame, _: Request) -> Shown:
         "players": [{"id": player.id, "name": player.name} for player in played.players],
         "scenes": [scene_of(scene, played) for scene in played.scenes],
         "in_force": await frame.table.obey(ShowControls()),
-        "memory_interval": played.memory_interval or INTERVAL,
+        "summary_rounds": frame.table.summary_rounds,
+        "max_rounds": MAX_ROUNDS,
     }
 
 

@@ -143,9 +143,12 @@ for (const form of document.querySelectorAll("form[data-command]")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const isDone = await command({ do: form.dataset.command, ...Object.fromEntries(new FormData(form)) });
-    if (isDone) form.elements.text.value = "";
+    if (isDone && form.elements.text) form.elements.text.value = "";
   });
 }
+$("rounds").addEventListener("input", ({ target }) => {
+  target.labels[0].querySelector("output").textContent = target.value;
+});
 $("move").addEventListener("submit", (event) => {
   event.preventDefault();
   if (!wire.send({ move: $("scene").value })) answer("The page is not connected. Try again in a moment.");
