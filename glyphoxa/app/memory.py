@@ -231,13 +231,15 @@ class TableMemory:
     async def finish(self) -> bool:
         """End a session: send pending utterances, then write the NPCs' summaries. Returns the result of `flush`."""
         is_all_sent = await self.flush()
-        if self.store is not None and self._learns and self._session is not None and is_all_sent:
+        if self.store is not None and is_all_sent:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
-                    await (await episode_writer(self.store, self._campaign.id)).write(self._session)
-                    await self.store.atoms.consolidate(self._campaign.id, least=1)
+                    await self.journal.delivery.send_missing()
+                    if self._learns and self._session is not None:
+                        await (await episode_writer(self.store, self._campaign.id)).write(self._session)
+                        await self.store.atoms.consolidate(self._campaign.id, least=1)
             except (GlyphoxaError, TimeoutError) as error:
-                logger.warning("the session was not summarised: {}; run glyphoxa worker summarise", error)
+                logger.warning("the session was not checked and summarised: {}; run glyphoxa worker summarise", error)
         return is_all_sent
 
     async def close(self) -> None:

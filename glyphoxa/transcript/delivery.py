@@ -1,7 +1,8 @@
 """Send utterances from the spool to the transcript log as soon as the log accepts them.
 
 The log is idempotent, so sending twice is harmless. An utterance that it can never store (`Unstorable`) is moved aside.
-Any other error counts as an outage, and sending is retried.
+Any other error counts as an outage, and sending is retried. Every ten minutes, and at the end, what is on disk is
+compared with the log, and what the log has lost is sent again.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.transcript.spool import Pending, Spool
+from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import SpoolPosition
 
 T = TypeVar("T")
@@ -27,6 +28,8 @@ _FIRST_PAUSE_MS = 1_000
 _LONGEST_PAUSE_MS = 30_000
 _FLUSH_PAUSE_MS = 100
 _BATCH = 500
+_CHECK_MS = 10 * 60_000
+_MOST_CHECKED = 10_000
 _WAITING_TURNS = 1_000
 
 
@@ -77,6 +80,8 @@ class Delivery:
         self._news = asyncio.Event()
         self._announcing = asyncio.Lock()
         self._unlogged: set[UtteranceId] = set()
+        self._sessions: set[tuple[CampaignId, SessionId]] = set()
+        """Those of which this process has sent something."""
         self._moved = asyncio.Event()
         self._failures = 0
 
@@ -143,6 +148,7 @@ class Delivery:
         """Send what is stored to the log, for ever; wait longer after each failure."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._announce_for_ever())
+            group.create_task(self._check_for_ever())
             await self._drain_for_ever()
 
     async def send(self, deadline_ms: int) -> bool:
@@ -153,6 +159,32 @@ class Delivery:
         except (GlyphoxaError, TimeoutError):
             return False
         return True
+
+    async def send_missing(self) -> int:
+        """Send again what was sent and is no longer in the log. Return how many utterances these are.
+
+        The log keeps a row of an erased utterance, so that it does not come back.
+
+        Raises:
+            GlyphoxaError: The disk or the log is unavailable.
+        """
+        if self._log is None:
+            return 0
+        n_missing = 0
+        async with self._draining:
+            await self._drain_spool(self._log)
+            for campaign, session in self._sessions:
+                n_before = await self._log.count(campaign, session)
+                said = await self._in_thread(
+                    lambda at=(campaign, session): self._spool.latest(*at, limit=_MOST_CHECKED)  # type: ignore[misc]
+                )
+                for first in range(0, len(said), _BATCH):
+                    await self._append(self._log, said[first : first + _BATCH])
+                n_missing += await self._log.count(campaign, session) - n_before
+        if n_missing:
+            logger.error("{} utterances had vanished from long-term memory, and were sent again", n_missing)
+            self._news.set()
+        return n_missing
 
     async def flush(self, deadline_ms: int) -> bool:
         """Send everything to the log now, and wait for work that depends on it.
@@ -186,6 +218,14 @@ class Delivery:
                 self._failed(error)
                 self._work.set()
                 await asyncio.sleep(pause_ms(self._failures) / 1000)
+
+    async def _check_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_CHECK_MS / 1_000)
+            try:
+                await self.send_missing()
+            except GlyphoxaError as error:
+                logger.debug("the log is not compared with the disk now: {}", error)
 
     async def _announce_for_ever(self) -> None:
         while True:
@@ -223,8 +263,9 @@ class Delivery:
 
     async def _drain_spool(self, log: TranscriptLog) -> None:
         while batch := await self._in_thread(lambda: self._spool.pending(self.sent, limit=_BATCH)):
-            await self._append(log, batch)
+            await self._append(log, [item.utterance for item in batch])
             self.sent = batch[-1].end
+            self._sessions.update((item.utterance.campaign_id, item.utterance.session_id) for item in batch)
             self._left([item.utterance.id for item in batch])
             try:
                 await self._in_thread(lambda end=self.sent: self._spool.acknowledge(end))  # type: ignore[misc]
@@ -234,17 +275,17 @@ class Delivery:
             self._succeeded()
             self._news.set()
 
-    async def _append(self, log: TranscriptLog, batch: Sequence[Pending]) -> None:
+    async def _append(self, log: TranscriptLog, batch: Sequence[Utterance]) -> None:
         try:
-            await log.append([item.utterance for item in batch])
+            await log.append(batch)
         except Unstorable:
             # One of them can never be stored, and must not block the others.
-            for item in batch:
+            for utterance in batch:
                 try:
-                    await log.append([item.utterance])
+                    await log.append([utterance])
                 except Unstorable as error:
                     logger.error("an utterance is not storable: {}", error)
-                    await self._in_thread(lambda said=item.utterance: self._spool.set_aside(said))  # type: ignore[misc]
+                    await self._in_thread(lambda said=utterance: self._spool.set_aside(said))  # type: ignore[misc]
 
     def _left(self, utterances: Iterable[UtteranceId]) -> None:
         self._unlogged.difference_update(utterances)

@@ -10,6 +10,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
@@ -17,7 +18,7 @@ from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.transcript.delivery import pause_ms
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
-from tests.support.builders import CAMPAIGN, SESSION, an_utterance
+from tests.support.builders import CAMPAIGN, SESSION, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import wait_until
 from tests.support.recording import ClosableLog, a_journal, lines
@@ -38,6 +39,27 @@ async def test_what_is_kept_reaches_the_log_in_order(store: Store, tmp_path: Pat
         assert await journal.delivery.flush(30_000)
         assert await logged(store) == [f"u{i}" for i in range(250)]
         assert not journal.delivery.is_degraded
+
+
+async def test_line_that_vanished_from_the_database_is_sent_again(store: Store, tmp_path: Path) -> None:
+    async with a_journal(tmp_path / "spool", store.log) as journal:
+        await keep(journal, *lines(5))
+        assert await journal.delivery.flush(30_000)
+        assert await journal.delivery.send_missing() == 0
+        async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
+            await connection.execute("DELETE FROM session_entries WHERE utterance_id = 'u2'")
+        assert await journal.delivery.send_missing() == 1
+    assert sorted(await logged(store)) == [f"u{i}" for i in range(5)]
+
+
+async def test_erased_line_is_not_sent_again(store: Store, tmp_path: Path) -> None:
+    await store.campaigns.load(a_campaign())
+    async with a_journal(tmp_path / "spool", store.log) as journal:
+        await keep(journal, *lines(5))
+        assert await journal.delivery.flush(30_000)
+        await PostgresErasure(store.database).erase(CAMPAIGN, Meant(session=SESSION), at_ms=1)
+        assert await journal.delivery.send_missing() == 0
+    assert await logged(store) == []
 
 
 async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_is_back(

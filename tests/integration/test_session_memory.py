@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+import asyncpg
 import pytest
 from loguru import logger
 
@@ -125,6 +126,20 @@ async def test_summary_rounds_follow_settings_and_command(settings: Settings, mo
         assert evening.table.summary_rounds == 30
         await evening.table.obey(SummariseEvery(45))
         assert evening.table.summary_rounds == 45
+
+
+async def test_line_that_vanished_from_the_database_is_in_it_after_the_session(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, dsn: str
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await asked(evening, PROMISE)
+        n_kept = await evening.table.kept()
+        connection = await asyncpg.connect(dsn)
+        assert await connection.execute("DELETE FROM session_entries WHERE text = $1", PROMISE) == "DELETE 1"
+    texts = [row["text"] for row in await connection.fetch("SELECT text FROM session_entries")]
+    await connection.close()
+    assert len(texts) == n_kept
+    assert PROMISE in texts
 
 
 async def test_npc_is_told_only_what_it_witnessed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

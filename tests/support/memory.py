@@ -21,7 +21,7 @@ from glyphoxa.language.words import words
 from glyphoxa.recall.vectors import NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.recall.world_memory import KnownByName, NamedWorld
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.transcript.spool import SpoolPosition
+from glyphoxa.transcript.spool import Pending, SpoolPosition
 from glyphoxa.world.graph import (
     KNOWN_THROUGH,
     FactQuery,
@@ -222,6 +222,17 @@ class SpoolTwin:
         self.so_far.append(utterance)
 
     def shrink(self) -> None: ...
+
+    def pending(self, after: SpoolPosition | None = None, *, limit: int | None = None) -> list[Pending]:
+        first = after.offset if after is not None else 0
+        places = enumerate(self.utterances.values(), start=1)
+        return [Pending(said, SpoolPosition(1, place)) for place, said in places if place > first][:limit]
+
+    def acknowledge(self, cursor: SpoolPosition) -> None: ...
+
+    def latest(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[Utterance]:
+        said = self.utterances.values()
+        return [each for each in said if (each.campaign_id, each.session_id) == (campaign, session)][-limit:]
 
     def _take(self) -> None:
         if self.is_full:

@@ -1,0 +1,47 @@
+"""The log is compared with the disk while a table plays, and what it has lost is sent again."""
+
+from __future__ import annotations
+
+import asyncio
+
+from glyphoxa.transcript.journal import Journal
+from tests.support.builders import CAMPAIGN, SESSION
+from tests.support.memory import AtOnce, LogTwin, SpoolTwin
+from tests.support.recording import lines
+from tests.support.virtual_time import in_virtual_time
+
+HOUR_S = 3_600
+
+
+class ForgetfulLog(LogTwin):
+    def lose(self, n: int) -> None:
+        for key in list(self._logged)[:n]:
+            del self._logged[key]
+
+
+@in_virtual_time
+async def test_lines_that_vanish_from_the_log_are_sent_again_while_playing() -> None:
+    log, announced = ForgetfulLog(), [0]
+
+    async def announce() -> None:
+        announced[0] += 1
+
+    journal = Journal(SpoolTwin(), log, after_append=announce, thread=AtOnce())  # type: ignore[arg-type]
+    running = asyncio.create_task(journal.delivery.run())
+    for said in lines(700):
+        await journal.keep(said)
+    await asyncio.sleep(1)
+    assert await log.count(CAMPAIGN, SESSION) == 700
+    n_announced = announced[0]
+    log.lose(3)
+    await asyncio.sleep(HOUR_S)
+    assert await log.count(CAMPAIGN, SESSION) == 700
+    assert announced[0] == n_announced + 1, "what was sent again is embedded, and a check that finds nothing is quiet"
+    log.weather.away = True
+    await asyncio.sleep(HOUR_S)
+    log.weather.away = False
+    log.lose(1)
+    await asyncio.sleep(HOUR_S)
+    assert await log.count(CAMPAIGN, SESSION) == 700
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
