@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +50,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING
+from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, Fact
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
@@ -63,7 +63,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import SessionMark
-from glyphoxa.transcript.ports import TalkSearch
+from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph
@@ -165,6 +165,7 @@ _AS_ROWS: Final = 1_000
 """Looking at files takes as long as reading so many rows."""
 
 
+_GOALS: Final = ("plan", "promise", "quest", "wish")
 _MOST_KNOWN: Final = 10_000
 _MOST_THREADS: Final = 20
 
@@ -176,17 +177,15 @@ class SessionView:
     Attributes:
         state: What is stored.
         terms: The terms that were coined in it, each with its meaning as it is now.
-        threads: Promises, plans and questions that nothing continues yet.
-        holdings: Who has what, and how it changed hands.
-        truth: Secret and hidden facts; the DM's view only.
+        lists: By title: characters and decisions of this session, goals (an NPC's own), promises, plans and questions
+            that nothing continues yet, who has what and how it changed hands, and, for the DM, secret and hidden facts.
+            Nothing is from a later session. A fact that needs review says so.
     """
 
     name: str
     state: SessionState
     terms: Mapping[str, str]
-    threads: tuple[str, ...]
-    holdings: tuple[str, ...]
-    truth: tuple[str, ...] = ()
+    lists: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,21 +241,36 @@ class Desk:
     async def _session_view(self, session: SessionId, view: View, name: str, state: SessionState) -> SessionView:
         npc = None if view == DM_VIEW else NpcId(view)
         known = await self.inspection.current(self.campaign, npc or DM, limit=_MOST_KNOWN)
-        names, words = self.resolver.entities, self.facts.words
+        names, order = self.resolver.entities, self.resolver.sessions
+        last = order.get(session, len(order))
+        so_far = [fact for fact in known if order.get(fact.provenance.session_id or session, last) <= last]
+        here = [fact for fact in so_far if fact.provenance.session_id == session]
         terms = {
             names[fact.claim.subject].name: str(fact.claim.content)
-            for fact in known
-            if fact.claim.predicate == MEANING and fact.status == "accepted" and fact.provenance.session_id == session
+            for fact in here
+            if fact.claim.predicate == MEANING and fact.status == "accepted"
         }
+        said = await self.talk.search(self.campaign, npc or DM, TalkFilter(session=session, limit=_MOST_KNOWN))
+        spoke = {each.utterance.npc_id for each in said}
+        met = {each for fact in here for each in (fact.claim.subject, fact.claim.object) if each is not None}
+        met |= {each.entity_id for each in self.resolver.npcs if each.id in spoke}
+        own = next((each.entity_id for each in self.resolver.npcs if each.id == npc), None)
         threads = await self.atoms.open_threads(self.campaign, session, npc=npc, limit=_MOST_THREADS)
-        return SessionView(
-            name,
-            state,
-            dict(sorted(terms.items())),
-            threads=tuple(each.summary for each in threads),
-            holdings=tuple(words(fact) for fact in known if fact.claim.predicate in HOLDINGS),
-            truth=tuple(words(fact) for fact in known if npc is None and fact.visibility.scope in ("secret", "hidden")),
-        )
+        lists = {
+            "characters": sorted(names[each].name for each in met & names.keys() if names[each].type == "npc"),
+            "decisions": self._listed(fact for fact in here if fact.claim.predicate == "decision"),
+            "goals": self._listed(
+                fact for fact in so_far if fact.claim.predicate in _GOALS and own in (None, fact.claim.subject)
+            ),
+            "open threads": [each.summary for each in threads],
+            "who has what": self._listed(fact for fact in so_far if fact.claim.predicate in HOLDINGS),
+        }
+        if npc is None:
+            lists["secrets"] = self._listed(fact for fact in so_far if fact.visibility.scope in ("secret", "hidden"))
+        return SessionView(name, state, dict(sorted(terms.items())), lists)
+
+    def _listed(self, facts: Iterable[Fact]) -> list[str]:
+        return [self.facts.words(fact) + " (needs review)" * (fact.status != "accepted") for fact in facts]
 
 
 async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:

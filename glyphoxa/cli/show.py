@@ -364,9 +364,7 @@ async def _memory(desk: Desk, options: argparse.Namespace) -> int:
             ("summarised to utterance", [str(each.state.last_ordinal)] if each.state.last_ordinal else []),
             ("events", flags),
             ("terms", terms),
-            ("open threads", each.threads),
-            ("who has what", each.holdings),
-            ("secrets", each.truth),
+            *each.lists.items(),
         ):
             if lines:
                 print(f"  {title}: {plain('; '.join(lines))}")

@@ -93,9 +93,7 @@ async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
             "glossary": dict(each.terms),
             "flags": [name for name, is_set in each.state.flags.items() if is_set],
             "summarised to utterance": each.state.last_ordinal,
-            "open threads": list(each.threads),
-            "who has what": list(each.holdings),
-            **({"ground truth": list(each.truth)} if each.truth else {}),
+            **each.lists,
         }
         for each in views
     ]

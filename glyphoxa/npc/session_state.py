@@ -23,7 +23,9 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.npc.actor import Cover
 from glyphoxa.transcript.ports import SessionStates
 
@@ -85,7 +87,8 @@ class SessionStateKeeper:
         self._happened: dict[View, set[str]] = {}
         self._unsaved: dict[View, set[str]] = {}
         self._place: EntityId | None = None
-        self._speakers: dict[View, set[NpcId]] = {view: set() for view in views}
+        self._met: dict[View, set[str]] = {view: {view} for view in views}
+        """Names of those who spoke or were introduced, and the ids of NPCs that spoke."""
         self._work = asyncio.Event()
         self._is_over = asyncio.Event()
         self._updating = asyncio.Lock()
@@ -144,13 +147,15 @@ class SessionStateKeeper:
 
     async def _update(self) -> None:
         new, self._new = self._new, []
-        for utterance, names in zip(new, await asyncio.to_thread(self._events_in, new), strict=True):
+        for utterance, (names, people) in zip(new, await asyncio.to_thread(self._events_in, new), strict=True):
+            # What an NPC says is no evidence that somebody exists.
+            appear = people if utterance.npc_id is None else {utterance.npc_id}
             for view in self._views_of(utterance):
-                speaker = utterance.npc_id
-                is_new = speaker is not None and speaker != NpcId(view) and speaker not in self._speakers[view]
-                self._note(view, names | ({NEW_NPC} if is_new else set()))
-                if speaker is not None:
-                    self._speakers[view].add(speaker)
+                met = self._met[view]
+                if utterance.npc_id is None:
+                    met.add(utterance.speaker_name)
+                self._note(view, names | ({NEW_NPC} if appear - met else set()))
+                met |= appear
         happened, self._happened = self._happened, {}
         self._look()
         made: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
@@ -160,10 +165,19 @@ class SessionStateKeeper:
                 await self._cover(view, said, made)
         await self._store(happened)
 
-    def _events_in(self, said: Sequence[Utterance]) -> list[set[str]]:
+    def _events_in(self, said: Sequence[Utterance]) -> list[tuple[set[str], frozenset[str]]]:
         names = self._selection.names()
         found = [findings_in(each.text, self._finder, names) for each in said]
-        return [{_FLAGS[kind] for kind in kinds if kind in _FLAGS} for kinds in found]
+        people = [self._people_in(each.text, names) for each in said]
+        return [
+            ({_FLAGS[kind] for kind in kinds if kind in _FLAGS}, new) for kinds, new in zip(found, people, strict=True)
+        ]
+
+    def _people_in(self, text: str, names: Gazetteer | None) -> frozenset[str]:
+        """Return the people in a text that the campaign does not know."""
+        taken = [] if names is None else [(each.start, each.end) for each in names.mentions(text)]
+        new = self._finder.names_in(text, taken=taken, nobody=())
+        return frozenset(each.text for each in new if each.type == "npc" and each.confidence >= AUTO_ACCEPT)
 
     async def _cover(
         self, view: View, said: Sequence[Utterance], made: dict[tuple[UtteranceId, ...], list[SummarySentence]]

@@ -17,11 +17,13 @@ from glyphoxa.app.background import chronicle_worker
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
 from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
 from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.world.events import Cause, FactStated
 from tests.support.builders import an_utterance
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (
@@ -184,12 +186,44 @@ async def test_the_dm_reads_what_each_view_has_in_mind_of_a_session(
         assert list(views) == ["DM", "Grimjaw", "Elowen"]
         assert views["Grimjaw"]["summary"] == "Tamsin spoke of a debt."
         assert views["Grimjaw"]["summarised to utterance"] == 2
-        assert "ferry" in str(views["DM"]["ground truth"])
-        assert "ground truth" not in views["Grimjaw"] and "debt" not in str(views["Elowen"])
+        assert "ferry" in str(views["DM"]["secrets"])
+        assert "secrets" not in views["Grimjaw"] and "debt" not in str(views["Elowen"])
         [one] = (await answered(client, "dm_session_state", session="s1", view="Elowen"))["found"]
         assert one["view"] == "Elowen"
         [last] = {each["session"] for each in (await answered(client, "dm_session_state"))["found"]}
         assert last == "s2"
+
+
+async def test_session_state_lists_its_characters_decisions_and_goals(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    elowen, grimjaw, s1 = EntityId("elowen"), EntityId("grimjaw"), SessionId("s1")
+    in_s1 = Provenance(0.9, session_id=s1)
+    await evenings.world.commit(
+        SALTMERE,
+        [
+            FactStated(Claim.attribute(elowen, "decision", "to sail at dawn"), in_s1),
+            FactStated(Claim.attribute(elowen, "promise", "a silver ring"), in_s1),
+            FactStated(Claim.attribute(grimjaw, "took", "the lantern"), replace(in_s1, confidence=0.1)),
+            FactStated(Claim.attribute(grimjaw, "plan", "to forge a bell"), replace(in_s1, session_id=SessionId("s2"))),
+        ],
+        Cause("dm", 1),
+    )
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+
+        async def state(session: str) -> dict[str, dict[str, list[str]]]:
+            found = (await answered(client, "dm_session_state", session=session))["found"]
+            return {each["view"]: each for each in found}
+
+        first, second = await state("s1"), await state("s2")
+    assert set(first["DM"]["characters"]) >= {"Elowen", "Grimjaw"}
+    assert "dawn" in str(first["DM"]["decisions"]) and not second["DM"]["decisions"]
+    [took] = [each for each in first["DM"]["who has what"] if "lantern" in each]
+    assert took.endswith("(needs review)")
+    assert "lantern" not in str(first["Grimjaw"]), "a fact that needs review is no NPC's knowledge"
+    assert "ring" in str(first["Elowen"]["goals"]) and "ring" not in str(first["Grimjaw"]["goals"])
+    assert "bell" not in str(first), "it was planned in a later session"
+    assert "bell" in str(second["Grimjaw"]["goals"])
 
 
 async def test_no_tool_and_no_error_tells_an_npc_what_only_others_know(store: Store) -> None:

@@ -117,7 +117,7 @@ async def memory_page(frame: DeskFrame, request: Request) -> Shown:
             "state": each.state,
             "terms": each.terms,
             "flags": [name for name, is_set in each.state.flags.items() if is_set],
-            "groups": {"Open threads": each.threads, "Who has what": each.holdings, "Secrets": each.truth},
+            "groups": each.lists,
         }
         for each in await desk.session_views(session)
     ]

@@ -271,3 +271,29 @@ async def test_event_updates_the_summary_before_the_interval() -> None:
         evening.round("I bought the silver ring from the smith today.")
     await evening.keeper.finish()
     assert evening.table.summaries[DM_VIEW].last_ordinal == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "heard_by", "is_new"),
+    [
+        ("The man in the doorway is called Aldous Grennock.", NPCS, True),
+        ("The rain falls on the roof.", NPCS, False),
+        ("I am Tamsin, and this is my sword.", NPCS, False),
+    ],
+)
+async def test_character_introduced_in_talk_is_an_event(text: str, heard_by: Sequence[NpcId], is_new: bool) -> None:
+    evening = Evening()
+    evening.say(text, heard_by=heard_by[:1])
+    evening.say(text, npc=heard_by[0], heard_by=())
+    evening.say(text, heard_by=heard_by[:1])
+    await evening.keeper.finish()
+    views = evening.table.summaries
+    assert ("new_npc" in views[View(heard_by[0])].flags) == is_new
+    assert "new_npc" not in views[View(heard_by[1])].flags
+
+
+async def test_character_that_only_an_npc_invented_is_no_event() -> None:
+    evening = Evening()
+    evening.say("My cousin is called Aldous Grennock.", npc=SMITH)
+    await evening.keeper.finish()
+    assert "new_npc" not in evening.table.summaries[View(SMITH)].flags
