@@ -225,8 +225,8 @@ class SpoolTwin:
 
     def pending(self, after: SpoolPosition | None = None, *, limit: int | None = None) -> list[Pending]:
         first = after.offset if after is not None else 0
-        places = enumerate(self.utterances.values(), start=1)
-        return [Pending(said, SpoolPosition(1, place)) for place, said in places if place > first][:limit]
+        places = enumerate(list(self.utterances.values())[first:], start=first + 1)
+        return [Pending(said, SpoolPosition(1, place)) for place, said in places][:limit]
 
     def acknowledge(self, cursor: SpoolPosition) -> None: ...
 

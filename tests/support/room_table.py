@@ -18,6 +18,7 @@ from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
 from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import Journal
+from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.turn import Questions
@@ -38,9 +39,16 @@ class TableOfTwins:
     Args:
         dms: Who may command by voice.
         safety: What its group does not play.
+        log: None: what is said stays on the disk.
     """
 
-    def __init__(self, *, dms: Collection[PlayerId] = (), safety: Safety | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        dms: Collection[PlayerId] = (),
+        safety: Safety | None = None,
+        log: TranscriptLog | None = None,
+    ) -> None:
         self.now_ms = 0
         self.timers: list[tuple[int, Callable[[], None]]] = []
         self.events: list[TableEvent] = []
@@ -50,7 +58,7 @@ class TableOfTwins:
         campaign = a_campaign()
         self.journal = Journal(
             self.spool,  # type: ignore[arg-type]
-            None,
+            log,
             tell=self.events.append,
             now_ms=self.clock,
             pause=self._pause,
