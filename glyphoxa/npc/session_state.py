@@ -25,7 +25,6 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
-from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.npc.actor import Cover
 from glyphoxa.transcript.ports import SessionStates
 
@@ -149,7 +148,7 @@ class SessionStateKeeper:
         new, self._new = self._new, []
         for utterance, (names, people) in zip(new, await asyncio.to_thread(self._events_in, new), strict=True):
             # What an NPC says is no evidence that somebody exists.
-            appear = people if utterance.npc_id is None else {utterance.npc_id}
+            appear: set[str] = people if utterance.npc_id is None else {utterance.npc_id}
             for view in self._views_of(utterance):
                 met = self._met[view]
                 if utterance.npc_id is None:
@@ -165,19 +164,17 @@ class SessionStateKeeper:
                 await self._cover(view, said, made)
         await self._store(happened)
 
-    def _events_in(self, said: Sequence[Utterance]) -> list[tuple[set[str], frozenset[str]]]:
+    def _events_in(self, said: Sequence[Utterance]) -> list[tuple[set[str], set[str]]]:
+        """Return the names of events in each line, and the people in it that the campaign does not know."""
         names = self._selection.names()
-        found = [findings_in(each.text, self._finder, names) for each in said]
-        people = [self._people_in(each.text, names) for each in said]
-        return [
-            ({_FLAGS[kind] for kind in kinds if kind in _FLAGS}, new) for kinds, new in zip(found, people, strict=True)
-        ]
-
-    def _people_in(self, text: str, names: Gazetteer | None) -> frozenset[str]:
-        """Return the people in a text that the campaign does not know."""
-        taken = [] if names is None else [(each.start, each.end) for each in names.mentions(text)]
-        new = self._finder.names_in(text, taken=taken, nobody=())
-        return frozenset(each.text for each in new if each.type == "npc" and each.confidence >= AUTO_ACCEPT)
+        found = []
+        for text in (each.text for each in said):
+            kinds = findings_in(text, self._finder, names)
+            taken = [] if names is None else [(each.start, each.end) for each in names.mentions(text)]
+            new = self._finder.names_in(text, taken=taken, nobody=())
+            people = {each.text for each in new if each.type == "npc" and each.confidence >= AUTO_ACCEPT}
+            found.append(({_FLAGS[kind] for kind in kinds if kind in _FLAGS}, people))
+        return found
 
     async def _cover(
         self, view: View, said: Sequence[Utterance], made: dict[tuple[UtteranceId, ...], list[SummarySentence]]

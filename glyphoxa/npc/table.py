@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
@@ -310,24 +309,20 @@ class TypedLines:
     """Tracks the typed lines of a session, so that a line sent twice is said once."""
 
     def __init__(self) -> None:
-        self._under_way: set[UtteranceId] = set()
-        self._kept: deque[UtteranceId] = deque(maxlen=_MOST_LINES)
+        self._is_kept: dict[UtteranceId, bool] = {}
 
     def take(self, line: UtteranceId) -> State:
         """Return the state of a line and mark it as pending, unless it is stored."""
-        if line in self._kept:
-            return "kept"
-        if line in self._under_way:
-            return "under way"
-        self._under_way.add(line)
-        return "new"
+        if line not in self._is_kept:
+            self._is_kept[line] = False
+            return "new"
+        return "kept" if self._is_kept[line] else "under way"
 
     def kept(self, utterances: Iterable[Utterance]) -> None:
         """Mark utterances as stored, perhaps before a restart."""
-        for utterance in utterances:
-            self._under_way.discard(utterance.id)
-            if line_of(utterance.id) is not None:
-                self._kept.append(utterance.id)
+        self._is_kept.update({utterance.id: True for utterance in utterances if line_of(utterance.id) is not None})
+        while len(self._is_kept) > _MOST_LINES:
+            del self._is_kept[next(iter(self._is_kept))]
 
     def on(self, event: TableEvent) -> None:
         if isinstance(event, UtteranceKept):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.long_session import Shown, figures, read
+from benchmarks.long_session import Course, Shown, figures, growth, read
 from glyphoxa.domain.errors import InvalidInput
 
 DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "long_session"
@@ -46,3 +46,10 @@ def test_figures_count_each_arm_at_each_point() -> None:
     found = figures(shown, [])
     assert found["in_prompt"]["window"] == {"5": 100.0, "40": 0.0}
     assert (found["by_kind_at_last"], found["right_at_last"]) == ({"term": 100.0}, None)
+
+
+def test_growth_compares_the_last_quarter_with_the_second() -> None:
+    early, late = Course(10.0, 100.0, 20, 16), Course(15.0, 110.0, 20, 16)
+    found = growth([Course(99.0, 50.0, 1, 1), early, early, late])
+    assert found == {"rounds": 4, "late_to_early": {"took": 1.5, "rss": 1.1, "files": 1.0, "tasks": 1.0}}
+    assert growth([]) == {}
