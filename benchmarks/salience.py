@@ -4,7 +4,7 @@
     python -m benchmarks.salience DIR --judge llm [--labels FILE] [--config FILE] [--first N]
 
 `DIR/turns.jsonl` is a transcript as for `benchmarks.recall`; `DIR/labels.jsonl` states for some turns whether to keep
-them. The gate reads each session in order, and the backstop looks at each turn again with the twenty after it; what
+them. The gate reads each session in order, and the backstop looks at each turn again with the five after it; what
 either keeps is kept. The labelled turns are counted. `llm` asks the model of the chronicle, with the rules as its
 floor, about the labelled turns; "by_rules" of them it did not answer.
 """

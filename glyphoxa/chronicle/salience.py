@@ -40,13 +40,12 @@ THRESHOLD: Final = 0.5
 cross-validation finds 85 % of what matters, because a missed line costs more than an unneeded one."""
 CONTEXT: Final = 20
 """Number of lines before a line that its score depends on."""
-AFTERWARDS: Final = 20
-"""Number of lines after a line that the backstop looks at."""
+AFTERWARDS: Final = 5
+"""Number of lines after a line whose mean vector the backstop looks at."""
 VECTORS_OF: Final = "minilm-l6-v2-int8"
 """The embedding model that the weights were fitted with; a vector of another one would mislead."""
 _BEFORE: Final = 8
-_AFTER: Final = 5
-"""Number of lines before and after a line whose mean vector is looked at."""
+"""Number of lines before a line whose mean vector is looked at."""
 _WEIGHTS: Final = Path(__file__).with_name("salience.json")
 _WORDS: Final = lexicon("chronicle")
 
@@ -192,19 +191,11 @@ class SalienceJudge:
     def looked_back(self, lines: Sequence[Line]) -> list[Features]:
         """Return the features of lines that are known with what followed each of them."""
         judge = SalienceJudge(self._language, self._names)
-        found, read = [], []
-        for line in lines:
-            before = judge._said_lately()
-            found.append(judge.features(line))
-            read.append((judge._lately[-1], before))
-        for index, (said, before) in enumerate(read):
-            after = [each for each, _ in read[index + 1 : index + 1 + AFTERWARDS]]
-            again = (said.telling - before) & frozenset[str]().union(*(each.telling for each in after))
-            seen = found[index]
-            vectors = dict(seen.vectors)
-            if said.vector is not None:
-                vectors["after"] = _mean((each.vector for each in after[:_AFTER]), said.vector)
-            found[index] = Features({**seen.signs, "repeated later": math.log1p(len(again))}, vectors)
+        found = [judge.features(line) for line in lines]
+        for index, seen in enumerate(found):
+            if seen.vectors:
+                after = [each.vectors.get("own") for each in found[index + 1 : index + 1 + AFTERWARDS]]
+                found[index] = Features(seen.signs, {**seen.vectors, "after": _mean(after, seen.vectors["own"])})
         return found
 
     def features(self, line: Line) -> Features:

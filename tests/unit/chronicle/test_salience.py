@@ -114,10 +114,11 @@ def test_vector_moves_the_score() -> None:
     assert "its meaning" in for_it.why
 
 
-def test_backstop_sees_what_is_repeated_later() -> None:
-    judge = SalienceJudge("en")
-    alone, followed = judge.looked_back(EVENING[:2])[1], judge.looked_back(EVENING)[1]
-    assert alone.signs["repeated later"] == 0 < followed.signs["repeated later"]
+def test_backstop_sees_what_is_said_afterwards() -> None:
+    lines = [Line(each.text, vector=np.eye(384)[n]) for n, each in enumerate(EVENING)]
+    alone, followed = (SalienceJudge("en").looked_back(each)[1].vectors["after"] for each in (lines[:2], lines))
+    assert not alone.any()
+    assert set(np.flatnonzero(followed)) == {2, 3, 4, 5, 6}
 
 
 def test_backstop_starts_at_first_and_leaves_the_judge_alone() -> None:
