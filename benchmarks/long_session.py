@@ -1,10 +1,12 @@
 """Measure what an NPC still has in mind late in a long session, and after many sessions.
 
     python -m benchmarks.long_session DIR [--summaries selection|llm --summaries-llm NAME] [--answer]
+        [--hours N]
 
 `DIR` contains `campaign.yaml`; `talk.jsonl`, what is said, in order; and `questions.jsonl`. The talk is typed at a real
 table that stores it. At the rounds (or sessions) that a question names, its prompt is built as for an answer, without
-being asked, so that no question disturbs the next one. benchmarks/README.md describes the files and the figures.
+being asked, so that no question disturbs the next one. `--hours` then plays the talk again and again, until the session
+has as many rounds as so many hours. benchmarks/README.md describes the files and the figures.
 """
 
 from __future__ import annotations
@@ -12,16 +14,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
 from typing import Any, Final
 
 from benchmarks.asking import Answer, Tables, add_options, answered, open_tone_mouth, plain, report, settings_of, tables
 from benchmarks.grounding import finder_of, has_any
-from benchmarks.runner import command, percent, percentile, read_rows, run, tell
+from benchmarks.runner import command, percent, percentile, read_rows, rss_mb, run, tell
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
@@ -40,6 +44,7 @@ _WITHIN_MS: Final = 5_000
 _SETTLE_MS: Final = 1_500
 """For background work to end before a question: the table gives it no deadline."""
 _CHARS_A_TOKEN: Final = 4
+_ROUNDS_AN_HOUR: Final = 190
 _KEY_OF_LLAMA: Final = "GLYPHOXA_LONG_SESSION_KEY"
 """Environment variable with the key of the NPCs' model, if that summarises."""
 _CALLS_PER_MINUTE: Final = 600
@@ -149,10 +154,26 @@ class Said:
     is_right: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A round of a long session: how long the table took for it, and what the process had then."""
+
+    took_ms: float
+    rss_mb: float
+    n_files: int
+    n_tasks: int
+
+    @classmethod
+    def since(cls, began_ns: int) -> Course:
+        n_files = sum(1 for _ in Path("/proc/self/fd").iterdir())
+        return cls((perf_counter_ns() - began_ns) / 1e6, rss_mb(), n_files, len(asyncio.all_tasks()))
+
+
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     play = read(options.directory)
     shown: list[Shown] = []
     said: list[Said] = []
+    course: list[Course] = []
     if options.summaries == "llm" and not options.summaries_llm:
         raise InvalidInput(
             "--summaries llm needs a model: add --summaries-llm openai or google; openai-compatible with "
@@ -166,6 +187,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             tell(f"session {number} of {len(sessions)}")
             async with _evening(at, session, lines[0].scene) as table:
                 await _play(table, lines, play, shown, by_round=len(sessions) == 1)
+                while len(course) < options.hours * _ROUNDS_AN_HOUR:
+                    await _play(table, lines, replace(play, questions=()), shown, by_round=False, course=course)
                 if len(sessions) == 1 and options.answer:
                     said += await _answers(table, play.questions, options.answers)
                 summaries = [one for view in table.parts.state.summaries.values() for one in view.summary]
@@ -175,7 +198,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         if len(sessions) > 1 and options.answer:
             async with at.sitting(play.questions[0].scene, play.questions[0].speaker, "answers") as table:
                 said += await _answers(table, play.questions, options.answers)
-    return {**figures(shown, said), "by_model": percent(sum(by_model), len(by_model))}
+    return {**figures(shown, said), **growth(course), "by_model": percent(sum(by_model), len(by_model))}
 
 
 def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
@@ -222,8 +245,17 @@ async def _evening(at: Tables, session: str, scene: Scene) -> AsyncIterator[Tabl
         await table.close()
 
 
-async def _play(table: TableSession, lines: Sequence[Line], play: Play, shown: list[Shown], *, by_round: bool) -> None:
+async def _play(  # noqa: PLR0913 - what is played, and where the results go
+    table: TableSession,
+    lines: Sequence[Line],
+    play: Play,
+    shown: list[Shown],
+    *,
+    by_round: bool,
+    course: list[Course] | None = None,
+) -> None:
     for number, said in groupby(lines, key=lambda line: line.round):
+        began = perf_counter_ns()
         for line in said:
             if line.scene != table.scene:
                 await table.move(line.scene.id)
@@ -232,6 +264,8 @@ async def _play(table: TableSession, lines: Sequence[Line], play: Play, shown: l
             else:
                 table.say(line.speaker.id, line.text)
             await table.wait_until_quiet()
+        if course is not None:
+            course.append(Course.since(began))
         await table.parts.keeper.finish()  # a model takes more time than a round of this benchmark
         asked = [each for each in play.questions if by_round and number in each.at]
         if asked:
@@ -301,6 +335,27 @@ def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
     }
 
 
+def growth(course: Sequence[Course]) -> dict[str, Any]:
+    """Compare the last quarter of a session with its second quarter; the first fills caches."""
+    quarter = len(course) // 4
+    if not quarter:
+        return {}
+    early, late = course[quarter : 2 * quarter], course[-quarter:]
+
+    def ratio(of: Callable[[Course], float]) -> float:
+        return round(median(map(of, late)) / median(map(of, early)), 2)
+
+    return {
+        "rounds": len(course),
+        "late_to_early": {
+            "took": ratio(lambda each: each.took_ms),
+            "rss": ratio(lambda each: each.rss_mb),
+            "files": ratio(lambda each: each.n_files),
+            "tasks": ratio(lambda each: each.n_tasks),
+        },
+    }
+
+
 def _share(shown: Sequence[Shown], arm: str, at: int) -> float | None:
     there = [each.arms[arm] for each in shown if each.at == at]
     return percent(sum(there), len(there))
@@ -314,6 +369,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--summaries-model", metavar="MODEL", help="of that provider")
     parser.add_argument("--summaries-url", metavar="URL", help="of that provider")
     parser.add_argument("--answer", action="store_true", help="ask the model, too, after the last line")
+    parser.add_argument("--hours", type=int, default=0, metavar="N", help="continue the session for so many hours")
     add_options(parser, asked="questions")
     return parser
 
