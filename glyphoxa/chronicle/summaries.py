@@ -61,6 +61,8 @@ _MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
+_SALIENT: Final = 0.4
+"""Least salience of a line. Lower than what is learned from, because the budget leaves out what does not fit."""
 _OWN_SHARE: Final = 1 / 4
 """Share of a summary that others leave for an NPC's own words."""
 
@@ -108,7 +110,8 @@ class LineSelection:
             before: A summary of earlier lines, which is part of the new one.
             own: The NPC that reads it, which keeps its own word.
         """
-        judge, kept = SalienceJudge(self.language, self.names()), list[SummarySentence]()
+        judge = SalienceJudge(self.language, self.names(), threshold=_SALIENT)
+        kept = list[SummarySentence]()
         spoken = [StatementWords.of(one.text, self.language) for one in before]
         for each in tellable(said):
             text = shortened(in_one_line(each.text), _MAX_LINE_CHARS)
@@ -122,7 +125,7 @@ class LineSelection:
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
         """Return the sentences with which an NPC committed itself, see `commits_speaker`."""
         finder, names = NameFinder(self.language), self.names()
-        judge = SalienceJudge(self.language, names)
+        judge = SalienceJudge(self.language, names, threshold=_SALIENT)
         form = str((lexicon("prompt", self.language) or lexicon("prompt", "en")).value("you_said"))
         found = []
         for each in said:
