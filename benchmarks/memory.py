@@ -92,10 +92,7 @@ async def _load(
 async def _measured(
     store: Store, campaign: InventedCampaign, embeddings: Embeddings, directory: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
-    async def embed_new() -> None:
-        await store.chunks.fill_missing(campaign.id)
-
-    journal = Journal(Spool(directory / "spool"), store.log, after_append=embed_new)
+    journal = Journal(Spool(directory / "spool"), store.log)
     draining = asyncio.create_task(journal.delivery.run())
     # As a table does before it opens: otherwise queries during the read get no answer in time.
     await store.past_talk.transcripts.refresh(campaign.id)

@@ -49,8 +49,6 @@ class Delivery:
     Args:
         log: None without long-term memory: utterances then stay in the spool, whose segments are compressed.
         listener: Receives a message for the DM when the log is lost and when it is back.
-        after_append: Awaited after the log stored something, to start work that depends on it (embedding). One call at
-            a time; the log does not wait for it. It must not raise.
 
     Attributes:
         sent: How far the log has stored the spool, even if the disk has no room to record that.
@@ -64,7 +62,6 @@ class Delivery:
         *,
         in_thread: InThread,
         listener: Callable[[str], None],
-        after_append: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self.sent: SpoolPosition | None = None
         self.disk_fails = False
@@ -72,13 +69,10 @@ class Delivery:
         self._log = log
         self._in_thread = in_thread
         self._listener = listener
-        self._after_append = after_append
         self._turns: deque[tuple[CampaignId, TurnRecord]] = deque(maxlen=_WAITING_TURNS)
         self._work = asyncio.Event()
         self._work.set()  # the spool may contain utterances of an earlier process
         self._draining = asyncio.Lock()
-        self._news = asyncio.Event()
-        self._announcing = asyncio.Lock()
         self._unlogged: set[UtteranceId] = set()
         self._sessions: set[tuple[CampaignId, SessionId]] = set()
         """Those of which this process has sent something."""
@@ -124,7 +118,6 @@ class Delivery:
             async with self._draining:
                 await self._drain_spool(self._log)
                 await self._log.append([utterance])
-                self._news.set()
         except Unavailable:
             raise
         except GlyphoxaError as error:
@@ -147,7 +140,6 @@ class Delivery:
     async def run(self) -> None:
         """Send what is stored to the log, for ever; wait longer after each failure."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._announce_for_ever())
             group.create_task(self._check_for_ever())
             await self._drain_for_ever()
 
@@ -183,16 +175,10 @@ class Delivery:
                 n_missing += await self._log.count(campaign, session) - n_before
         if n_missing:
             logger.error("{} utterances had vanished from long-term memory, and were sent again", n_missing)
-            self._news.set()
         return n_missing
 
     async def flush(self, deadline_ms: int) -> bool:
-        """Send everything to the log now, and wait for work that depends on it.
-
-        Returns False if the log did not take it in time; the rest is still in the spool. Dependent work may take
-        longer, and that is no loss.
-        """
-        is_logged = False
+        """Send everything to the log now. Returns False if the log did not take it in time; the spool still has it."""
         try:
             async with asyncio.timeout(deadline_ms / 1000):
                 while True:
@@ -202,11 +188,9 @@ class Delivery:
                         self._failed(error)
                         await asyncio.sleep(_FLUSH_PAUSE_MS / 1000)
                     else:
-                        is_logged = True
-                        await self._announce()
                         return True
         except TimeoutError:
-            return is_logged
+            return False
 
     async def _drain_for_ever(self) -> None:
         while True:
@@ -226,18 +210,6 @@ class Delivery:
                 await self.send_missing()
             except GlyphoxaError as error:
                 logger.debug("the log is not compared with the disk now: {}", error)
-
-    async def _announce_for_ever(self) -> None:
-        while True:
-            await self._news.wait()
-            await self._announce()
-
-    async def _announce(self) -> None:
-        async with self._announcing:
-            if self._news.is_set():
-                self._news.clear()
-                if self._after_append is not None:
-                    await self._after_append()
 
     async def _drain(self) -> None:
         log = self._log
@@ -273,7 +245,6 @@ class Delivery:
                 self.disk_fails = True
                 logger.warning("{}", error)
             self._succeeded()
-            self._news.set()
 
     async def _append(self, log: TranscriptLog, batch: Sequence[Utterance]) -> None:
         try:

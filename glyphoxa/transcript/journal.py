@@ -106,7 +106,6 @@ class Journal:
         tell: Called for each posted utterance once it is on disk, and once for each that cannot be written.
         now_ms: Unix epoch.
         listener: See `Delivery`.
-        after_append: See `Delivery`.
         pause: Awaited between attempts to store an utterance.
         thread: Runs calls of the spool, one at a time.
 
@@ -123,7 +122,6 @@ class Journal:
         tell: Callable[[TableEvent], None] = lambda _: None,
         now_ms: Callable[[], int] = lambda: 0,
         listener: Callable[[str], None] = logger.warning,
-        after_append: Callable[[], Awaitable[None]] | None = None,
         pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(1.0),
         thread: Executor | None = None,
     ) -> None:
@@ -133,7 +131,7 @@ class Journal:
         self._now_ms = now_ms
         self._pause = pause
         self._thread = thread or ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
-        self.delivery = Delivery(spool, log, in_thread=self._in_thread, listener=listener, after_append=after_append)
+        self.delivery = Delivery(spool, log, in_thread=self._in_thread, listener=listener)
         self._mailbox: Mailbox[_Entry] = Mailbox("journal", capacity=100_000)
         self._in_hand: _Entry | None = None
 

@@ -148,18 +148,6 @@ async def test_without_long_term_memory_what_is_said_stays_on_disk(tmp_path: Pat
         assert [item.utterance for item in spool.pending()] == lines(3)
 
 
-async def test_new_talk_in_the_log_is_announced(store: Store, tmp_path: Path) -> None:
-    counts: list[int] = []
-
-    async def after_append() -> None:
-        counts.append(await store.log.count(CAMPAIGN))
-
-    async with a_journal(tmp_path / "spool", store.log, after_append=after_append) as journal:
-        await journal.keep(lines(1)[0])
-        assert await journal.delivery.flush(30_000)
-    assert counts == [1]
-
-
 def test_after_each_failure_the_pause_doubles_up_to_half_a_minute() -> None:
     assert [pause_ms(n) for n in (1, 2, 3, 5, 6, 100)] == [1_000, 2_000, 4_000, 16_000, 30_000, 30_000]
 
