@@ -15,7 +15,7 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.app.background import chronicle_log, episode_writer
-from glyphoxa.app.models import EmbedderReloader, LocalModels, open_embedder
+from glyphoxa.app.models import LocalModels, open_embedder
 from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.config.settings import Settings
@@ -51,15 +51,12 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
     if not settings.has_memory:
         return None
     embedder = await open_embedder(settings, local, stack)
-    later = EmbedderReloader(settings.file)
-    stack.push_async_callback(later.close)
     return await stack.enter_async_context(
         open_store(
             settings.memory.postgres_dsn,
             data_dir=settings.data_directory,
             embedding_dimensions=settings.memory.embedding_dimensions,
             embedder=embedder,
-            another=later.embedder,
             auto_accept=settings.memory.auto_accept,
         )
     )

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
@@ -18,7 +17,7 @@ from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelWeights
 from glyphoxa.adapters.weights.store import WeightStore as Weights
-from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.building import (
     EMBEDDINGS,
@@ -231,38 +230,6 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
         return await _remote_embedder(settings, environ)
     async with AsyncExitStack() as stack:
         return _embedder(_name_of(settings), await load_minilm(settings, stack))
-
-
-class EmbedderReloader:
-    """Loads the new embedder after `glyphoxa worker reindex` changed it under an open table.
-
-    Args:
-        file: Settings file; None for the defaults, which do not change.
-    """
-
-    def __init__(self, file: Path | None, *, environ: Mapping[str, str] = os.environ) -> None:
-        self._file = file
-        self._environ = environ
-        self._opened: list[Embedder] = []
-
-    async def embedder(self, name: str, dimensions: int) -> Embedder | None:
-        """Load the embedder if the settings now name this one; else None.
-
-        Raises:
-            GlyphoxaError: The settings cannot be read; or as `load_embedder`.
-        """
-        if self._file is None:
-            return None
-        settings = await asyncio.to_thread(read_settings, self._file)
-        if (_name_of(settings), settings.memory.embedding_dimensions) != (name, dimensions):
-            return None
-        embedder = await load_embedder(settings, environ=self._environ)
-        self._opened.append(embedder)
-        return embedder
-
-    async def close(self) -> None:
-        for embedder in self._opened:
-            await embedder.aclose()
 
 
 async def fetch_embedder(settings: Settings) -> Embedder:

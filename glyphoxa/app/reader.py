@@ -33,8 +33,8 @@ from glyphoxa.app.background import chronicle_worker, talk_readers_at_table
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_minilm
 from glyphoxa.chronicle.chronicler import woken
-from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import NpcThinks, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, SessionId
@@ -98,15 +98,13 @@ class BackgroundReader:
     async def run(self) -> None:
         """Keep the process running from the first table on. An actor."""
         await self._is_wanted.wait()
-        wait_s, settings = _RESTART_S, self._settings
+        wait_s = _RESTART_S
         while True:
             try:
-                code = await self._live(settings)
+                code = await self._live()
                 if self._is_closing:
                     return
                 logger.warning("background reading ended with exit code {}; it restarts in {:g} s", code, wait_s)
-                if self._settings.file is not None:  # which may name another embeddings model now
-                    settings = await asyncio.to_thread(read_settings, self._settings.file)
             except GlyphoxaError as error:
                 logger.debug("background reading is not possible now: {}", error)
             await asyncio.sleep(wait_s)
@@ -126,15 +124,15 @@ class BackgroundReader:
                 process.kill()
             await process.wait()
 
-    async def _live(self, settings: Settings) -> int:
+    async def _live(self) -> int:
         """Run the process once. Returns its exit code.
 
         Raises:
             Unavailable: The database cannot be reached now.
         """
         # The tables may use a database other than the settings' default, such as an embedded one of another directory.
-        memory = settings.memory.model_copy(update={"postgres_dsn": await self._database.dsn()})
-        settings = settings.model_copy(update={"memory": memory})
+        memory = self._settings.memory.model_copy(update={"postgres_dsn": await self._database.dsn()})
+        settings = self._settings.model_copy(update={"memory": memory})
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -273,17 +271,11 @@ class EmbeddingWork:
         self._trouble = ""
 
     async def run(self, campaigns: Collection[CampaignId]) -> None:
-        """Embed whatever is said in these campaigns, which may change, until cancelled.
-
-        Raises:
-            InvalidInput: The database now has vectors of another model.
-        """
+        """Embed whatever is said in these campaigns, which may change, until cancelled."""
         async with aclosing(woken(lambda: self._store.listener.follow(SAID, None))) as news:
             async for _ in news:
                 for campaign in tuple(campaigns):
                     await self.fill(campaign)
-                if not self._store.chunks.embeds:
-                    raise InvalidInput("the transcripts were embedded by another model, so the settings are read again")
 
     async def fill(self, campaign: CampaignId) -> None:
         """Embed what is not embedded yet, as far as possible now."""

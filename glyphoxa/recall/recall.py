@@ -21,9 +21,9 @@ from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap_questions import Recaps, asks_for_recap
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
-from glyphoxa.recall.transcript_memory import Another, TranscriptMemory
-from glyphoxa.recall.vectors import Embedder, GenerationVectors, LeftOut, QuestionVectors
-from glyphoxa.transcript.ports import SessionSummaries, TalkFeed, TalkQuery
+from glyphoxa.recall.transcript_memory import TranscriptMemory
+from glyphoxa.recall.vectors import OTHER_MODEL, Embedder, LeftOut, QuestionVectors
+from glyphoxa.transcript.ports import IndexGeneration, SessionSummaries, TalkFeed, TalkQuery
 from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 # -- settings
@@ -80,10 +80,12 @@ class Recall:
     Args:
         feed: Source of the utterances.
         embedder: Embeds questions; None ranks by words only.
-        another: See `TranscriptMemory`: embeds questions after all utterances were embedded by another model.
         summaries: Session summaries for recaps; None if there are none.
         times: How campaigns count time; None means UTC and no story days.
         now_ms: Milliseconds since the Unix epoch; "last week" is relative to it.
+
+    Attributes:
+        vectors: Vectors of questions, also for callers that compare them with other texts.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
@@ -91,23 +93,18 @@ class Recall:
         feed: TalkFeed,
         *,
         embedder: Embedder | None = None,
-        another: Another | None = None,
         summaries: SessionSummaries | None = None,
         times: TimesOfCampaigns | None = None,
         settings: RecallSettings | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        self.transcripts = TranscriptMemory(feed, embedder=embedder, another=another, times=times)
-        self._vectors = GenerationVectors(embedder, latest=lambda: self.transcripts.embedder)
+        self.transcripts = TranscriptMemory(feed, embedder=embedder, times=times)
+        self.vectors = QuestionVectors(embedder)
+        self._edition: IndexGeneration | None = None
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
         self._answers: OrderedDict[_Key, tuple[int, tuple[RecalledTalk, ...]]] = OrderedDict()
-
-    @property
-    def vectors(self) -> QuestionVectors:
-        """Vectors of questions, for callers that compare them with other utterances."""
-        return self._vectors.first
 
     @property
     def weights(self) -> RankingWeights:
@@ -196,7 +193,7 @@ class Recall:
 
     async def close(self) -> None:
         """Cancel the work in progress."""
-        await self._vectors.close()
+        await self.vectors.close()
         await self.transcripts.close()
 
     async def _read_in_time(
@@ -244,7 +241,12 @@ class Recall:
         """Return a vector comparable with those of the index; None where none is wanted."""
         if not deadline_ms:
             return None
-        return await self._vectors.embed(index.edition, asked.meaning, deadline_ms=deadline_ms)
+        if not self.transcripts.can_compare(index.edition):
+            return OTHER_MODEL
+        if index.edition != self._edition:
+            self._edition = index.edition
+            self.vectors.forget()
+        return await self.vectors.embed_in_time(asked.meaning, deadline_ms=deadline_ms)
 
     def _waits(self, *, patient: bool) -> _Waits:
         settings = self._settings

@@ -6,7 +6,6 @@ Several threads search it while one thread adds to it. Both operations are short
 
 from __future__ import annotations
 
-import copy
 import itertools
 import struct
 import threading
@@ -14,7 +13,6 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -172,16 +170,16 @@ class TalkIndex:
     Args:
         terms: Of the campaign's language.
         dimensions: Of the vectors.
+        edition: Generation of the vectors; None if no vectors are read.
     """
 
-    def __init__(self, terms: Terms, *, dimensions: int) -> None:
+    def __init__(self, terms: Terms, *, dimensions: int, edition: IndexGeneration | None = None) -> None:
         self.terms = terms
         self.change_seq = -1
         """Number of the latest change in this index."""
         self.changes = next(_CHANGES)
         """Changes with everything that may change an answer; no other index has or had the same value."""
-        self.edition: IndexGeneration | None = None
-        """Generation of the vectors; None until vectors are requested."""
+        self.edition = edition
         self._lock = threading.RLock()
         self._utterances = UtteranceTable()
         self._row_of: dict[UtteranceId, int] = {}
@@ -234,19 +232,6 @@ class TalkIndex:
                 if row is not None:
                     self.changes = next(_CHANGES)
                     self._vectors.put(row, meaning.vectors)
-
-    def for_edition(self, edition: IndexGeneration, *, dimensions: int) -> TalkIndex:
-        """Return an index of the same utterances for other vectors.
-
-        This one keeps its vectors for searches in progress.
-        """
-        with self._lock:
-            other = copy.copy(self)
-            other.edition = edition
-            other.changes = next(_CHANGES)
-            other._vectors = Vectors(dimensions)
-            other._unembedded = dict(sorted(self._row_of.items(), key=itemgetter(1)))
-            return other
 
     def unembedded(self, *, limit: int) -> list[UtteranceId]:
         """Return utterances whose vectors are missing here, the latest first."""

@@ -1,14 +1,13 @@
 """Hold the transcript of a campaign in memory: speakers, meanings, and how the campaign counts time.
 
-It is read on first use and follows the log from then on. All utterances may be embedded again, by the same model or by
-another one. Those vectors are another `IndexGeneration`: one index never mixes generations, and questions are embedded
-by the model of their generation.
+It is read on first use and follows the log from then on. After all utterances were embedded again, which makes another
+`IndexGeneration`, everything is read again. Vectors of another model are not read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -27,8 +26,6 @@ from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
 
 T = TypeVar("T")
-Another = Callable[[str, int], Awaitable[Embedder | None]]
-"""Returns the embedder with that name and those dimensions, which embedded the utterances; None if there is none."""
 
 _PAGE = 500
 _FEW = 20
@@ -36,8 +33,6 @@ _FEW = 20
 _MOST_CAMPAIGNS = 16
 _MOST_VECTOR_BYTES = 1 << 28
 """For one campaign: 170,000 utterances of 384 dimensions. Older ones are found by words only."""
-_ANOTHER_AGAIN_S = 30.0
-"""An embedder that failed to load is requested again after this time."""
 _DEFAULT_TIMES: Final = CampaignTimes(time_zone="UTC")
 
 
@@ -56,9 +51,15 @@ class _Transcript:
     cursor: Cursor[FeedUtterance] = field(
         default_factory=lambda: Cursor(seq_of=attrgetter("change_seq"), key_of=attrgetter("utterance_id"))
     )
-    asked: tuple[int, str, IndexGeneration] | None = None
+    asked: tuple[int, str] | None = None
     times: tuple[str, CampaignTimes] | None = None
     _table_times: tuple[int, CampaignTimes, TableTimes] | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the index can be updated; otherwise it is rebuilt."""
+        index, head = self.index, self.head
+        return (index.terms.language, index.edition) == (head.language, head.generation) and not index.wastes
 
     @property
     def campaign_times(self) -> CampaignTimes:
@@ -79,11 +80,7 @@ class TranscriptMemory:
     Args:
         feed: Source of the utterances.
         embedder: The model of their vectors; None compares words only.
-        another: Returns the model of a later generation; None if there is none.
         times: Source of how campaigns count time; None means days from midnight UTC and no story days.
-
-    Attributes:
-        embedder: The latest one whose vectors the feed had.
     """
 
     def __init__(
@@ -91,21 +88,23 @@ class TranscriptMemory:
         feed: TalkFeed,
         *,
         embedder: Embedder | None = None,
-        another: Another | None = None,
         times: TimesOfCampaigns | None = None,
     ) -> None:
         self._feed = feed
-        self.embedder = embedder
+        self._embedder = embedder
         self._dimensions = 1 if embedder is None else embedder.dimensions
-        self._another = another
         self._times = times
-        self._missed: tuple[IndexGeneration | None, float] = (None, 0.0)
         self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
     def index(self, campaign: CampaignId) -> TalkIndex | None:
         """Return the utterances of a campaign in memory; None until they were read to the end."""
         held = self._held.get(campaign)
         return None if held is None else held.index
+
+    def can_compare(self, generation: IndexGeneration | None) -> bool:
+        """Return whether questions that the embedder embeds are comparable with that generation; True without one."""
+        ours = self._embedder
+        return generation is None or ours is None or generation.is_of(ours.name, ours.dimensions)
 
     def table_times(self, campaign: CampaignId) -> TableTimes:
         """Return how the campaign counts time, from memory."""
@@ -137,12 +136,12 @@ class TranscriptMemory:
             # meanwhile.
             if not await self._read_on(campaign, held):
                 entry.held = None
-            elif held.head.language == held.index.terms.language and not held.index.wastes:
+            elif held.is_current:
                 return
         head = (await self._feed.changes(campaign, since=0, limit=0)).head
         # A language's word lists are long.
         terms = await asyncio.to_thread(Terms, head.language)
-        rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
+        rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions, edition=head.generation), head)
         if held is not None:
             rebuilt.times = held.times
         if not await self._read_on(campaign, rebuilt):
@@ -185,17 +184,13 @@ class TranscriptMemory:
         The latest come first: if there are more utterances than memory may hold, the oldest are found by words only,
         for good. Utterances are embedded oldest first, so later reads look at both ends of the missing range.
         """
-        generation = held.head.generation
-        if generation is None:
+        index, generation = held.index, held.head.generation
+        there = (index.change_seq, held.head.embedded)
+        if generation is None or generation != index.edition or there == held.asked:
             return
-        there = (held.index.change_seq, held.head.embedded, generation)
-        if there == held.asked or not await self._can_embed(generation):
+        if not self.can_compare(generation):
             return
-        is_first = held.index.edition != generation
-        if is_first:
-            exchange = partial(held.index.for_edition, generation, dimensions=self._dimensions)
-            held.index = await _in_thread_if(len(held.index) > _PAGE, exchange)
-        index = held.index
+        is_first = held.asked is None
         most = _MOST_VECTOR_BYTES // (4 * index.dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _PAGE))
         pages = [wanted[at : at + _PAGE] for at in range(0, len(wanted), _PAGE)]
@@ -214,22 +209,6 @@ class TranscriptMemory:
                 index.want_no_meanings(before=page[-1])
                 break
         held.asked = there
-
-    async def _can_embed(self, generation: IndexGeneration) -> bool:
-        """Return whether questions can be embedded by the model of that generation."""
-        if self.embedder is None or generation.is_of(self.embedder.name, self.embedder.dimensions):
-            return True
-        now = asyncio.get_running_loop().time()
-        missed, asked_at = self._missed
-        if self._another is None or (missed == generation and now - asked_at < _ANOTHER_AGAIN_S):
-            return False
-        another = await self._another(generation.model, generation.dimensions)
-        if another is None:
-            self._missed = (generation, now)
-            return False
-        logger.info("utterances are embedded by {} from now on", another.name)
-        self.embedder, self._dimensions = another, another.dimensions
-        return True
 
 
 async def _in_thread_if(is_long: bool, work: Callable[[], T]) -> T:

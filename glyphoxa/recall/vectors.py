@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.transcript.ports import IndexGeneration
 
 # -- arrays
 #
@@ -223,6 +222,7 @@ class LeftOut:
 OFF = LeftOut("off", "no embeddings model is set")
 EMPTY = LeftOut("empty", "nothing was asked")
 CLOSED = LeftOut("down", "the session is over")
+OTHER_MODEL = LeftOut("off", "utterances were embedded again by another model")
 
 
 class _Call:
@@ -294,6 +294,10 @@ class QuestionVectors:
     def remembered(self, question: str) -> NDArray[float32] | None:
         """Return the cached vector of a question, at once."""
         return self._remembered.get(_key(_asked(question)))
+
+    def forget(self) -> None:
+        """Drop cached vectors, because another model may have the embedder's name now."""
+        self._remembered.clear()
 
     async def close(self) -> None:
         """Cancel calls in progress. From then on, only cached vectors are returned."""
@@ -394,63 +398,6 @@ def _checked(vectors: NDArray[float32] | None, embedder: Embedder) -> NDArray[fl
 
 def _loop_ms() -> int:
     return int(asyncio.get_running_loop().time() * 1_000)
-
-
-# -- generation vectors
-#
-# Vectors of questions, from the model that embedded the utterances they are compared with.
-#
-# All utterances may be embedded again at any time, and a model of the same name may have changed. A question is
-# therefore embedded once for each index generation.
-
-_OTHER_MODEL: Final = LeftOut("off", "utterances were embedded again by another model")
-
-
-class GenerationVectors:
-    """
-    Args:
-        embedder: Of the first generation; None: there are no vectors, and results say so.
-        latest: The embedder of the current vectors.
-
-    Attributes:
-        first: Embeds questions for the first generation.
-    """
-
-    def __init__(self, embedder: Embedder | None, *, latest: Callable[[], Embedder | None]) -> None:
-        self.first = QuestionVectors(embedder)
-        self._embedder = embedder
-        self._latest = latest
-        self._first_generation: IndexGeneration | None = None
-        self._later: dict[IndexGeneration, QuestionVectors] = {}
-
-    async def embed(
-        self, generation: IndexGeneration | None, question: str, *, deadline_ms: int
-    ) -> NDArray[float32] | LeftOut:
-        """Return a vector comparable with those of a generation, or why there is none.
-
-        Args:
-            generation: None while the utterances have no vectors.
-        """
-        vectors = self._of(generation)
-        return _OTHER_MODEL if vectors is None else await vectors.embed_in_time(question, deadline_ms=deadline_ms)
-
-    async def close(self) -> None:
-        """Cancel calls in progress."""
-        for vectors in (self.first, *self._later.values()):
-            await vectors.close()
-
-    def _of(self, generation: IndexGeneration | None) -> QuestionVectors | None:
-        ours, latest = self._embedder, self._latest()
-        if generation is None or ours is None or generation == self._first_generation:
-            return self.first
-        if self._first_generation is None and generation.is_of(ours.name, ours.dimensions):
-            self._first_generation = generation
-            return self.first
-        if generation not in self._later:
-            if latest is None or not generation.is_of(latest.name, latest.dimensions):
-                return None
-            self._later[generation] = QuestionVectors(latest)
-        return self._later[generation]
 
 
 # -- text vectors

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.recall.transcript_memory import Another
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.transcript.ports import IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.editions import tagged, watch_editions
 from tests.support.embedders import an_embedder
@@ -58,11 +57,6 @@ OLD, NEW, WIDE, WIDER = (
 TAGS = {(OLD.name, 384): 0.1, (NEW.name, 384): 0.2, (WIDE.name, 768): 0.3, (WIDER.name, 512): 0.4}
 
 
-async def another(name: str, dimensions: int) -> Embedder | None:
-    by_name = {(one.name, one.dimensions): one for one in (OLD, NEW, WIDE, WIDER)}
-    return by_name.get((name, dimensions))
-
-
 def tag_of(embedder: Embedder) -> float:
     return TAGS[embedder.name, embedder.dimensions]
 
@@ -72,12 +66,10 @@ def told(text: str, n: int) -> Utterance:
 
 
 @asynccontextmanager
-async def opened(
-    dsn: str, embedder: Embedder = OLD, *, any_model: bool = False, another: Another | None = None
-) -> AsyncIterator[Store]:
+async def opened(dsn: str, embedder: Embedder = OLD, *, any_model: bool = False) -> AsyncIterator[Store]:
     async with open_store(
         dsn, data_dir=Path("unused"), embedding_dimensions=embedder.dimensions, embedder=embedder,
-        any_model=any_model, another=another, recall=PATIENT,
+        any_model=any_model, recall=PATIENT,
     ) as store:  # fmt: skip
         await store.database.open()
         yield store
@@ -129,13 +121,19 @@ async def is_of(store: Store, embedder: Embedder) -> bool:
     return tags == {tag_of(embedder)} and len(blocks.owners) == len(index)
 
 
-@pytest.mark.parametrize("new", [NEW, WIDE, WIDER], ids=["as long", "longer", "longer, of one name"])
-async def test_a_table_recalls_all_the_time_and_ends_with_the_new_vectors(
-    dsn: str, new: Embedder, monkeypatch: pytest.MonkeyPatch
+def edition_of(store: Store) -> IndexGeneration | None:
+    index = store.past_talk.transcripts.index(CAMPAIGN)
+    assert index is not None
+    return index.edition
+
+
+async def test_open_table_recalls_during_a_full_reindex_and_reads_the_new_vectors(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_with = watch_editions(monkeypatch)
-    async with opened(dsn, another=another) as table:
+    async with opened(dsn) as table:
         await an_evening(table)
+        before = edition_of(table)
 
         async def play(n: int) -> None:
             await table.log.append([told(f"A lantern, part {n}.", 100 + n)])
@@ -145,37 +143,46 @@ async def test_a_table_recalls_all_the_time_and_ends_with_the_new_vectors(
                 await table.chunks.fill_missing(CAMPAIGN)
             await table.past_talk.transcripts.refresh(CAMPAIGN)
 
-        running = asyncio.create_task(reindexed(dsn, stepwise(new, play)))
+        running = asyncio.create_task(reindexed(dsn, stepwise(OLD, play), full=True))
         while not running.done():
             assert "u0" in await ids(table, "Is she a pirate?")
             await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert (await running).swapped
-        assert await is_of(table, new)
+        assert await is_of(table, OLD)
+        assert edition_of(table) != before
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        # What is said from now on is embedded by the new one.
         await table.log.append([told("It rains.", 200)])
         assert (await table.chunks.fill_missing(CAMPAIGN)).embedded == 1
         await table.past_talk.transcripts.refresh(CAMPAIGN)
         assert await ids(table, "Bad weather?", 1) == ["u200"]
-        assert await is_of(table, new)
-    assert asked_with == {0.1, tag_of(new)}
+        assert await is_of(table, OLD)
+    assert asked_with == {0.1}
 
 
-@pytest.mark.parametrize("new", [WIDE, WIDER], ids=["of another name", "of one name"])
-async def test_a_table_that_cannot_have_the_new_model_goes_on_with_what_it_has(
+@pytest.mark.parametrize("new", [NEW, WIDE, WIDER], ids=["as long", "longer", "longer, of one name"])
+async def test_open_table_recalls_by_words_after_a_change_of_model_until_reopened(
     dsn: str, new: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def not_here(name: str, dimensions: int) -> Embedder | None:
-        raise Unavailable("no key is set")
-
     asked_with = watch_editions(monkeypatch)
-    async with opened(dsn, another=not_here) as table:
-        await an_evening(table)
-        assert (await reindexed(dsn, new)).swapped
-        await table.log.append([told("A lantern is lit.", 100)])
-        for _ in range(2):
-            assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded
-        await table.past_talk.transcripts.refresh(CAMPAIGN)
+    warnings: list[str] = []
+    sink = logger.add(warnings.append, level="WARNING", format="{message}")
+    try:
+        async with opened(dsn) as table:
+            await an_evening(table)
+            assert (await reindexed(dsn, new)).swapped
+            for n in range(2):
+                await table.log.append([told(f"A lantern is lit, part {n}.", 100 + n)])
+                assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded
+                assert f"u{100 + n}" in await ids(table, "a lantern?", 30)
+                assert await ids(table, "Is she a pirate?", 1) == ["u0"]
+            found = await table.past_talk.search(CAMPAIGN, SMITH, TalkQuery("Who are your kin?", limit=1))
+            assert found.left_out == ("meaning: utterances were embedded again by another model",)
+    finally:
+        logger.remove(sink)
+    assert [each for each in warnings if "the vectors in the database are from" in each] == warnings
+    assert len(warnings) == 1
+    async with opened(dsn, new) as table:
+        await table.chunks.fill_missing(CAMPAIGN)
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
-        assert "u100" in await ids(table, "a lantern?", 30)
-    assert asked_with == {0.1}
+        assert await is_of(table, new)
+    assert asked_with == {0.1, tag_of(new)}

@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from loguru import logger
-
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
@@ -22,10 +20,9 @@ from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, Postgr
 from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.transcript_memory import Another
 from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world_memory import WorldMemory
 
@@ -65,7 +62,6 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     embedding_dimensions: int = 384,
     embedder: Embedder | None = None,
     any_model: bool = False,
-    another: Another | None = None,
     recall: RecallSettings | None = None,
     auto_accept: float = AUTO_ACCEPT,
     server_settings: Mapping[str, str] | None = None,
@@ -80,8 +76,6 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         embedder: None: recall works by words only.
         auto_accept: The confidence from which facts need no review.
         any_model: Accept a database for another model: it is opened to change that.
-        another: Returns the embedder with a name and dimensions after a reindexing with it; None if it is unavailable.
-            It is closed by its owner.
 
     Raises:
         InvalidInput: The embedder has other dimensions.
@@ -112,17 +106,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     summaries = PostgresSessionSummaries(database)
     times = PostgresCampaignTimes(database)
 
-    async def follow(model: str, dimensions: int) -> Embedder | None:
-        try:
-            found = None if another is None else await another(model, dimensions)
-        except GlyphoxaError as error:
-            logger.warning("transcripts were re-embedded by {}, which is not available here: {}", model, error)
-            return None
-        if found is not None:
-            chunks.embed_by(found)
-        return found
-
-    past_talk = Recall(feed, embedder=embedder, another=follow, summaries=summaries, times=times, settings=recall)
+    past_talk = Recall(feed, embedder=embedder, summaries=summaries, times=times, settings=recall)
     meanings = TextVectors(embedder, past_talk.vectors)
     by_name = WorldMemory(PostgresWorldFeed(database), now_ms=_now_ms, meanings=meanings)
     try:

@@ -219,7 +219,7 @@ def test_without_a_vector_words_decide_in_time_and_it_is_said_why(
     async def scene() -> None:
         feed = a_feed()
         feed.has_meanings = False  # a thread takes time of the outside world
-        recall = Recall(feed, embedder=an_embedder(model, dimensions=DIMENSIONS), now_ms=lambda: 0)
+        recall = Recall(feed, embedder=an_embedder(model, name="words", dimensions=DIMENSIONS), now_ms=lambda: 0)
         clock = asyncio.get_running_loop()
         for _ in range(2):
             began = clock.time()
@@ -243,7 +243,7 @@ def test_a_patient_question_waits_for_a_slow_model_and_a_hurried_one_has_it_then
     async def scene() -> None:
         feed = a_feed()
         feed.has_meanings = False
-        recall = Recall(feed, embedder=Embedder("slow", DIMENSIONS, slowly), now_ms=lambda: 0)
+        recall = Recall(feed, embedder=Embedder("words", DIMENSIONS, slowly), now_ms=lambda: 0)
         assert (await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"), patient=True)).left_out == ()
         began = asyncio.get_running_loop().time()
         assert (await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"))).left_out == ()

@@ -28,7 +28,7 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
-from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
+from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
 
 DAY_MS = 86_400_000
 NOW_MS = 1_794_000_000_000
@@ -260,7 +260,9 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
         said("u1", "It rains.", witnesses=frozenset({SMITH})),
         said("u2", "It snows.", speaker="Joren", ordinal=2, witnesses=frozenset({INNKEEPER})),
     )
-    recall = Recall(feed, embedder=an_embedder(listen), settings=PATIENT, now_ms=lambda: NOW_MS)
+    recall = Recall(
+        feed, embedder=an_embedder(listen, name="words", dimensions=DIMENSIONS), settings=PATIENT, now_ms=lambda: NOW_MS
+    )
     for npc in (SMITH, INNKEEPER):
         await recall.recall(CAMPAIGN, npc, TalkQuery("And where is Joren now?"))
     assert asked == ["And where is Joren now?", "And where is I now?"]

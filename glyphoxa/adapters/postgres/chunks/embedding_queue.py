@@ -8,8 +8,7 @@ and no vector belongs to outdated text.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -57,66 +56,17 @@ class QueuedUtterance:
     vectors: Sequence[NDArray[float32]] = ()
 
 
-class VectorCache:
-    """The most recent vectors, by the hash of their text: players say "Yes." many times an evening.
-
-    Of three evenings' 7,900 turns, 6.0 % (3.9 % of the words) need no embedding. Looking in the database, which has all
-    vectors, would save 6.3 % but need an index that every new chunk must update.
-
-    Args:
-        most_bytes: Size limit; the least recently used vector is dropped first. 5,400 vectors of 384 dimensions, 1,400
-            of 1,536.
-    """
-
-    def __init__(self, most_bytes: int = 1 << 23) -> None:
-        self._most_bytes = most_bytes
-        self._vectors: OrderedDict[str, NDArray[float32]] = OrderedDict()
-
-    def get(self, content_hash: str) -> NDArray[float32] | None:
-        """Shape (dimensions,)."""
-        vector = self._vectors.get(content_hash)
-        if vector is not None:
-            self._vectors.move_to_end(content_hash)
-        return vector
-
-    def put(self, content_hash: str, vector: NDArray[float32]) -> None:
-        self._vectors[content_hash] = vector.copy()  # a copy, so that the batch can be freed
-        self._vectors.move_to_end(content_hash)
-        while len(self._vectors) * vector.nbytes > self._most_bytes:
-            self._vectors.popitem(last=False)
-
-    def forget(self) -> None:
-        self._vectors.clear()
-
-
 async def embed_batch(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], remembered: VectorCache
+    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance]
 ) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
     """Embed utterances. Returns those with vectors and those the model failed on. Equal texts are embedded once.
-
-    Args:
-        remembered: The cache for this model.
 
     Raises:
         Unavailable: The model is away, or fails on every text, which is no text's fault.
         WrongDimensions: The vectors do not have the model's declared dimensions.
     """
-    known = {
-        piece.content_hash: vector
-        for due in wanted
-        for piece in due.pieces
-        if (vector := remembered.get(piece.content_hash)) is not None
-    }
-    good, failed = await _embed_batch(embedder, campaign, wanted, known)
-    made = {
-        piece.content_hash: vector
-        for due in good or ()
-        for piece, vector in zip(due.pieces, due.vectors, strict=True)
-        if piece.content_hash not in known
-    }
-    for content_hash, vector in made.items():
-        remembered.put(content_hash, vector)
-    if good is not None and failed and not made:
+    good, failed = await _embed_batch(embedder, campaign, wanted)
+    if good is not None and failed and not any(due.pieces for due in good):
         await _try_something_harmless(embedder)
     for due in failed:
         logger.warning("{} of {} is not embedded: the model fails on its text", due.utterance_id, campaign)
@@ -124,13 +74,12 @@ async def embed_batch(
 
 
 async def _embed_batch(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], known: Mapping[str, NDArray[float32]]
+    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance]
 ) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
     places: dict[str, int] = {}
     for due in wanted:
         for piece in due.pieces:
-            if piece.content_hash not in known:
-                places.setdefault(piece.content, len(places))
+            places.setdefault(piece.content, len(places))
     vectors: NDArray[float32] | None = np.zeros((0, embedder.dimensions), float32)
     if places:
         try:
@@ -141,14 +90,14 @@ async def _embed_batch(
             logger.debug("the model fails on at least one of {} texts: {}", len(places), type(error).__name__)
             if len(wanted) == 1:
                 return [], list(wanted)
-            return await _one_by_one(embedder, campaign, wanted, known)
+            return await _one_by_one(embedder, campaign, wanted)
     if vectors is None:
         return None, []
     _check_shape(vectors, embedder, len(places))
     good: list[QueuedUtterance] = []
     failed: list[QueuedUtterance] = []
     for due in wanted:
-        of_this = [known[p.content_hash] if p.content_hash in known else vectors[places[p.content]] for p in due.pieces]
+        of_this = [vectors[places[piece.content]] for piece in due.pieces]
         if all(is_usable(vector[None]) for vector in of_this):
             good.append(replace(due, vectors=of_this))
         else:
@@ -157,12 +106,12 @@ async def _embed_batch(
 
 
 async def _one_by_one(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance], known: Mapping[str, NDArray[float32]]
+    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance]
 ) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
     done: list[QueuedUtterance] = []
     failed: list[QueuedUtterance] = []
     for due in wanted:
-        good, bad = await _embed_batch(embedder, campaign, [due], known)
+        good, bad = await _embed_batch(embedder, campaign, [due])
         if good is None:
             return None, []
         done += good
@@ -228,7 +177,8 @@ class OtherModel(Unavailable):
     def __init__(self, *, stored: str | None, ours: str) -> None:
         super().__init__(
             f"the vectors in the database are from the model {stored!r}, this process uses {ours!r}: nothing is "
-            "embedded or found by meaning until a restart with that model or a run of `glyphoxa worker reindex`"
+            "embedded or found by meaning until a restart with that model, or `glyphoxa worker reindex` with this one "
+            "and a restart"
         )
 
 
@@ -261,7 +211,6 @@ class EmbeddingQueue:
         self._embedder = embedder
         self._model_setting = model_setting
         self._sql = load_queries("chunks/embedding_queue")
-        self._remembered = VectorCache()
         self._names: dict[CampaignId, tuple[str, Gazetteer]] = {}
         self._heads: dict[CampaignId, int] = {}
 
@@ -324,7 +273,7 @@ class EmbeddingQueue:
                 QueuedUtterance(row["id"], 0, ("", row["content"]), [Piece(row["content"], hash_of(row["content"]))])
                 for row in rows
             ]
-            done, _ = await embed_batch(self._embedder, campaign, wanted, self._remembered)
+            done, _ = await embed_batch(self._embedder, campaign, wanted)
             if done is None:
                 return
             stored = [
@@ -366,7 +315,6 @@ class EmbeddingQueue:
 
     async def want_all(self, campaign: CampaignId) -> None:
         """Queue all utterances, even unchanged ones."""
-        self._remembered.forget()
         async with self._use(campaign) as connection:
             await connection.execute(self._sql["want_all"], campaign)
 
@@ -384,7 +332,7 @@ class EmbeddingQueue:
             yield Filled(skipped=len(as_before))
         size = self._embedder.batch
         for at in range(0, len(to_embed), size):
-            done, failed = await embed_batch(self._embedder, campaign, to_embed[at : at + size], self._remembered)
+            done, failed = await embed_batch(self._embedder, campaign, to_embed[at : at + size])
             if done is None:
                 yield None
                 return
@@ -483,20 +431,10 @@ class ChunkIndexer:
     """
 
     def __init__(self, database: Database, *, embedder: Embedder | None = None) -> None:
-        self._database = database
-        self._queue: EmbeddingQueue | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._queue: EmbeddingQueue | None = None
         if embedder is not None:
-            self.embed_by(embedder)
-
-    @property
-    def embeds(self) -> bool:
-        """Return whether there is an embedder whose vectors the database takes, as far as known."""
-        return self._queue is not None
-
-    def embed_by(self, embedder: Embedder) -> None:
-        """Use this embedder from now on."""
-        self._queue = EmbeddingQueue(lambda c: self._database.use(c, deadline_ms=_DEADLINE_MS), embedder)
+            self._queue = EmbeddingQueue(lambda c: database.use(c, deadline_ms=_DEADLINE_MS), embedder)
 
     async def fill_missing(self, campaign: CampaignId, *, limit: int | None = None) -> Filled:
         """Embed new and changed utterances, oldest first. Failures are logged and skipped.
@@ -509,13 +447,11 @@ class ChunkIndexer:
         """
         # Concurrent calls wait and then find little left: nothing is embedded twice.
         async with self._one_at_a_time:
-            queue = self._queue
-            if queue is None:
+            if self._queue is None:
                 return Filled()
             try:
-                return await queue.drain(campaign, limit=limit)
+                return await self._queue.drain(campaign, limit=limit)
             except OtherModel as error:
-                if self._queue is queue:
-                    self._queue = None  # until there is an embedder of that model
+                self._queue = None
                 logger.warning("{}", error)
                 return Filled()
