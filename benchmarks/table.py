@@ -361,7 +361,7 @@ async def opened(settings: Settings) -> AsyncIterator[TableSession]:
     """Open a table as the product does, wait until it is ready, and keep it for the time of the block."""
     from glyphoxa.app.table import open_table
 
-    table = await open_table(settings, tell=tell)
+    table = (await open_table(settings, tell=tell)).table
     try:
         await table.wait_until_ready()
         yield table

@@ -381,6 +381,6 @@ async def open_local(campaign: Path, *, session: str, config: Path, tell: Callab
     from glyphoxa.app.table import open_table
 
     settings = read_settings(config).model_copy(update={"campaign": campaign})
-    table = await open_table(settings, session_name=session, tell=tell)
+    table = (await open_table(settings, session_name=session, tell=tell)).table
     await table.wait_until_ready()
     return table

@@ -21,7 +21,7 @@ from glyphoxa.app.engines import find_host, read_playable
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.config import doctor
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.check import Finding, Level, check, chosen_providers
+from glyphoxa.config.check import Finding, Level, check, chosen_providers, ports
 from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
@@ -51,7 +51,7 @@ _OPEN_TABLE_BYTES: Final = 300_000_000
 """Of memory: models are loaded by then."""
 _ROOMY: Final = Machine(free_bytes=1 << 62)
 """Whether memory is there for a model is told by another check than its speed."""
-_COVERED: Final = ("campaign", "memory", "server")
+_COVERED: Final = ("campaign", "memory", "port")
 """Subjects of `check` that are looked at more closely here."""
 _BUSY_DISK: Final = "the disk does not respond: set data_dir and models.dir to another disk"
 
@@ -66,7 +66,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
         is_quick: No database is started, and no model is measured.
     """
     served, watched = settings.server, settings.observability
-    ports = {
+    listening = {
         "server.port": (served.host, served.port),
         "observability.metrics_port": (watched.metrics_host, watched.metrics_port),
     }
@@ -79,7 +79,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
             Check("database", partial(_database, settings), "check that its server responds", WITHIN_S)
             if is_quick
             else Check("database", partial(_started_database, settings), "look at its server.log", SLOW_WITHIN_S),
-            Check("port", partial(doctor.ports, ports), "set server.host to an address instead of a name", WITHIN_S),
+            Check("port", partial(ports, listening), "set server.host to an address instead of a name", WITHIN_S),
             Check(
                 "microphone",
                 partial(doctor.https, served, certificate_until=certificate_until),
@@ -110,7 +110,7 @@ def at_open_table(settings: Settings, *, players_url: str | None) -> list[Findin
             *_of_settings(settings, within_s),
             Check("memory", free, "try again", within_s),
             Check("database", partial(_database, settings), "check that its server responds", within_s),
-            Check("port", partial(doctor.ports, port, is_serving=True), "try again", within_s),
+            Check("port", partial(ports, port, is_serving=True), "try again", within_s),
             Check("microphone", lambda: [doctor.microphone(url)], "try again", within_s),
         ]
     )
@@ -208,7 +208,7 @@ def _packages() -> Iterable[Finding]:
 
 def _providers(settings: Settings) -> list[Finding]:
     # Whether weights are here is told once, by `models`.
-    found = check(settings, has_weights=lambda _: True, is_port_free=lambda _host, _port: True)
+    found = check(settings, has_weights=lambda _: True)
     missing = [each for each in PAGE_MODULES if not module_is_there(each)]
     page = [Finding("error", "page", str(NotInstalled("the page", missing, extra="voice")))] if missing else []
     return [*page, *(each for each in found if each.subject not in _COVERED)]

@@ -24,10 +24,9 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.names.corrector import Corrected
+from glyphoxa.names.corrector import Correct
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
@@ -71,12 +70,6 @@ class Host(Protocol):
 
 def _never(changed: Callable[[], None]) -> Callable[[], None]:
     return lambda: None
-
-
-class Correct(Protocol):
-    """Corrects names. `heard`: the recogniser's data for the words of `text`; may be empty."""
-
-    def __call__(self, text: str, /, *, heard: Sequence[HeardWord] = ()) -> Corrected: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -578,21 +578,6 @@ async def open_table(
     session_name: str | None = None,
     tell: Callable[[str], None] = logger.info,
     observers: Observers = NOBODY,
-) -> TableSession:
-    """As `open_with_store`, but return only the table."""
-    opened = await open_with_store(
-        settings, campaign=campaign, session_name=session_name, tell=tell, observers=observers
-    )
-    return opened.table
-
-
-async def open_with_store(
-    settings: Settings,
-    *,
-    campaign: Campaign | None = None,
-    session_name: str | None = None,
-    tell: Callable[[str], None] = logger.info,
-    observers: Observers = NOBODY,
 ) -> OpenedTable:
     """Open a session of the configured campaign. All slow work happens here, before anybody speaks.
 

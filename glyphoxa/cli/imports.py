@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import DownloadColumn
 
-from glyphoxa.cli.render import a_table, cut, show, show_changes
+from glyphoxa.cli.render import a_table, cut, progress_bar, show, show_changes
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,
@@ -115,10 +113,7 @@ for _kind, (_text, _what) in _TOOLS.items():
 
 @contextmanager
 def _shown_progress() -> Iterator[Progress]:
-    """Show a bar on a terminal; nothing elsewhere."""
-    console = Console(stderr=True)
-    columns = (TextColumn("reading"), BarColumn(), DownloadColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar(DownloadColumn()) as bar:
         task = bar.add_task("reading", total=None)
         yield lambda n_read, n_bytes: bar.update(task, completed=n_read, total=n_bytes)
 

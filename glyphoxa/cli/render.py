@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table as Columns
 from rich.text import Text
 
@@ -80,6 +82,15 @@ class PlainTable:
 
 def a_table(*headings: str, right: Sequence[str] = ()) -> PlainTable:
     return PlainTable(headings, right)
+
+
+@contextmanager
+def progress_bar(amount: ProgressColumn) -> Iterator[Progress]:
+    """Show a bar on a terminal while the block runs; nothing elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield bar
 
 
 def show(table: PlainTable, out: TextIO | None = None) -> None:

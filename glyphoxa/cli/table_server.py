@@ -21,7 +21,7 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import STEP_MS, within
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.table import Observers, make_observers, open_with_store
+from glyphoxa.app.table import Observers, make_observers, open_table
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say
@@ -91,7 +91,7 @@ class TableServer:
         try:
             if self.campaign is not None:
                 await erase_old_before_opening(self.settings, self.campaign.id)
-            opened = await open_with_store(
+            opened = await open_table(
                 self.settings,
                 campaign=self.campaign,
                 session_name=self.session,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, aclosing
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import MofNCompleteColumn
 
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
@@ -21,7 +21,7 @@ from glyphoxa.app.background import (
 from glyphoxa.app.models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.cli.privacy import erasing_daily
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import a_table, progress_bar, show
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     CONFIG,
@@ -140,9 +140,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
         readers = await open_talk_readers(scope.settings, stack)
         log = chronicle_log(scope.store, readers)
         chronicler = await chronicler_of(scope.store, scope.campaign, log, readers)
-        console = Console(stderr=True, highlight=False)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-        bar = stack.enter_context(Progress(*columns, console=console, disable=not console.is_terminal))
+        bar = stack.enter_context(progress_bar(MofNCompleteColumn()))
         n_read = n_events = 0
         for each in await _chosen(scope, session):
             if not each.has_news:

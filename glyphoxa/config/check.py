@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -48,7 +50,6 @@ def check(
     has_weights: Callable[[str], bool],
     environ: Mapping[str, str] = os.environ,
     has_module: Callable[[str], bool] | None = None,
-    is_port_free: Callable[[str, int], bool] | None = None,
 ) -> list[Finding]:
     """Report what these settings will use, and what is missing.
 
@@ -70,12 +71,7 @@ def check(
     found += _tool_servers(settings, environ, has_module or module_is_there)
     if settings.discord.is_set:
         found += _discord(settings.discord, environ, has_module or module_is_there)
-    host, port = settings.server.host, settings.server.port
-    if (is_port_free or port_is_free)(host, port):
-        found.append(Finding("ok", "server", f"http://{host}:{port}"))
-    else:
-        found.append(Finding("error", "server", f"port {port} on {host} is in use; set server.port to another"))
-    return found
+    return [*found, *ports({"server.port": (settings.server.host, settings.server.port)})]
 
 
 def without_effect(settings: Settings) -> Iterator[str]:
@@ -202,27 +198,76 @@ def _lacks(subject: str, by: str, missing: list[str], extra: str) -> Finding:
     return Finding("error", subject, str(NotInstalled(by, missing, extra=extra)))
 
 
-_PORT_TROUBLES: Final[Mapping[int, Literal["in use", "not allowed", "not here"]]] = {
-    errno.EADDRINUSE: "in use",
-    errno.EACCES: "not allowed",
-    errno.EADDRNOTAVAIL: "not here",
+def ports(
+    named: Mapping[str, tuple[str, int | None]], *, processes: Path = Path("/proc"), is_serving: bool = False
+) -> Iterator[Finding]:
+    """Check that a server could listen on each port now; name the process that holds it.
+
+    Args:
+        named: Host and port by the name of the setting; a port of None is not asked for.
+        processes: Directory in which the system lists its processes, if it does.
+        is_serving: This process holds them itself.
+    """
+    for setting, (host, port) in named.items():
+        if port is None:
+            continue
+        if port == 0:
+            yield Finding("ok", "port", f"{setting}: any free port")
+            continue
+        trouble = None if is_serving else _trouble_with_port(host, port)
+        if trouble is None:
+            state = "used by this table" if is_serving else "free"
+            yield Finding("ok", "port", f"{setting}: {port} on {host} is {state}")
+            continue
+        fault, remedy = trouble
+        who = _who(port, processes) if trouble is _IN_USE else ""
+        yield Finding("error", "port", f"{setting}: {port} on {host} is {fault}{who}: {remedy}")
+
+
+_IN_USE: Final = ("in use", "set another port, or end the program that uses it")
+_NOT_HERE: Final = ("not on an address of this machine", "set another host")
+_PORT_TROUBLES: Final = {
+    errno.EADDRINUSE: _IN_USE,
+    errno.EACCES: ("reserved for root", "set a port above 1023"),
+    errno.EADDRNOTAVAIL: _NOT_HERE,
 }
 
 
-def port_is_free(host: str, port: int) -> bool:
-    """Return whether a server could listen there now. A host that cannot be resolved is not free."""
-    return trouble_with_port(host, port) == ""
-
-
-def trouble_with_port(host: str, port: int) -> Literal["", "in use", "not allowed", "not here"]:
-    """Return why no server could listen there now. `not here`: the host is not an address of this machine."""
+def _trouble_with_port(host: str, port: int) -> tuple[str, str] | None:
+    """Return why no server could listen there now, and the remedy. A host that cannot be resolved is not here."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except (socket.gaierror, UnicodeError):
-        return "not here"
+        return _NOT_HERE
     except OSError as error:
-        return _PORT_TROUBLES.get(error.errno or 0, "")
+        return _PORT_TROUBLES.get(error.errno or 0)
+    return None
+
+
+def _who(port: int, processes: Path) -> str:
+    """Name the process that listens there, if this user may know that."""
+    sockets = {
+        fields[9]
+        for table in ("tcp", "tcp6")
+        for line in _lines(processes / "net" / table)
+        if len(fields := line.split()) > 9 and fields[3] == "0A" and fields[1].endswith(f":{port:04X}")
+    }
+    if not sockets:
+        return ""
+    for process in processes.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for opened in (process / "fd").iterdir():
+                if str(opened.readlink()).removeprefix("socket:[").removesuffix("]") in sockets:
+                    name = (process / "comm").read_text("utf-8", "replace").strip()
+                    return f" by process {process.name} ({name})"
     return ""
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("ascii", "replace").splitlines()
+    except OSError:
+        return []

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,8 +25,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from rich.filesize import decimal
 
-from glyphoxa.config.check import Finding, Level, trouble_with_port
+from glyphoxa.config.check import Finding, Level
 from glyphoxa.config.sections import ServerSettings
 from glyphoxa.domain.errors import GlyphoxaError, counted
 
@@ -41,7 +42,6 @@ _LEAST_FREE: Final = 300_000_000
 """Bytes: with less, a database soon takes no more writes."""
 _WELL_FREE: Final = 2_000_000_000
 """Bytes: a database's write-ahead log may take this much for a time."""
-_GB: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,65 +112,6 @@ def clock(now: datetime | None = None) -> Iterator[Finding]:
         ZoneInfo.no_cache(_A_ZONE)
     except (ZoneInfoNotFoundError, OSError):
         yield Finding("error", "clock", "this system has no time zone data: run `pip install tzdata`")
-
-
-def ports(
-    named: Mapping[str, tuple[str, int | None]], *, processes: Path = Path("/proc"), is_serving: bool = False
-) -> Iterator[Finding]:
-    """Check that a server could listen on each port now; name the process that holds it.
-
-    Args:
-        named: Host and port by the name of the setting; a port of None is not asked for.
-        processes: Directory in which the system lists its processes, if it does.
-        is_serving: This process holds them itself.
-    """
-    for setting, (host, port) in named.items():
-        if port is None:
-            continue
-        if port == 0:
-            yield Finding("ok", "port", f"{setting}: any free port")
-            continue
-        trouble = "" if is_serving else trouble_with_port(host, port)
-        if not trouble:
-            state = "used by this table" if is_serving else "free"
-            yield Finding("ok", "port", f"{setting}: {port} on {host} is {state}")
-            continue
-        fault, remedy = _PORT_FAULTS[trouble]
-        who = _who(port, processes) if trouble == "in use" else ""
-        yield Finding("error", "port", f"{setting}: {port} on {host} is {fault}{who}: {remedy}")
-
-
-_PORT_FAULTS: Final = {
-    "in use": ("in use", "set another port, or end the program that uses it"),
-    "not allowed": ("reserved for root", "set a port above 1023"),
-    "not here": ("not on an address of this machine", "set another host"),
-}
-
-
-def _who(port: int, processes: Path) -> str:
-    """Name the process that listens there, if this user may know that."""
-    sockets = {
-        fields[9]
-        for table in ("tcp", "tcp6")
-        for line in _lines(processes / "net" / table)
-        if len(fields := line.split()) > 9 and fields[3] == "0A" and fields[1].endswith(f":{port:04X}")
-    }
-    if not sockets:
-        return ""
-    for process in processes.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for opened in (process / "fd").iterdir():
-                if str(opened.readlink()).removeprefix("socket:[").removesuffix("]") in sockets:
-                    name = (process / "comm").read_text("utf-8", "replace").strip()
-                    return f" by process {process.name} ({name})"
-    return ""
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("ascii", "replace").splitlines()
-    except OSError:
-        return []
 
 
 def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
@@ -246,8 +187,8 @@ def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
             yield Finding("error", "disk", f"{room.what}: {fault}: {remedy}")
             continue
         free, wanted = shutil.disk_usage(place).free, coming[place.stat().st_dev]
-        text = f"{room.what}: {_gb(free)} free for {room.directory}"
-        text += f", {_gb(wanted)} of models to download" if wanted else ""
+        text = f"{room.what}: {decimal(free)} free for {room.directory}"
+        text += f", {decimal(wanted)} of models to download" if wanted else ""
         remedy = f"free some space, or set {room.setting} to a directory on another disk"
         if free < wanted + _LEAST_FREE:
             yield Finding("error", "disk", f"{text}, which is too little: {remedy}")
@@ -272,7 +213,7 @@ def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
     Args:
         free, of, needed: Bytes: that a program can have, of the machine, and that models and program take.
     """
-    room = f"{_gb(free)} of {_gb(of)} free, {_gb(needed)} needed"
+    room = f"{decimal(free)} of {decimal(of)} free, {decimal(needed)} needed"
     if needed > of:
         text = f"{room}: set a smaller model (see `glyphoxa models recommend`), or a cloud provider"
         yield Finding("error", "memory", text)
@@ -280,10 +221,6 @@ def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
         yield Finding("warning", "memory", f"{room}: end other programs, or set a smaller model")
     else:
         yield Finding("ok", "memory", room)
-
-
-def _gb(n_bytes: int) -> str:
-    return f"{n_bytes / _GB:.1f} GB"
 
 
 # The installation: Python's version, and the packages that Glyphoxa requires.

@@ -399,6 +399,12 @@ class Corrected:
     corrections: tuple[Correction, ...]
 
 
+class Correct(Protocol):
+    """Corrects names. `heard`: the recogniser's data for the words of `text`; may be empty."""
+
+    def __call__(self, text: str, /, *, heard: Sequence[HeardWord] = ()) -> Corrected: ...
+
+
 class NameMatcher(Protocol):
     def choose(
         self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), nearby: Container[EntityId] = frozenset()

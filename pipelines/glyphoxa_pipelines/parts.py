@@ -15,11 +15,11 @@ from pipecat.services.tts_service import TTSService
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, UNLIMITED, HotContextSource, Placement, PromptLimits
 from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.names.corrector import Correct
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.table import AudioSink, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.corrector import TextCorrector
 from glyphoxa_processors.hot_context import OnPartial, Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, SpokenForm, StandIn, no_stand_in
 
@@ -73,7 +73,7 @@ class EarParts:
 
     player: Player
     stt: FrameProcessor
-    correct: TextCorrector
+    correct: Correct
     on_partial: OnPartial
     listener: EarListener
     host: PipelineHost

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa.domain.heard import Correction
+from glyphoxa.names.corrector import Correct
 from glyphoxa_processors.recogniser import notes_of, put_notes
-
-
-class CorrectedText(Protocol):
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def corrections(self) -> Sequence[Correction]: ...
-
-
-class TextCorrector(Protocol):
-    """Corrects the names in a transcript at once. `heard`: the recogniser's data for the words of `text`."""
-
-    def __call__(self, text: str, /, *, heard: Sequence[HeardWord]) -> CorrectedText: ...
 
 
 class PhoneticCorrector(FrameProcessor):
@@ -37,7 +23,7 @@ class PhoneticCorrector(FrameProcessor):
         correct: Must return at once.
     """
 
-    def __init__(self, correct: TextCorrector, *, clock: Callable[[], int]) -> None:
+    def __init__(self, correct: Correct, *, clock: Callable[[], int]) -> None:
         super().__init__()
         self._correct = correct
         self._clock = clock
@@ -60,7 +46,7 @@ class PhoneticCorrector(FrameProcessor):
             await self.push_error(f"a transcript was left uncorrected: {error}", exception=error)
         else:
             frame.text = corrected.text
-            corrections = tuple(corrected.corrections)
+            corrections = corrected.corrections
         put_notes(
             frame,
             replace(

@@ -38,7 +38,7 @@ SETTINGS = Settings(
 
 async def test_players_speak_or_type_in_their_browsers_and_hear_the_npcs_answer(tmp_path: Path) -> None:
     with a_directory() as data_dir:
-        table = await open_table(SETTINGS.model_copy(update={"data_dir": data_dir}))
+        table = (await open_table(SETTINGS.model_copy(update={"data_dir": data_dir}))).table
         try:
             async with (
                 served(table) as url,

@@ -15,7 +15,7 @@ import yaml
 
 from glyphoxa.app import engines
 from glyphoxa.app.engines import EarSpec, MouthSpec
-from glyphoxa.app.table import OpenedTable, open_with_store
+from glyphoxa.app.table import OpenedTable, open_table
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.context.prompt_composition import compose
@@ -307,7 +307,7 @@ async def an_evening(
 
     monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
     monkeypatch.setattr(engines, "find_mouth", lambda engine, *, files: open_mouth)
-    opened = await open_with_store(settings, session_name=session)
+    opened = await open_table(settings, session_name=session)
     try:
         yield Evening(opened, settings, ears, mouths)
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.config.check import Finding
+from glyphoxa.config.check import Finding, ports
 from glyphoxa.config.doctor import (
     OLDEST,
     RELEASED,
@@ -27,7 +27,6 @@ from glyphoxa.config.doctor import (
     memory,
     microphone,
     packages,
-    ports,
     python,
 )
 from glyphoxa.config.sections import ServerSettings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.config.check import Finding, check, port_is_free, without_effect
+from glyphoxa.config.check import Finding, check, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -32,9 +32,10 @@ def findings(settings: Settings, **world: object) -> dict[str, Finding]:
     everything = {
         "has_weights": lambda _name: True,
         "has_module": lambda _name: True,
-        "is_port_free": lambda _host, _port: True,
         "environ": {},
     }
+    if settings.server.port == Settings().server.port:  # may be in use on this machine
+        settings = settings.model_copy(update={"server": settings.server.model_copy(update={"port": 0})})
     return {found.subject: found for found in check(settings, **{**everything, **world})}  # type: ignore[arg-type]
 
 
@@ -273,8 +274,9 @@ def test_missing_packages_and_weights_are_named_with_what_brings_them(tmp_path: 
 def test_a_taken_port_is_noticed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert not port_is_free("127.0.0.1", port)
-    assert findings(Settings(), is_port_free=lambda _host, _port: False)["server"].level == "error"
+        found = findings(Settings.model_validate({"server": {"port": port}}))
+    assert found["port"].level == "error"
+    assert f"server.port: {port} on 127.0.0.1 is in use" in found["port"].text
 
 
 def test_the_silence_between_two_npcs_has_one_value() -> None:
@@ -314,7 +316,6 @@ def test_the_check_says_which_servers_are_used_and_what_is_missing(tmp_path: Pat
             has_weights=lambda _: True,
             environ=environ,
             has_module=lambda name: has_sdk or name != "mcp",
-            is_port_free=lambda *_: True,
         )
         return [each for each in found if each.subject == "mcp"]
 
