@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field
 
 from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.chronicle.talk import CHECK_EVERY
@@ -148,8 +148,6 @@ class Settings(Section):
         engines: Your own pipelines, as `./file.py:function`. The key is the name that an NPC's `engine` uses.
     """
 
-    _file: Path | None = PrivateAttr(None)
-
     campaign: FilePath | None = None
     data_dir: FilePath | None = None
     engines: Annotated[dict[str, str], BeforeValidator(or_empty)] = Field(default_factory=dict)
@@ -238,11 +236,6 @@ class Settings(Section):
         return _FILLER_AFTER_MS if runs_here(LLM, self.providers.llm.name) else 0
 
     @property
-    def file(self) -> Path | None:
-        """The file from which they were read."""
-        return self._file
-
-    @property
     def has_memory(self) -> bool:
         return self.memory.postgres_dsn != "none"
 
@@ -274,7 +267,6 @@ def read_settings(path: Path | None) -> Settings:
     source = read_yaml(path)
     base = path.absolute().parent
     settings = validate(source, Settings, folder=base)
-    settings._file = path
     problems = [source.problem(place, text) for place, text in settings.contradictions()]
     if problems:
         raise InvalidFile(path, problems)

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rich.filesize import decimal
+
 # Names
 
 _PART: Final = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -148,7 +150,7 @@ def judged(model: ChatModel, measured: Measured, machine: Machine) -> Reckoned:
     needed = OTHERS_BYTES + model.bytes + model.cache_bytes * machine.context_tokens * machine.n_npcs
     against = []
     if needed > machine.free_bytes:
-        against.append(f"needs {_gb(needed)} of memory, {_gb(machine.free_bytes)} are free")
+        against.append(f"needs {decimal(needed)} of memory, {decimal(machine.free_bytes)} are free")
     if first_s > WITHIN_S:
         against.append(f"first words after {first_s:.1f} s, more than {WITHIN_S:g}")
     if speaks < SPOKEN_TOKENS_PER_S:
@@ -161,10 +163,6 @@ def judged(model: ChatModel, measured: Measured, machine: Machine) -> Reckoned:
 def best(verdicts: Sequence[Reckoned]) -> Reckoned | None:
     """The largest suitable model; the first one of equal size."""
     return max((one for one in verdicts if not one.against), key=lambda one: one.model.billions, default=None)
-
-
-def _gb(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB"
 
 
 def _bartowski(model: str, billions: float, n_bytes: int, cache_bytes: int, licence: str) -> ChatModel:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from google import genai
@@ -51,17 +51,15 @@ little later than that report."""
 class LiveEndpoint:
     """Google, or a compatible service."""
 
-    model: str
+    connection: Connection
     voice: str
-    base_url: str | None
-    key: str = field(repr=False)
 
     def session(self, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> LiveSession:
         return LiveSession(self, tools, on_ending)
 
 
 def endpoint(connection: Connection, *, voice: str | None) -> LiveEndpoint:
-    return LiveEndpoint(connection.model, voice or "Charon", connection.base_url, connection.key)
+    return LiveEndpoint(connection, voice or "Charon")
 
 
 class _Line:
@@ -121,12 +119,12 @@ class LiveSession:
         self._endpoint = endpoint
         self._tools = tools
         self._on_ending = on_ending
-        self._client = _client(endpoint).aio
+        self._client = _client(endpoint.connection).aio
         self._instructions = ""
         self._line: _Line | None = None
         # Second-generation models answer once the conversation is complete; later ones wait for realtime input after
         # it.
-        self._speaks_at_once = "gemini-2" in endpoint.model
+        self._speaks_at_once = "gemini-2" in endpoint.connection.model
 
     async def open(self) -> None:
         if self._line is None or self._line.is_asked or self._line.is_ending:
@@ -216,7 +214,7 @@ class LiveSession:
         with _translated():
             try:
                 async with asyncio.timeout(OPEN_WITHIN_S):
-                    await line.open(self._client, self._endpoint.model, self._configuration())
+                    await line.open(self._client, self._endpoint.connection.model, self._configuration())
             except BaseException:  # including cancellation
                 await line.close()
                 raise
@@ -245,9 +243,9 @@ class LiveSession:
         )
 
 
-def _client(endpoint: LiveEndpoint) -> genai.Client:
-    url = endpoint.base_url
-    client = genai.Client(api_key=endpoint.key, http_options=types.HttpOptions(base_url=url) if url else None)
+def _client(connection: Connection) -> genai.Client:
+    url = connection.base_url
+    client = genai.Client(api_key=connection.key, http_options=types.HttpOptions(base_url=url) if url else None)
     if url is not None and url.startswith("http://"):
         # The SDK turns every address into wss://, but a local proxy has no certificate.
         api: Any = client._api_client

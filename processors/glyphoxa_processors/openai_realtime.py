@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from loguru import logger
@@ -33,6 +33,7 @@ from glyphoxa_processors.s2s_session import (
     SpokenWords,
     Warned,
     arguments_of,
+    instructions_of,
     message_of,
     parameters_of,
     pcm_of,
@@ -77,10 +78,8 @@ def _now_ms() -> int:
 class RealtimeEndpoint:
     """OpenAI, or a compatible service."""
 
-    model: str
+    connection: Connection
     voice: str
-    base_url: str | None
-    key: str = field(repr=False)
     limits: RealtimeLimits = RealtimeLimits()
     clock: Callable[[], int] = _now_ms
 
@@ -89,7 +88,7 @@ class RealtimeEndpoint:
 
 
 def endpoint(connection: Connection, *, voice: str | None) -> RealtimeEndpoint:
-    return RealtimeEndpoint(connection.model, voice or "cedar", connection.base_url, connection.key)
+    return RealtimeEndpoint(connection, voice or "cedar")
 
 
 class RealtimeSession:
@@ -103,7 +102,7 @@ class RealtimeSession:
         self._endpoint = endpoint
         self._tools = tools
         self._on_ending = on_ending
-        self._client = AsyncOpenAI(api_key=endpoint.key, base_url=endpoint.base_url)
+        self._client = AsyncOpenAI(api_key=endpoint.connection.key, base_url=endpoint.connection.base_url)
         self._connection: AsyncRealtimeConnection | None = None
         self._receiving: asyncio.Task[None] | None = None
         self._talk = RealtimeTalk(_new_id)
@@ -200,7 +199,7 @@ class RealtimeSession:
         with _translated():
             try:
                 async with asyncio.timeout(OPEN_WITHIN_S):
-                    connection = await self._client.realtime.connect(model=self._endpoint.model).enter()
+                    connection = await self._client.realtime.connect(model=self._endpoint.connection.model).enter()
                     await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
             except TimeoutError:
                 raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
@@ -219,7 +218,7 @@ class RealtimeSession:
     def _configuration(self) -> dict[str, Any]:
         return {
             "type": "realtime",
-            "model": self._endpoint.model,
+            "model": self._endpoint.connection.model,
             "output_modalities": ["audio"],
             # Ears hear the players, so there is no audio input and no turn detection.
             "audio": {
@@ -395,7 +394,7 @@ class RealtimeTalk:
 
     def ask(self, messages: Sequence[Message]) -> list[ClientEvent]:
         """Return the events that make the session equal these messages. The last one is the question."""
-        instructions = "\n\n".join(message.content for message in messages if message.role == "system")
+        instructions = instructions_of(messages)
         events: list[ClientEvent] = []
         if instructions != self._instructions:
             self._instructions = instructions

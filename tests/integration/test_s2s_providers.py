@@ -118,7 +118,8 @@ async def test_the_last_words_of_gemini_may_come_after_its_sound() -> None:
 
 async def test_a_second_generation_gemini_speaks_at_the_end_of_what_it_is_told() -> None:
     async with brisk(GeminiLiveServer, [SpokenReply("Ready.")]) as server:
-        endpoint = replace(endpoint_of(server), model="gemini-2.0-flash-live-001")
+        endpoint = endpoint_of(server)
+        endpoint = replace(endpoint, connection=replace(endpoint.connection, model="gemini-2.0-flash-live-001"))
         async with play_with(server, endpoint=endpoint) as play:
             assert (await play.answer()).heard == "Ready."
         assert Heard(server).asked == [[("user", ASKED.content)]]

@@ -74,7 +74,7 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str) -
                 built = make_tts(choice, environ=KEYS)
             case "s2s":
                 built = make_endpoint(choice, environ=KEYS)
-                assert built.key == "a-key"
+                assert built.connection.key == "a-key"
             case "embeddings":
                 built = await load_embedder(settings, environ=KEYS)
                 stack.push_async_callback(built.aclose)
