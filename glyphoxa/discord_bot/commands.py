@@ -21,6 +21,7 @@ from discord import app_commands
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.app.engines import read_playable
+from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.config.campaign_csv import is_tables
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
@@ -29,12 +30,13 @@ from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.player_safe import players_part
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
 from glyphoxa.domain.ids import PlayerId, SessionId
-from glyphoxa.domain.knowledge import DM, Fact
+from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
 from glyphoxa.imports.readers import read_source
 from glyphoxa.language.words import fold
 from glyphoxa.transcript.sessions import session_of
@@ -136,30 +138,25 @@ def _command(
 # What players may know
 
 
-def _known(seen: Iterable[SeenEntity], caller: Caller) -> Sequence[SeenEntity]:
-    """Return the entities that the caller may know, by name. Summaries of sessions are left out."""
-    known = (each for each in seen if session_of(each.entity) is None)
-    if not caller.is_dm:
-        known = (each for each in known if each.visibility.scope == "public")
-    return sorted(known, key=lambda each: fold(each.entity.name))
+def _listed(seen: Iterable[SeenEntity]) -> Sequence[SeenEntity]:
+    """Return entities by name, without those that hold a session's summary."""
+    listed = (each for each in seen if session_of(each.entity) is None)
+    return sorted(listed, key=lambda each: fold(each.entity.name))
 
 
-def as_known(desk: Desk, caller: Caller) -> Desk:
-    """Return the desk with the names that the caller may know, so that no message contains another."""
-    if caller.is_dm:
-        return desk
-    known = {each.entity.id: each.entity for each in _known(desk.seen, caller)}
-    resolver = replace(desk.resolver, entities=known, npcs=())
-    return replace(desk, resolver=resolver, facts=replace(desk.facts, resolver=resolver))
+async def _desk_for(call: DiscordCall) -> tuple[Desk, PlayersView | None]:
+    """Return the desk with the entities and names that the caller may know, and for a player also the players' view.
 
-
-async def _facts_about(call: DiscordCall, desk: Desk, name: str) -> list[Fact]:
-    entity, source = desk.resolver.entity(name), call.services.source
-    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
+    No message of a player's desk contains another name.
+    """
+    desk, source = await call.desk(), call.services.source
     if call.caller.is_dm:
-        return facts
-    players = (await SessionRecaps.of(source.store, source.campaign)).players
-    return [fact for fact in facts if players.may_know(fact, desk.resolver.entities)]
+        return desk, None
+    view = (await SessionRecaps.of(source.store, source.campaign)).players
+    known, _ = players_part(view, ((each.entity, each.visibility) for each in _listed(desk.seen)))
+    resolver = replace(desk.resolver, entities=known, npcs=())
+    seen = tuple(SeenEntity(each, PUBLIC) for each in known.values())
+    return replace(desk, seen=seen, resolver=resolver, facts=replace(desk.facts, resolver=resolver)), view
 
 
 # Suggestions while somebody types. They contain nothing that the caller may not know.
@@ -180,13 +177,14 @@ def _suggested(kind: str) -> Any:
 
 async def _names(call: DiscordCall, kind: str) -> Iterable[str]:
     source = call.services.source
+    campaign = await source.store.campaigns.get(source.campaign)
     if kind in ("npc", "scene"):
         if not call.caller.is_dm:
             return ()
-        campaign = await source.store.campaigns.get(source.campaign)
         return [npc.name for npc in campaign.npcs] if kind == "npc" else [scene.id for scene in campaign.scenes]
-    seen = await PostgresInspection(source.store.database).entities(source.campaign)
-    known = [each.entity for each in _known(seen, call.caller)]
+    seen = _listed(await PostgresInspection(source.store.database).entities(source.campaign))
+    names = PlayersView((), campaign)  # names of hidden entities matter for aliases and facts only
+    known = [each.entity for each in seen if call.caller.is_dm or names.may_name(each.entity.name, each.visibility)]
     return [*ENTITY_TYPES, *(each.type for each in known)] if kind == "type" else [each.name for each in known]
 
 
@@ -216,8 +214,8 @@ async def _entity_add(call: DiscordCall, name: str, type: str, attributes: str =
 @_command("entity list", "List people, places and things", is_for_players=True, type="Only those of this type")
 @app_commands.autocomplete(type=_TYPE)
 async def _entity_list(call: DiscordCall, type: str | None = None) -> Answer:  # noqa: A002
-    desk = await call.desk()
-    found = [each for each in _known(desk.seen, call.caller) if type in (None, each.entity.type)]
+    desk, _ = await _desk_for(call)
+    found = [each for each in _listed(desk.seen) if type in (None, each.entity.type)]
     if not found:
         return Answer(("nothing is known yet" if type is None else f"nothing of type {type!r} is known",))
     lines = []
@@ -295,10 +293,13 @@ def _in_short(desk: Desk, fact: Fact) -> str:
 @_command("fact show", "Show what is known about somebody or something", is_for_players=True, about="Its name")
 @app_commands.autocomplete(about=_ENTITY)
 async def _fact_show(call: DiscordCall, about: str) -> Answer:
-    desk = as_known(await call.desk(), call.caller)
-    facts = await _facts_about(call, desk, about)
+    desk, view = await _desk_for(call)
+    entity = desk.resolver.entity(about)
+    facts = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=_MOST_FACTS)
+    if view is not None:
+        facts = [fact for fact in facts if view.may_know(fact, desk.resolver.entities)]
     if not facts:
-        return Answer((f"nothing is known about {desk.resolver.entity(about).name}",))
+        return Answer((f"nothing is known about {entity.name}",))
     return Answer(tuple(_in_short(desk, fact) if call.caller.is_dm else desk.facts.words(fact) for fact in facts))
 
 

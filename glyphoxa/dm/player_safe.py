@@ -1,4 +1,4 @@
-"""What players may know of a campaign: for a bundle that the DM can give to them.
+"""What players may know of a campaign: its entities and facts, and the bundle that the DM can give to them.
 
 Everything here is chosen, nothing is removed: a column or table that is not named stays out.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, count
-from typing import Final
+from typing import Final, TypeVar
 
 from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.campaign_bundle import Row, renamed, statements
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, slug
-from glyphoxa.domain.knowledge import PUBLIC
+from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
@@ -23,6 +23,20 @@ from glyphoxa.world.state import WorldEntity, WorldState
 _GUARDED: Final = ("secret", "hidden")
 _OF_SESSION: Final = ("id", "started_at", "last_ordinal")
 _OF_UTTERANCE: Final = ("session_id", "ordinal", "utterance_id", "timestamp", "duration_ns", "fts_config")
+
+E = TypeVar("E", Entity, WorldEntity)
+
+
+def players_part(
+    view: PlayersView, entities: Iterable[tuple[E, Visibility]], facts: Iterable[Fact] = ()
+) -> tuple[dict[EntityId, E], list[Fact]]:
+    """Return the entities that players may know, without the aliases that they may not, and the facts about them."""
+    known = {
+        entity.id: replace(entity, aliases=view.public_aliases(entity.aliases))
+        for entity, visibility in entities
+        if view.may_name(entity.name, visibility)
+    }
+    return known, [fact for fact in facts if view.may_know(fact, known)]
 
 
 class PublicPart:
@@ -48,14 +62,9 @@ class PublicPart:
             campaign,
             (text for text in secrets if isinstance(text, str)),
         )
-        self._entities = {
-            entity.id: replace(entity, aliases=self._view.public_aliases(entity.aliases))
-            for entity in state.entities.values()
-            if self._view.may_name(entity.name, entity.visibility)
-        }
-        self._facts = [
-            fact.with_(visibility=PUBLIC, supports=()) for fact in facts if self._view.may_know(fact, self._entities)
-        ]
+        scoped = ((each, each.visibility) for each in state.entities.values())
+        self._entities, known = players_part(self._view, scoped, facts)
+        self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in known]
         self._rules = state.own_rules()
         self._speakers = {"", *(player.id for player in campaign.players)}
         self.campaign = replace(

@@ -20,11 +20,12 @@ from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.player_safe import players_part
 from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
-from glyphoxa.domain.knowledge import HIDDEN, Fact, Visibility
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Fact, Visibility
 from glyphoxa.language.relations import in_words
 from glyphoxa.world.wording import known_to_in_words, visibility_in_words, whole_value
 
@@ -78,13 +79,8 @@ class VaultContent:
 
     def for_players(self, view: PlayersView) -> VaultContent:
         """Return the part that players may know."""
-        public = [
-            (replace(entity, aliases=view.public_aliases(entity.aliases)), scope)
-            for entity, scope in self.entities
-            if view.may_name(entity.name, scope)
-        ]
-        known = {entity.id for entity, _ in public}
-        return replace(self, entities=public, facts=[fact for fact in self.facts if view.may_know(fact, known)])
+        known, facts = players_part(view, self.entities, self.facts)
+        return replace(self, entities=[(each, PUBLIC) for each in known.values()], facts=facts)
 
 
 def notes_of(content: VaultContent) -> dict[str, str]:

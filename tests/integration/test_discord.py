@@ -332,6 +332,15 @@ async def test_name_that_a_player_may_not_know_is_as_unknown_as_any(discord: Dis
     assert await discord.tamsin.autocomplete(discord.channel, "say", "npc", "", words="x") == []
 
 
+async def test_alias_that_is_a_hidden_name_is_as_unknown_as_any(discord: DiscordServer) -> None:
+    await (await discord.desk()).entities.hide("Vaelith")
+    await (await discord.desk()).entities.add("Hanna Reed", "npc", aliases=["Vaelith", "Nan"])
+    hidden = await discord.told(discord.tamsin, "fact show", about="Vaelith")
+    assert hidden.startswith("no entity 'Vaelith' in campaign 'saltmere'")
+    assert "Hanna" not in hidden.partition("valid:")[0]
+    assert await discord.told(discord.tamsin, "fact show", about="Nan") == "nothing is known about Hanna Reed"
+
+
 async def test_public_fact_that_names_something_hidden_is_not_shown(discord: DiscordServer) -> None:
     for value in ("Vaelith lies under the quay", "hums at night"):
         await discord.told(discord.dm, "fact add", subject="The Anvil", predicate="rumour", value=value)
