@@ -21,7 +21,7 @@ from glyphoxa.adapters.postgres.world.bundle import (
 )
 from glyphoxa.adapters.postgres.world.campaigns import KeptTimes
 from glyphoxa.app.engines import read_playable
-from glyphoxa.cli.render import a_table, show, show_changes
+from glyphoxa.cli.render import show_changes, show_rows
 from glyphoxa.cli.scope import (
     A_DAY,
     CAMPAIGN,
@@ -311,14 +311,9 @@ async def _prompt(options: argparse.Namespace) -> int:
 async def _list(options: argparse.Namespace) -> int:
     async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
         names = await store.campaigns.names()
-        table = a_table("id", "name", "utterances")
-        for campaign, name in names.items():
-            table.add_row(campaign, name, str(await store.log.count(campaign)))
-    if names:
-        show(table)
-    else:
-        print("no campaign is stored; load one: glyphoxa campaign load FILE")
-    return 0
+        rows = [(campaign, name, str(await store.log.count(campaign))) for campaign, name in names.items()]
+    nothing = "no campaign is stored; load one: glyphoxa campaign load FILE"
+    return show_rows(("id", "name", "utterances"), rows, nothing=nothing)
 
 
 @VERB.action(
@@ -339,11 +334,10 @@ async def _show(options: argparse.Namespace) -> int:
     ):
         if names:
             print(f"{what}: {', '.join(names)}")
-    table = a_table("type", "name", "relations")
-    for entity in sorted(world.entities.values(), key=lambda each: (each.type, each.name, each.id)):
-        table.add_row(entity.type, entity.name, _related(entity.id, world, RelationWords.of(campaign)))
-    show(table)
-    return 0
+    words = RelationWords.of(campaign)
+    entities = sorted(world.entities.values(), key=lambda each: (each.type, each.name, each.id))
+    rows = ((each.type, each.name, _related(each.id, world, words)) for each in entities)
+    return show_rows(("type", "name", "relations"), rows)
 
 
 def _related(entity: EntityId, world: WorldState, words: RelationWords) -> str:
@@ -572,12 +566,11 @@ async def _calendar(story: _Story, options: argparse.Namespace) -> int:
     else:
         print('the current day is not set: glyphoxa campaign today "..."')
     sessions = await story.desk.inspection.sessions(story.desk.campaign)
-    table = a_table("no.", "session", "began", "days of the story")
-    for number, session in enumerate(sessions, start=1):
-        table.add_row(str(number), session.id, moment(session.started_ms), _days_of(story, session.id))
-    if sessions:
-        show(table)
-    return 0
+    rows = (
+        (str(number), session.id, moment(session.started_ms), _days_of(story, session.id))
+        for number, session in enumerate(sessions, start=1)
+    )
+    return show_rows(("no.", "session", "began", "days of the story"), rows) if sessions else 0
 
 
 def _days_of(story: _Story, session: SessionId) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.text import Text
 
 from glyphoxa.app.models import weights_for
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once
 from glyphoxa.config.check import Finding, check
@@ -44,10 +44,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _show_findings(findings: Iterable[Finding]) -> None:
-    table = a_table("", "", "")
-    for finding in findings:
-        table.add_row(Text(finding.level, style=_COLOURS[finding.level]), finding.subject, finding.text)
-    show(table)
+    show_rows(("", "", ""), ((Text(one.level, style=_COLOURS[one.level]), one.subject, one.text) for one in findings))
 
 
 @CONFIG.action("print every setting with its type, default and meaning, in Markdown")

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from rich.progress import DownloadColumn
 
-from glyphoxa.cli.render import a_table, cut, progress_bar, show, show_changes
+from glyphoxa.cli.render import PlainTable, cut, progress_bar, show, show_changes, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,
@@ -124,10 +124,10 @@ def _print_documents(world: SourceWorld, *, as_json: bool) -> None:
             shown = {name: getattr(each, name) for name in ("name", "type", "kind", "hidden", "file", "key", "folders")}
             print(json.dumps(shown, ensure_ascii=False))
         return
-    table = a_table("name", "type", "kind", "seen by", "folder", "file")
-    for each in world.documents:
-        table.add_row(each.name, each.type, each.kind, _seen_by(each), "/".join(each.folders), each.file)
-    show(table)
+    rows = (
+        (each.name, each.type, each.kind, _seen_by(each), "/".join(each.folders), each.file) for each in world.documents
+    )
+    show_rows(("name", "type", "kind", "seen by", "folder", "file"), rows)
     print(f"{plain(world.name)}: {counted(len(world.documents), 'document')}")
     for remark in world.remarks:
         print(f"! {plain(remark)}")
@@ -211,14 +211,10 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
         for each in found:
             _show_document(each)
         return 0
-    if not n:
-        print("no imported documents like these need review")
-        return 0
-    table = a_table("name", "type", "kind", "seen by", "becomes", "id")
-    for each in found:
-        one = each.document
-        table.add_row(one.name, one.type, one.kind, _seen_by(one), proposal_in_words(each), one.key)
-    show(table)
+    documents = [(each.document, proposal_in_words(each)) for each in found]
+    rows = ((one.name, one.type, one.kind, _seen_by(one), becomes, one.key) for one, becomes in documents)
+    nothing = "no imported documents like these need review"
+    show_rows(("name", "type", "kind", "seen by", "becomes", "id"), rows, nothing=nothing)
     if n > len(found):
         print(f"{len(found)} of {n:,} documents; to list more: --limit {n}")
     return 0
@@ -228,7 +224,7 @@ def _show_groups(groups: Sequence[Group]) -> int:
     if not groups:
         print("no imported documents need review")
         return 0
-    table = a_table("source", "kind", "type", "folder", "documents", right=("documents",))
+    table = PlainTable(("source", "kind", "type", "folder", "documents"), right=("documents",))
     for each in groups:
         table.add_row(each.source, each.kind, each.type, each.folder, f"{each.n:,}")
     show(table)

@@ -16,7 +16,7 @@ from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
 from glyphoxa.app.models import weights_for
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import PlainTable, show, show_rows
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
@@ -32,7 +32,7 @@ DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-ins
 
 def list_models(store: WeightStore, out: TextIO) -> int:
     """Show a table of the artefacts. Nothing is read or fetched."""
-    table = a_table("artefact", "state", "size", "licence", "what", right=["size"])
+    table = PlainTable(("artefact", "state", "size", "licence", "what"), right=["size"])
     for status in store.status():
         artefact = status.artefact
         state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
@@ -183,9 +183,8 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
         f" Estimates for {machine.n_npcs} NPCs:\n",
         file=out,
     )
-    table = a_table(
-        "model", "parameters", "licence", "file", "memory", "reads an NPC", "first words", "generates", "fast enough"
-    )
+    headings = "model, parameters, licence, file, memory, reads an NPC, first words, generates, fast enough"
+    table = PlainTable(headings.split(", "))
     for one in verdicts:
         model = one.model
         table.add_row(
@@ -259,10 +258,7 @@ def _list_voices(settings: Settings) -> None:
         return
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 
-    table = a_table("name", "voice")
-    for name, preset in PRESETS.items():
-        table.add_row(name, preset.about)
-    show(table)
+    show_rows(("name", "voice"), ((name, preset.about) for name, preset in PRESETS.items()))
 
 
 def _spoken(settings: Settings, name: str, text: str) -> bytes:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
@@ -40,31 +40,23 @@ async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
     for pair in await desk.kept.statuses(desk.campaign):
         if pair.status.state != "undone":
             pairs.setdefault(pair.entity_id, []).append(pair)
-    table = a_table("name", "type", "heard as")
-    for entry in desk.entries:
-        told = [_heard(pair) for pair in pairs.get(entry.entity_id, ())]
-        table.add_row(entry.name, entry.entity_type, ", ".join(told))
-    show(table)
-    return 0
+    rows = (
+        (entry.name, entry.entity_type, ", ".join(map(_heard, pairs.get(entry.entity_id, ()))))
+        for entry in desk.entries
+    )
+    return show_rows(("name", "type", "heard as"), rows)
 
 
 @VERB.action("list suggested wrong forms that need review")
 async def _review(desk: NamesDesk, _options: argparse.Namespace) -> int:
     pairs = [pair for pair in await desk.kept.statuses(desk.campaign) if pair.status.state == "suggested"]
-    if not pairs:
-        print("no names need review")
-        return 0
-    table = a_table("heard", "name", "times", "why")
     shown = pairs[:_MOST_SHOWN]
     reasons = await desk.kept.reasons(desk.campaign, [pair.heard for pair in shown])
-    for pair, why in zip(shown, reasons, strict=True):
-        table.add_row(
-            pair.heard,
-            pair.name or pair.entity_id,
-            str(pair.status.count),
-            "; ".join(why),
-        )
-    show(table)
+    rows = (
+        (pair.heard, pair.name or pair.entity_id, str(pair.status.count), "; ".join(why))
+        for pair, why in zip(shown, reasons, strict=True)
+    )
+    show_rows(("heard", "name", "times", "why"), rows, nothing="no names need review")
     if len(pairs) > _MOST_SHOWN:
         print(f"and {len(pairs) - _MOST_SHOWN} more, heard less often")
     return 0
@@ -100,20 +92,11 @@ async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
     argument("heard", nargs="?", metavar="HEARD", help="only about these words"),
 )
 async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
-    table = a_table("when", "what", "heard", "name", "by", "why", "utterance")
+    rows = []
     for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
-        step = happened.step
-        table.add_row(
-            moment(step.at_ms),
-            step.kind,
-            happened.heard,
-            happened.name or step.entity_id,
-            step.by,
-            step.why,
-            step.utterance or "",
-        )
-    show(table)
-    return 0
+        step, name = happened.step, happened.name or happened.step.entity_id
+        rows.append((moment(step.at_ms), step.kind, happened.heard, name, step.by, step.why, step.utterance or ""))
+    return show_rows(("when", "what", "heard", "name", "by", "why", "utterance"), rows)
 
 
 @VERB.action("accept a list: a line is HEARD, tab, NAME", argument("file", type=Path, metavar="FILE.tsv"), _SURE)

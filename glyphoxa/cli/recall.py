@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
-from glyphoxa.cli.render import a_table, cut, show, show_lines
+from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
@@ -21,11 +21,12 @@ from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar,
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.wording import IndentedLine, reason_in_words, signals_in_words, validity_in_words
+from glyphoxa.dm.turns import RecalledThen, found_by
+from glyphoxa.dm.wording import IndentedLine, reason_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
-from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
@@ -110,7 +111,7 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
-        _listing(shown, desk.resolver, explain=options.explain)
+        _listing(desk, shown, explain=options.explain)
     else:
         print(f"{who} recalls nothing: {_why_nothing(desk, npc, who)}")
     if options.explain:
@@ -145,21 +146,6 @@ def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
 # What is asked
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """
-    Attributes:
-        path: By what it was found: "named 'the smith', asks for OWNS".
-        selected: Whether it would get a place in a prompt, in words.
-        holds: Since and until when, for a fact, in words.
-    """
-
-    recalled: Recalled
-    path: str
-    selected: str = ""
-    holds: str = ""
-
-
 class DeepSearch(Protocol):
     """Searches talk as the tools of an NPC of tier DEEP do."""
 
@@ -183,8 +169,8 @@ class AskedAbout:
         left_out: What has no part in it, each with the reason.
     """
 
-    facts: Sequence[Shown]
-    said: Sequence[Shown]
+    facts: Sequence[RecalledThen]
+    said: Sequence[RecalledThen]
     left_out: Sequence[str]
 
 
@@ -220,18 +206,17 @@ class ExplainedQuestion:
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
         candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids)
         selection = select(candidates, budgets, PromptSoFar(await self._identity(budgets)))
-        places = places_of(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
-        shown: list[Shown] = []
-        for fact, place in zip(facts, places, strict=False):
-            if place == f"no: {IN_EVERY_PROMPT}":
+        why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
+        recalled: list[RecalledThen] = []
+        for fact, why_rejected in zip(facts, why, strict=False):
+            if why_rejected == IN_EVERY_PROMPT:
                 left_out.append(f"{fact.text!r}: {IN_EVERY_PROMPT}")
             else:
-                shown.append(Shown(fact, fact.path, selected=place, holds=self._holds(known.get(fact.fact_id))))
-        said = [
-            Shown(one, _signals_of(one), selected=place)
-            for one, place in zip(found.items, places[len(facts) :], strict=True)
-        ]
-        return AskedAbout(shown, said[:limit], [*left_out, *found.left_out])
+                held = known.get(fact.fact_id)
+                validity = None if held is None else held.validity
+                recalled.append(RecalledThen(fact, validity=validity, why_rejected=why_rejected))
+        said = [RecalledThen(one, why_rejected=why) for one, why in zip(found.items, why[len(facts) :], strict=True)]
+        return AskedAbout(recalled, said[:limit], [*left_out, *found.left_out])
 
     async def _search(self, *, limit: int, by_words: bool) -> RecallResult:
         campaign, npc, query = self.desk.campaign, self.npc, TalkQuery(self._called, limit=limit)
@@ -276,9 +261,6 @@ class ExplainedQuestion:
                 facts.setdefault(each.text, each)
         return list(facts.values()), known
 
-    def _holds(self, fact: Fact | None) -> str:
-        return "" if fact is None else validity_in_words(fact.validity, self.desk.days.calendar) or "always"
-
     async def _identity(self, budgets: Budgets) -> Identity:
         entity = self.desk.resolver.played(self.npc)
         if entity is None:
@@ -290,26 +272,22 @@ class ExplainedQuestion:
         return identity_of(snapshot.known, tokens=budgets.identity_tokens, words=words)
 
 
-def places_of(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
-    """Return for each result whether it has a place in a prompt: "yes", or "no" with the reason.
+def rejections(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
+    """Return for each result why it has no place in a prompt; empty if it has one.
 
     Args:
         recalled: The candidates of the selection, then what else was found.
     """
     rejected = [(one.recalled, one.why) for one in selection.rejected]
 
-    def place(at: int, one: Recalled) -> str:
+    def why(at: int, one: Recalled) -> str:
         if at >= n_candidates:
-            return f"no: {_NOT_ASKED_FOR}"
+            return _NOT_ASKED_FOR
         if one in selection.chosen:
-            return "yes"
-        return f"no: {next((why for other, why in rejected if other == one), _SAME_WORDS)}"
+            return ""
+        return next((why for other, why in rejected if other == one), _SAME_WORDS)
 
-    return [place(at, one) for at, one in enumerate(recalled)]
-
-
-def _signals_of(one: RecalledTalk) -> str:
-    return signals_in_words(one.signals) if isinstance(one, RecalledUtterance) else ""
+    return [why(at, one) for at, one in enumerate(recalled)]
 
 
 # Around somebody
@@ -331,11 +309,8 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
         raise InvalidInput("--around: this memory cannot be searched by relations; remove it")
     found = await around.recall_around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
     if found:
-        _listing(
-            [Shown(one.recalled, _path(one, entity, desk.resolver), selected=_SELECTED) for one in found],
-            desk.resolver,
-            explain=options.explain,
-        )
+        paths = [_path(one, entity, desk.resolver) for one in found]
+        _listing(desk, [RecalledThen(one.recalled) for one in found], explain=options.explain, paths=paths)
     else:
         print(f"{desk.resolver.person(npc)} has heard nothing relevant about {entity.name} or related entities")
     return 0
@@ -352,27 +327,25 @@ def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:
 # What is shown
 
 
-def _listing(found: Sequence[Shown], resolver: NameResolver, *, explain: bool) -> None:
-    """Show one row per result, in the given order."""
+def _listing(desk: Desk, found: Sequence[RecalledThen], *, explain: bool, paths: Sequence[str] | None = None) -> None:
+    """Show one row per result, in the given order.
+
+    Args:
+        paths: How each was found by its relations, which only an NPC that searches does; None: as in every turn.
+    """
     more = ("score", "cosine", "found by", "known because", "holds") if explain else ()
-    table = a_table("rank", "what", "session", "when", *more, "in the prompt")
-    for rank, one in enumerate(found, start=1):
+    rows = []
+    for rank, one in enumerate(found):
         recalled = one.recalled
         when = "" if recalled.session_id is None else moment(recalled.at_ms)
         line = recalled_line(recalled)
-        row = [str(rank), line if explain else cut(line, _SHOWN_OF_A_LINE), recalled.session_id or "", when]
+        path = found_by(recalled) if paths is None else paths[rank]
+        selected = _SELECTED if paths is not None else f"no: {one.why_rejected}" if one.why_rejected else "yes"
+        row = [str(rank + 1), line if explain else cut(line, _SHOWN_OF_A_LINE), recalled.session_id or "", when]
         if explain:
-            row += [
-                f"{recalled.score:.2f}",
-                _cosine(recalled),
-                one.path,
-                reason_in_words(recalled, resolver),
-                one.holds,
-            ]
-        table.add_row(*row, one.selected if explain else one.selected.partition(":")[0])
-    show(table)
-
-
-def _cosine(one: Recalled) -> str:
-    similarity = one.similarity if isinstance(one, RecalledUtterance) else None
-    return "" if similarity is None else f"{similarity:.3f}"
+            similarity = recalled.similarity if isinstance(recalled, RecalledUtterance) else None
+            cosine = "" if similarity is None else f"{similarity:.3f}"
+            holds = one.holds(desk.days.calendar)
+            row += [f"{recalled.score:.2f}", cosine, path, reason_in_words(recalled, desk.resolver), holds]
+        rows.append([*row, selected if explain else selected.partition(":")[0]])
+    show_rows(("rank", "what", "session", "when", *more, "in the prompt"), rows)

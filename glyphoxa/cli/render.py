@@ -80,8 +80,31 @@ class PlainTable:
         self.rows.append([Text(plain(str(cell)), style=cell.style if isinstance(cell, Text) else "") for cell in cells])
 
 
-def a_table(*headings: str, right: Sequence[str] = ()) -> PlainTable:
-    return PlainTable(headings, right)
+def show_rows(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    nothing: str = "",
+    limit: int = 0,
+    which: str = "last",
+) -> int:
+    """Show a table of rows. Returns 0, the exit status of the verb.
+
+    Args:
+        nothing: Printed instead of a table without rows; empty: the headings are shown.
+        limit: As many were asked for: if there are so many, a line says that there may be more.
+        which: Of all rows these are: "first", "last", "best".
+    """
+    table = PlainTable(headings)
+    for row in rows:
+        table.add_row(*row)
+    if nothing and not table.rows:
+        print(nothing)
+        return 0
+    show(table)
+    if len(table.rows) == limit:
+        print(f"the {which} {limit}; --limit shows more")
+    return 0
 
 
 @contextmanager
@@ -187,7 +210,7 @@ def show_facts(
     resolver: NameResolver,
     *,
     limit: int,
-    nothing: str = "",
+    nothing: str,
     also: tuple[str, Callable[[Fact], str]] | None = None,
 ) -> None:
     """Show one row per fact.
@@ -197,15 +220,11 @@ def show_facts(
         limit: As many were asked for: if there are so many, there may be more.
         also: Another column: its heading, and a function that returns its text for a fact.
     """
-    if not facts:
-        print(nothing)
-        return
     # On a narrow terminal every column that says nothing costs the facts their room.
     with_status = any(fact.status != "accepted" for fact in facts)
     status = ["status"] if with_status else []
-    table = a_table("id", "fact", *status, "certainty", "known to", "from", *([also[0]] if also else []))
-    for fact in facts:
-        table.add_row(
+    rows = (
+        (
             short(fact.id),
             fact_in_words(fact, resolver),
             *([fact.status] if with_status else []),
@@ -214,9 +233,10 @@ def show_facts(
             learned_from(fact, resolver),
             *([also[1](fact)] if also else []),
         )
-    show(table)
-    if len(facts) == limit:
-        print(f"the first {limit}; --limit shows more")
+        for fact in facts
+    )
+    headings = ("id", "fact", *status, "certainty", "known to", "from", *([also[0]] if also else []))
+    show_rows(headings, rows, nothing=nothing, limit=limit, which="first")
 
 
 def show_fact(desk: Desk, found: ExplainedFact) -> None:
@@ -272,9 +292,8 @@ def _times(n: int) -> str:
 
 async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -> None:
     words = await desk.facts.in_words([event for event, _ in happened])
-    table = a_table("event", "when", "by", "what", "where", "")
-    for recorded, counts in happened:
-        table.add_row(
+    rows = (
+        (
             str(recorded.seq),
             moment(recorded.cause.at_ms),
             recorded.cause.by.replace("_", " "),
@@ -282,7 +301,9 @@ async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -
             place(recorded.cause.session_id, recorded.cause.ordinal, desk.resolver),
             "" if counts else "undone",
         )
-    show(table)
+        for recorded, counts in happened
+    )
+    show_rows(("event", "when", "by", "what", "where", ""), rows)
 
 
 def show_preview(desk: Desk, found: Preview) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from glyphoxa.chronicle.summaries import TOKENS
-from glyphoxa.cli.render import a_table, show, show_events, show_fact, show_facts, show_lines
+from glyphoxa.cli.render import show_events, show_fact, show_facts, show_lines, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     LAST,
@@ -75,17 +75,18 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
     if not found and options.type is not None:
         types = {each.entity.type for each in desk.seen}
         raise NotFound(f"no entity of type {options.type!r}: {did_you_mean(options.type, types)}")
-    if not found:
-        print("no entities")
-        return 0
-    table = a_table("type", "name", "also called", "id", "attributes", "known to")
-    for each in found:
-        entity = each.entity
-        attributes = "; ".join(f"{name}: {value}" for name, value in sorted(entity.attributes.items()))
-        known_to = visibility_in_words(each.visibility, desk.resolver)
-        table.add_row(entity.type, entity.name, ", ".join(entity.aliases), entity.id, attributes, known_to)
-    show(table)
-    return 0
+    rows = (
+        (
+            each.entity.type,
+            each.entity.name,
+            ", ".join(each.entity.aliases),
+            each.entity.id,
+            "; ".join(f"{name}: {value}" for name, value in sorted(each.entity.attributes.items())),
+            visibility_in_words(each.visibility, desk.resolver),
+        )
+        for each in found
+    )
+    return show_rows(("type", "name", "also called", "id", "attributes", "known to"), rows, nothing="no entities")
 
 
 @VERB.action("show an entity and everything known about it", _NAME)
@@ -113,21 +114,21 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
     if options.depth is not None:
         if not 0 <= options.depth <= _DEEPEST:
             raise InvalidInput(f"--depth must be from 0 to {_DEEPEST}, not {options.depth}")
-        near = a_table("depth", "type", "name")
-        for each in await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth):
-            near.add_row(str(each.depth), each.type, each.name)
-        show(near)
-        return 0
-    table = a_table("id", "relation", "status", "certainty", "from", "known to")
-    for fact in await desk.inspection.relations(desk.campaign, entity.id):
-        known_to = known_to_in_words(fact, desk.resolver)
-        words = (desk.facts.words(fact), fact.status, certainty_in_words(fact))
-        table.add_row(short(fact.id), *words, learned_from(fact, desk.resolver), known_to)
-    if table.rows:
-        show(table)
-    else:
-        print(f"{entity.name} has no relations")
-    return 0
+        reached = await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth)
+        return show_rows(("depth", "type", "name"), ((str(each.depth), each.type, each.name) for each in reached))
+    rows = (
+        (
+            short(fact.id),
+            desk.facts.words(fact),
+            fact.status,
+            certainty_in_words(fact),
+            learned_from(fact, desk.resolver),
+            known_to_in_words(fact, desk.resolver),
+        )
+        for fact in await desk.inspection.relations(desk.campaign, entity.id)
+    )
+    headings = ("id", "relation", "status", "certainty", "from", "known to")
+    return show_rows(headings, rows, nothing=f"{entity.name} has no relations")
 
 
 @VERB.action(
@@ -197,18 +198,14 @@ async def _history(desk: Desk, options: argparse.Namespace) -> int:
 
 @VERB.action("list the sessions: how much was said in each, and its summary")
 async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
-    found = await desk.inspection.entries_per_session(desk.campaign)
-    if not found:
-        print("nothing was said yet")
-        return 0
-    table = a_table("no.", "session", "began", "last said", "utterances", "rolled back", "summary")
-    for number, each in enumerate(found, start=1):
+    rows = []
+    for number, each in enumerate(await desk.inspection.entries_per_session(desk.campaign), start=1):
         summary = await desk.sessions.summary(each.id)
         times = (moment(each.started_ms), moment(each.last_at_ms))
         counts = (str(each.n_entries), str(each.n_retracted) if each.n_retracted else "")
-        table.add_row(str(number), each.id, *times, *counts, "" if summary is None else summary.text)
-    show(table)
-    return 0
+        rows.append((str(number), each.id, *times, *counts, "" if summary is None else summary.text))
+    headings = ("no.", "session", "began", "last said", "utterances", "rolled back", "summary")
+    return show_rows(headings, rows, nothing="nothing was said yet")
 
 
 @VERB.action(
@@ -234,19 +231,15 @@ async def _said(desk: Desk, options: argparse.Namespace) -> int:
     )
     viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
     found = await desk.talk.search(desk.campaign, viewer, wanted)
-    if not found:
-        narrowed = (words, options.session, options.speaker, options.viewer, options.after, options.before)
-        print("no utterance matches" if any(narrowed) else "nothing was said yet")
-        return 0
-    table = a_table("id", "when", "session", "ordinal", "who", "said")
-    for each in found:
-        said = each.utterance
-        where = (moment(said.at_ms), said.session_id, str(each.ordinal))
-        table.add_row(short_utterance(said.id), *where, said.speaker_name, said.text)
-    show(table)
-    if len(found) == options.limit:
-        print(f"the {'best' if words.strip() else 'last'} {options.limit}; --limit shows more")
-    return 0
+    narrowed = (words, options.session, options.speaker, options.viewer, options.after, options.before)
+    said = [(short_utterance(each.utterance.id), each.ordinal, each.utterance) for each in found]
+    return show_rows(
+        ("id", "when", "session", "ordinal", "who", "said"),
+        ((id_, moment(one.at_ms), one.session_id, str(n), one.speaker_name, one.text) for id_, n, one in said),
+        nothing="no utterance matches" if any(narrowed) else "nothing was said yet",
+        limit=options.limit,
+        which="best" if words.strip() else "last",
+    )
 
 
 def _time(text: str | None, option: str) -> int | None:
@@ -269,32 +262,24 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
         entries = await desk.inspection.corrected(desk.campaign, options.session, limit=options.limit)
     else:
         entries = (await desk.inspection.recent(desk.campaign, options.session, limit=options.limit))[::-1]
-    if not entries and options.corrected:
-        print("nothing was corrected")
-        return 0
-    table = a_table("ordinal", "when", "who", "said", "heard", "")
+    rows = []
     for entry in entries:
         said = entry.said
         heard = entry.raw_text if entry.raw_text != said.text else ""
-        table.add_row(str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state)
-    show(table)
-    if len(entries) == options.limit:
-        print(f"the {'first' if options.corrected else 'last'} {options.limit}; --limit shows more")
-    return 0
+        rows.append((str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state))
+    nothing, which = ("nothing was corrected", "first") if options.corrected else ("", "last")
+    headings = ("ordinal", "when", "who", "said", "heard", "")
+    return show_rows(headings, rows, nothing=nothing, limit=options.limit, which=which)
 
 
 @VERB.action("show how much of each session can be recalled by meaning")
 async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
-    sessions = await desk.inspection.coverage(desk.campaign)
-    if not sessions:
-        print("nothing was said yet")
-        return 0
-    table = a_table("no.", "session", "utterances", "embedded", "chunks", "coverage")
-    for number, each in enumerate(sessions, start=1):
+    rows = []
+    for number, each in enumerate(await desk.inspection.coverage(desk.campaign), start=1):
         share = f"{100 * each.n_embedded / each.n_entries:.0f} %" if each.n_entries else ""
-        table.add_row(str(number), each.session, str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share)
-    show(table)
-    return 0
+        rows.append((str(number), each.session, str(each.n_entries), str(each.n_embedded), str(each.n_chunks), share))
+    headings = ("no.", "session", "utterances", "embedded", "chunks", "coverage")
+    return show_rows(headings, rows, nothing="nothing was said yet")
 
 
 @VERB.action(
@@ -317,19 +302,20 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     if vectors is None:
         raise InvalidInput(f"{embedder.name} cannot embed {options.text!r}")
     found = await desk.inspection.nearest(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
-    table = a_table("cosine", "session", "when", "said", "known to", "")
-    for chunk in found:
-        known_to = ", ".join(desk.resolver.person(npc) for npc in chunk.knowers)
-        retracted = "rolled back" if chunk.is_retracted else ""
-        cosine, when = f"{chunk.cosine:.3f}", moment(chunk.at_ms)
-        table.add_row(cosine, chunk.session_id, when, chunk.content, known_to, retracted)
-    show(table)
+    rows = (
+        (
+            f"{chunk.cosine:.3f}",
+            chunk.session_id,
+            moment(chunk.at_ms),
+            chunk.content,
+            ", ".join(desk.resolver.person(npc) for npc in chunk.knowers),
+            "rolled back" if chunk.is_retracted else "",
+        )
+        for chunk in found
+    )
+    show_rows(("cosine", "session", "when", "said", "known to", ""), rows)
     entities = await desk.inspection.near_entities(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
-    named = a_table("cosine", "entity", "type")
-    for near, name, of_type in entities:
-        named.add_row(f"{near:.3f}", name, of_type)
-    show(named)
-    return 0
+    return show_rows(("cosine", "entity", "type"), ((f"{near:.3f}", *named) for near, *named in entities))
 
 
 @VERB.action(
@@ -339,15 +325,11 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
 )
 async def _threads(desk: Desk, options: argparse.Namespace) -> int:
     found = await desk.atoms.open_threads(desk.campaign, options.session, limit=options.limit)
-    if not found:
-        print("no thread is open")
-        return 0
-    table = a_table("when", "session", "thread", "lines")
-    for each in found:
-        lines = ", ".join(short_utterance(line) for line in each.evidence)
-        table.add_row(moment(each.at_ms), each.session, each.summary, lines)
-    show(table)
-    return 0
+    rows = (
+        (moment(each.at_ms), each.session, each.summary, ", ".join(map(short_utterance, each.evidence)))
+        for each in found
+    )
+    return show_rows(("when", "session", "thread", "lines"), rows, nothing="no thread is open")
 
 
 @VERB.action(
@@ -435,7 +417,7 @@ async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     campaign = await scope.store.campaigns.get(scope.campaign)
     _, judge = RULES.readers(campaign)
     known = await log.known(scope.campaign)
-    table = a_table("line", "who", "said", "judged", "because")
+    rows = []
     async for page in pages_of(log, scope.campaign, options.session):
         if not page.said:
             continue
@@ -447,9 +429,8 @@ async def _worth(scope: Scope, options: argparse.Namespace) -> int:
             told, said = judged.get(each.said.ordinal, each.judged), each.said.utterance
             if options.all or may_extract(told.judgement):
                 words = (turns.judged_in_words(told), told.judgement.note)
-                table.add_row(str(each.said.ordinal), said.speaker_name, said.text, *words)
-    show(table)
-    return 0
+                rows.append((str(each.said.ordinal), said.speaker_name, said.text, *words))
+    return show_rows(("line", "who", "said", "judged", "because"), rows)
 
 
 # Turns, and the prompts of their models
@@ -470,10 +451,11 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     npc = None if options.npc is None else desk.resolver.npc(options.npc)
     if options.turn is None:
         latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
-        judged = await desk.turns.judged(latest)
         is_narrowed = session is not None or npc is not None
-        _list_turns(latest, judged, desk.resolver, most=options.limit, is_narrowed=is_narrowed)
-        return 0
+        nothing = "no turn like that was recorded" if is_narrowed else "no turn was recorded yet"
+        rows = _turn_rows(latest, await desk.turns.judged(latest), desk.resolver)
+        headings = ("turn", "when", "heard", "said", "in prompt", "judged")
+        return show_rows(headings, rows, nothing=nothing, limit=options.limit)
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
     if options.prompt:
         print(printable(turn.prompt_text) or "its model received no prompt")
@@ -482,16 +464,12 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-def _list_turns(
-    found: list[TurnRecord], judged: Mapping[TurnId, str], resolver: NameResolver, *, most: int, is_narrowed: bool
-) -> None:
-    if not found:
-        print("no turn like that was recorded" if is_narrowed else "no turn was recorded yet")
-        return
-    table = a_table("turn", "when", "heard", "said", "in prompt", "judged")
+def _turn_rows(
+    found: Sequence[TurnRecord], judged: Mapping[TurnId, str], resolver: NameResolver
+) -> Iterator[Sequence[str]]:
     for turn in found:
         n_recalled = len(turn.recalled) + len(turn.rejected)
-        table.add_row(
+        yield (
             turns.short(turn.id),
             turns.when(turn),
             f"{turn.speaker_name}: {turn.text}",
@@ -499,9 +477,6 @@ def _list_turns(
             f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
             judged.get(turn.id, ""),
         )
-    show(table)
-    if len(found) == most:
-        print(f"the last {most}; --limit shows more")
 
 
 def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:

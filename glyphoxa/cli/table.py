@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PastCommand, PostgresTableCommands
-from glyphoxa.cli.render import a_table, show
+from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     CONFIG,
@@ -179,19 +179,16 @@ _command(
 @VERB.action("list the commands given at the tables of this campaign, latest first", limit(_MOST_SHOWN))
 async def _log(tables: _Tables, options: argparse.Namespace) -> int:
     found = await tables.commands.latest(tables.campaign, session=options.session, limit=options.limit)
-    if not found:
-        print("no commands yet")
-        return 0
-    table = a_table("when", "session", "command", "answer")
-    for each in found:
-        table.add_row(
+    rows = (
+        (
             moment(each.at_ms),
             each.session,
             _in_words(each),
             each.answer if each.is_done else f"not done: {each.answer or 'no answer'}",
         )
-    show(table)
-    return 0
+        for each in found
+    )
+    return show_rows(("when", "session", "command", "answer"), rows, nothing="no commands yet")
 
 
 async def _obeyed(tables: _Tables, options: argparse.Namespace, **told: Any) -> int:
@@ -275,12 +272,9 @@ def _show_link(grant: Grant, links: Links, *, with_qr: bool) -> None:
 def _audit(options: argparse.Namespace) -> int:
     settings, campaign = _campaign_of(options)
     entries = deque(read_audit(audit_path(settings.data_directory, campaign.id)), maxlen=options.limit)
-    if not entries:
-        print(f"nobody has entered the table of {campaign.name} by a link yet; with --open, nothing is recorded")
-        return 0
-    table = a_table("when", "who", "what", "detail", "from")
+    rows = []
     for entry in entries:
         unknown = "unknown" if entry.kind is AuditKind.REFUSED else ""
-        table.add_row(moment(entry.at_ms), entry.who or unknown, entry.kind.value, entry.what, entry.address)
-    show(table)
-    return 0
+        rows.append((moment(entry.at_ms), entry.who or unknown, entry.kind.value, entry.what, entry.address))
+    nothing = f"nobody has entered the table of {campaign.name} by a link yet; with --open, nothing is recorded"
+    return show_rows(("when", "who", "what", "detail", "from"), rows, nothing=nothing)

@@ -21,7 +21,7 @@ from glyphoxa.app.background import (
 from glyphoxa.app.models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.cli.privacy import erasing_daily
-from glyphoxa.cli.render import a_table, progress_bar, show
+from glyphoxa.cli.render import progress_bar, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     CONFIG,
@@ -105,13 +105,8 @@ def _log(scope: Scope) -> PostgresChronicleLog:
 
 @_READING.action("show how much of each session was read, and what failed")
 async def _status(scope: Scope, options: argparse.Namespace) -> int:
-    sessions = await _log(scope).progress(scope.campaign)
-    if not sessions:
-        print("nothing was said yet")
-        return 0
-    table = a_table("no.", "session", "said", "read", "changed since", "state")
-    for number, each in enumerate(sessions, start=1):
-        table.add_row(
+    rows = (
+        (
             str(number),
             each.session,
             str(each.last_ordinal),
@@ -119,8 +114,10 @@ async def _status(scope: Scope, options: argparse.Namespace) -> int:
             str(each.n_rereads),
             reading_in_words(each),
         )
-    show(table)
-    return 0
+        for number, each in enumerate(await _log(scope).progress(scope.campaign), start=1)
+    )
+    headings = ("no.", "session", "said", "read", "changed since", "state")
+    return show_rows(headings, rows, nothing="nothing was said yet")
 
 
 @_READING.action(

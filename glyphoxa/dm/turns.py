@@ -40,7 +40,7 @@ _LETTERS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class RecalledThen:
-    """Something that an NPC recalled in a turn, as the DM sees it now.
+    """Something that an NPC recalled in a turn, or would recall, as the DM sees it now.
 
     Attributes:
         place: Where it was said or learned; None if unknown.
@@ -54,6 +54,10 @@ class RecalledThen:
     validity: Validity | None = None
     since: str = ""
     why_rejected: str = ""
+
+    def holds(self, calendar: StoryCalendar | None) -> str:
+        """Return when a fact holds, in words; empty for anything else."""
+        return "" if self.validity is None else validity_in_words(self.validity, calendar) or "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,15 +414,21 @@ def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalenda
     reason = reason_in_words(recalled, resolver) or "nobody noted why"
     yield IndentedLine(f"known because: {', '.join((reason, *_source(memory, resolver)))}", 3)
     if isinstance(recalled, RecalledUtterance) and recalled.signals:
-        yield IndentedLine(f"found by: {signals_in_words(recalled.signals)} (score {recalled.score:.2f})", 3)
+        yield IndentedLine(f"found by: {found_by(recalled)} (score {recalled.score:.2f})", 3)
     elif isinstance(recalled, RecalledFact):
-        yield IndentedLine(
-            f"found by: {recalled.path or 'a name in what was said'} (fact {short_fact(recalled.fact_id)})", 3
-        )
-    if memory.validity is not None:
-        yield IndentedLine(f"holds: {validity_in_words(memory.validity, calendar) or 'always'}", 3)
+        path = found_by(recalled) or "a name in what was said"
+        yield IndentedLine(f"found by: {path} (fact {short_fact(recalled.fact_id)})", 3)
+    if holds := memory.holds(calendar):
+        yield IndentedLine(f"holds: {holds}", 3)
     if memory.since:
         yield IndentedLine(f"since then: {memory.since}", 3)
+
+
+def found_by(recalled: Recalled) -> str:
+    """Say by what something was found: "named 'the smith', asks for OWNS"; "meaning 1.94, words 1.57"."""
+    if isinstance(recalled, RecalledUtterance):
+        return signals_in_words(recalled.signals)
+    return recalled.path if isinstance(recalled, RecalledFact) else ""
 
 
 def _source(memory: RecalledThen, resolver: NameResolver) -> Iterator[str]:

@@ -19,11 +19,10 @@ import sys
 from rich.text import Text
 from glyphoxa.cli.main import on_any_output
 from glyphoxa.dm.wording import IndentedLine
-from glyphoxa.cli.render import a_table, show, show_lines
+from glyphoxa.cli.render import show_lines, show_rows
 with on_any_output():
-    table = a_table("who", "said")
-    table.add_row(Text("\u017baneta"), Text("\u201eNo.\u201c \u2026 \U0001f409"))
-    show(table)
+    row = (Text("\u017baneta"), Text("\u201eNo.\u201c \u2026 \U0001f409"))
+    show_rows(("who", "said"), [row])
     show_lines([IndentedLine("\u2192 M\u0142yn")])
     print("\u017baneta", file=sys.stderr)
 """

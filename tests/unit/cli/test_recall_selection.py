@@ -12,13 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion, Shown, _listing
+from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion, _listing
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Budgets, HotContext
 from glyphoxa.context.selection import IN_EVERY_PROMPT
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.turns import RecalledThen
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
@@ -137,13 +138,13 @@ def test_a_desk_and_a_table_choose_the_same_and_reject_the_rest_for_the_same_rea
     shown = asyncio.run(at_a_desk(npc, question, found, graph, context))
     assert hot.omitted == ()
     everything = [*shown.facts, *shown.said]
-    chosen = {recalled_line(one.recalled) for one in everything if one.selected == "yes"}
+    chosen = {recalled_line(one.recalled) for one in everything if not one.why_rejected}
     # What a prompt says where nothing is known was not recalled.
     assert chosen == {*hot.facts, *hot.remembered} - {*hot.not_known}
     in_every_prompt = {f"{one.recalled.text!r}: {one.why}" for one in hot.rejected if one.why == IN_EVERY_PROMPT}
     assert in_every_prompt == {part for part in shown.left_out if part.endswith(IN_EVERY_PROMPT) and part[0] in "'\""}
-    rejected = [(recalled_line(one.recalled), f"no: {one.why}") for one in hot.rejected if one.why != IN_EVERY_PROMPT]
-    others = [(recalled_line(one.recalled), one.selected) for one in everything if one.selected != "yes"]
+    rejected = [(recalled_line(one.recalled), one.why) for one in hot.rejected if one.why != IN_EVERY_PROMPT]
+    others = [(recalled_line(one.recalled), one.why_rejected) for one in everything if one.why_rejected]
     assert sorted(other for other in others if other[0] not in chosen) == sorted(rejected)
 
 
@@ -154,8 +155,8 @@ def test_long_utterance_is_cut_in_the_list(
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)
-    shown = [Shown(heard("the tide came in " * 110), "words"), Shown(heard("Aye."), "words")]
-    _listing(shown, NameResolver.of(a_campaign(), ()), explain=False)
+    desk: Any = SimpleNamespace(resolver=NameResolver.of(a_campaign(), ()))
+    _listing(desk, [RecalledThen(heard("the tide came in " * 110)), RecalledThen(heard("Aye."))], explain=False)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= (100 if columns is None else 280) and len(lines) < 10
     assert "…" in "".join(lines)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from glyphoxa.cli.render import WIDTH_WHEN_PIPED, PlainTable, a_table, show
+from glyphoxa.cli.render import WIDTH_WHEN_PIPED, PlainTable, show
 
 Capture = pytest.CaptureFixture[str]
 SESSION = "the-drowned-abbey-20261122-193000"
@@ -26,7 +26,7 @@ def lines_of(table: PlainTable, capsys: Capture) -> list[str]:
 
 
 def facts() -> PlainTable:
-    table = a_table("id", "fact", "known to", "from")
+    table = PlainTable(("id", "fact", "known to", "from"))
     for fact in ("7fb0c45c", "91aa03de"):
         table.add_row(fact, "Elowen LOCATED_AT The Anvil " * 10, "witnessed: Grimjaw, Elowen", "campaign file")
     return table
@@ -47,7 +47,7 @@ def test_a_table_fits_the_terminal_and_keeps_its_ids_whole(
 
 def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    table = a_table("no.", "session", "began", "utterances", "", "summary")
+    table = PlainTable(("no.", "session", "began", "utterances", "", "summary"))
     table.add_row("2", SESSION, "2026-11-22 19:30", "120", "rolled back", "They found the seal and lost the boat.")
     assert lines_of(table, capsys) == [
         f"2 {SESSION}",
@@ -60,7 +60,7 @@ def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.Mon
 
 
 def test_a_short_column_is_not_broken_while_a_long_one_can_be(capsys: Capture) -> None:
-    table = a_table("no.", "session", "began", "summary")
+    table = PlainTable(("no.", "session", "began", "summary"))
     table.add_row("2", SESSION, "2026-11-22 19:30", "They found the seal and lost the boat. " * 3)
     heading, first, *_ = lines_of(table, capsys)
     assert heading.split() == ["no.", "session", "began", "summary"]
@@ -71,13 +71,13 @@ def test_an_id_that_is_wider_than_the_terminal_is_broken_and_not_cut(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    table = a_table("id", "name")
+    table = PlainTable(("id", "name"))
     table.add_row("x" * 70, "Korvald")
     assert "".join("".join(lines_of(table, capsys)).split()).count("x") == 70
 
 
 def test_numbers_stand_to_the_right_where_that_is_wished(capsys: Capture) -> None:
-    table = a_table("name", "size", right=["size"])
+    table = PlainTable(("name", "size"), ["size"])
     table.add_row("a", "9 kB")
     table.add_row("b", "120 kB")
     assert lines_of(table, capsys) == ["name    size", "a       9 kB", "b     120 kB"]
@@ -87,7 +87,7 @@ def test_numbers_stand_to_the_right_where_that_is_wished(capsys: Capture) -> Non
     ("who", "cells"), [("\u65e5\u672c\u8a9e", 6), ("Zoe\u0308", 3), ("\U0001f409", 2), ("Ren\u00e9", 4)]
 )
 def test_columns_stand_below_each_other_whatever_is_written_in_them(capsys: Capture, who: str, cells: int) -> None:
-    table = a_table("who", "said")
+    table = PlainTable(("who", "said"))
     table.add_row(who, "|")
     table.add_row("Grimjaw", "|")
     _, wide, plain = lines_of(table, capsys)
@@ -96,7 +96,7 @@ def test_columns_stand_below_each_other_whatever_is_written_in_them(capsys: Capt
 
 
 def test_a_text_without_spaces_is_broken_inside_its_column(capsys: Capture) -> None:
-    table = a_table("who", "said")
+    table = PlainTable(("who", "said"))
     table.add_row("Tamsin", "\u6c34" * 90)
     _, *lines = lines_of(table, capsys)
     assert "".join(lines).count("\u6c34") == 90
@@ -105,7 +105,7 @@ def test_a_text_without_spaces_is_broken_inside_its_column(capsys: Capture) -> N
 
 
 def test_what_somebody_typed_is_no_command_to_the_terminal_in_a_table_either(capsys: Capture) -> None:
-    table = a_table("who", "said")
+    table = PlainTable(("who", "said"))
     table.add_row("[bold]Tamsin", Text("\x1b[2Jhello\x07\nthere\x9b1m"))
     assert lines_of(table, capsys) == ["who           said", "[bold]Tamsin  [2Jhello there 1m"]
 
@@ -119,7 +119,7 @@ def test_no_line_is_wider_and_no_letter_is_lost(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, rows: list[tuple[str, ...]], columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    table = a_table("id", "fact", "", "known to")
+    table = PlainTable(("id", "fact", "", "known to"))
     for row in rows:
         table.add_row(*row)
     lines = lines_of(table, capsys)
