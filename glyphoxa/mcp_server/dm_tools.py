@@ -6,7 +6,6 @@ All tools are read-only and show the DM's view, including secrets.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, get_args
 
 from glyphoxa.desk import Desk
@@ -42,11 +41,20 @@ _NPC: Final = _text("Only this NPC: its name")
 _Found = Sequence[object]
 _Ask = Callable[[Desk, Arguments], Awaitable[_Found]]
 
+_TOOLS: Final[list[tuple[ToolSpec, _Ask]]] = []
+_TYPICAL_MS: Final = 100
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    spec: ToolSpec
-    ask: _Ask
+
+def _tool(
+    name: str, description: str, *, required: tuple[str, ...] = (), **parameters: dict[str, object]
+) -> Callable[[_Ask], _Ask]:
+    """Declare a tool, with the JSON schema of each argument."""
+
+    def declare(ask: _Ask) -> _Ask:
+        _TOOLS.append((ToolSpec(name, description, parameters, required, _TYPICAL_MS), ask))
+        return ask
+
+    return declare
 
 
 def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
@@ -55,16 +63,17 @@ def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
         open_desk: Opens the campaign's current state for one call.
     """
 
-    def offered(tool: _Tool) -> OfferedTool:
+    def offered(spec: ToolSpec, tool: _Ask) -> OfferedTool:
         async def ask(arguments: Arguments) -> Mapping[str, object]:
-            found = await tool.ask(await open_desk(), arguments)
+            found = await tool(await open_desk(), arguments)
             return {"found": list(found)} if found else {"found": [], "note": "nothing found"}
 
-        return OfferedTool(tool.spec, ask)
+        return OfferedTool(spec, ask)
 
-    return [offered(tool) for tool in _TOOLS]
+    return [offered(spec, ask) for spec, ask in _TOOLS]
 
 
+@_tool("dm.sessions", "List the sessions and the number of utterances in each.")
 async def _sessions(desk: Desk, _arguments: Arguments) -> _Found:
     talk = await desk.inspection.entries_per_session(desk.campaign)
     return [
@@ -79,6 +88,12 @@ async def _sessions(desk: Desk, _arguments: Arguments) -> _Found:
     ]
 
 
+@_tool(
+    "dm.session_state",
+    "Show what the DM and each NPC have in mind of a session: summary, terms, events, threads and belongings.",
+    session=_text("The session: its id, as returned by dm_sessions; the last by default"),
+    view=_text('Only this view: "dm" or an NPC\'s name'),
+)
 async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
     sessions = await desk.inspection.sessions(desk.campaign)
     session = await _session(desk, arguments) or (sessions[-1].id if sessions else None)
@@ -99,6 +114,15 @@ async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
     ]
 
 
+@_tool(
+    "dm.said",
+    "Search the transcripts. Without words: the latest utterances.",
+    words=_text("Words to search for; any of them matches"),
+    speaker=_text("Only what this player or NPC said"),
+    heard_by=_text("Only what this NPC heard"),
+    session=_SESSION,
+    limit=_LIMIT,
+)
 async def _said(desk: Desk, arguments: Arguments) -> _Found:
     speaker, heard_by = _given(arguments, "speaker"), _given(arguments, "heard_by")
     wanted = TalkFilter(
@@ -120,12 +144,29 @@ async def _said(desk: Desk, arguments: Arguments) -> _Found:
     ]
 
 
+@_tool(
+    "dm.threads",
+    "List promises, plans and questions that nothing later continues, latest first.",
+    session=_SESSION,
+    limit=_LIMIT,
+)
 async def _threads(desk: Desk, arguments: Arguments) -> _Found:
     session = await _session(desk, arguments)
     found = await desk.atoms.open_threads(desk.campaign, session, limit=_limit(arguments))
     return [{"when": moment(each.at_ms), "session": each.session, "thread": each.summary} for each in found]
 
 
+@_tool(
+    "dm.facts",
+    "List facts with their status and who knows them. With known_by: everything that one NPC knows.",
+    about=_text("Only facts of this person, place, thing or group"),
+    known_by=_text("Only facts that this NPC knows"),
+    status={
+        **_text("Only facts with this status; pending facts need the DM's review"),
+        "enum": list(get_args(Status)),
+    },
+    limit=_LIMIT,
+)
 async def _facts(desk: Desk, arguments: Arguments) -> _Found:
     status, known_by, about = (_given(arguments, key) for key in ("status", "known_by", "about"))
     viewer = desk.resolver.npc(known_by) if known_by else DM
@@ -136,6 +177,12 @@ async def _facts(desk: Desk, arguments: Arguments) -> _Found:
     return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:most]
 
 
+@_tool(
+    "dm.fact",
+    "Show one fact: who knows it and how, its source, and the facts it was derived from.",
+    id=_text("The fact's id or the beginning of it, as returned by dm_facts"),
+    required=("id",),
+)
 async def _fact(desk: Desk, arguments: Arguments) -> _Found:
     found = await desk.facts.explain(_given(arguments, "id"))
     fact, said, reason = found.fact, found.said, found.fact.provenance.reason
@@ -162,6 +209,13 @@ def _fact_in_short(desk: Desk, fact: Fact) -> dict[str, object]:
     }
 
 
+@_tool(
+    "dm.turns",
+    "List the latest turns: what was heard, which NPC was addressed, and the outcome.",
+    npc=_NPC,
+    session=_SESSION,
+    limit=_LIMIT,
+)
 async def _turns(desk: Desk, arguments: Arguments) -> _Found:
     latest = await desk.turns.latest(
         session=await _session(desk, arguments), npc=_npc(desk, arguments), limit=_limit(arguments)
@@ -169,6 +223,12 @@ async def _turns(desk: Desk, arguments: Arguments) -> _Found:
     return [_turn_in_short(desk, turn) for turn in latest]
 
 
+@_tool(
+    "dm.turn",
+    "Show why an NPC said what it said: what it recalled in one turn and what it looked up.",
+    turn=_text("The turn's id, as returned by dm_turns; the latest by default"),
+    npc=_NPC,
+)
 async def _turn(desk: Desk, arguments: Arguments) -> _Found:
     turn = await desk.turns.find(_given(arguments, "turn") or LAST, npc=_npc(desk, arguments))
     explained = await desk.turns.explain(turn)
@@ -226,99 +286,3 @@ def _given(arguments: Arguments, key: str) -> str:
 def _limit(arguments: Arguments) -> int:
     given = arguments.get("limit")
     return given if isinstance(given, int) else _USUAL
-
-
-_TOOLS: Final = (
-    _Tool(
-        ToolSpec("dm.sessions", "List the sessions and the number of utterances in each.", {}, (), 50),
-        _sessions,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.session_state",
-            "Show what the DM and each NPC have in mind of a session: summary, terms, events, threads and belongings.",
-            {
-                "session": _text("The session: its id, as returned by dm_sessions; the last by default"),
-                "view": _text('Only this view: "dm" or an NPC\'s name'),
-            },
-            (),
-            300,
-        ),
-        _session_state,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.said",
-            "Search the transcripts. Without words: the latest utterances.",
-            {
-                "words": _text("Words to search for; any of them matches"),
-                "speaker": _text("Only what this player or NPC said"),
-                "heard_by": _text("Only what this NPC heard"),
-                "session": _SESSION,
-                "limit": _LIMIT,
-            },
-            (),
-            300,
-        ),
-        _said,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.threads",
-            "List promises, plans and questions that nothing later continues, latest first.",
-            {"session": _SESSION, "limit": _LIMIT},
-            (),
-            100,
-        ),
-        _threads,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.facts",
-            "List facts with their status and who knows them. With known_by: everything that one NPC knows.",
-            {
-                "about": _text("Only facts of this person, place, thing or group"),
-                "known_by": _text("Only facts that this NPC knows"),
-                "status": {
-                    "type": "string",
-                    "enum": list(get_args(Status)),
-                    "description": "Only facts with this status; pending facts need the DM's review",
-                },
-                "limit": _LIMIT,
-            },
-            (),
-            100,
-        ),
-        _facts,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.fact",
-            "Show one fact: who knows it and how, its source, and the facts it was derived from.",
-            {"id": _text("The fact's id or the beginning of it, as returned by dm_facts")},
-            ("id",),
-            100,
-        ),
-        _fact,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.turns",
-            "List the latest turns: what was heard, which NPC was addressed, and the outcome.",
-            {"npc": _NPC, "session": _SESSION, "limit": _LIMIT},
-            (),
-            100,
-        ),
-        _turns,
-    ),
-    _Tool(
-        ToolSpec(
-            "dm.turn",
-            "Show why an NPC said what it said: what it recalled in one turn and what it looked up.",
-            {"turn": _text("The turn's id, as returned by dm_turns; the latest by default"), "npc": _NPC},
-            (),
-            150,
-        ),
-        _turn,
-    ),
-)
