@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -27,17 +27,15 @@ from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvit
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
-from glyphoxa.web.remembered import RememberBody, Remembered
+from glyphoxa.web.remembered import RememberBody, Remembered, SeatBody
 from glyphoxa.web.requests import (
     Guard,
     address_of,
     content_of,
     error_answer,
-    error_code,
     in_words,
-    on_invalid_body,
-    on_invalid_input,
-    on_unavailable,
+    kind_of,
+    on_error,
     values_of,
 )
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
@@ -66,23 +64,20 @@ CLOSE_CODES = {
 """The close code of a refused websocket, by the code of its message."""
 
 
-class OfferBody(BaseModel):
+B = TypeVar("B", bound=SeatBody)
+
+
+class OfferBody(SeatBody):
     """A posted offer. `ticket` is the one its websocket was welcomed with."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    player: str = Field(min_length=1, max_length=200)
     sdp: str = Field(min_length=1)
     type: str = Field(pattern="^offer$")
     ticket: str | None = Field(default=None, max_length=200)
 
 
-class ConsentBody(BaseModel):
+class ConsentBody(SeatBody):
     """A posted consent. `text` is the digest of the text that was shown; a withdrawal needs none."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    player: str = Field(min_length=1, max_length=200)
     agrees: bool
     text: str = Field(default="", max_length=64)
 
@@ -122,9 +117,8 @@ def create_app(  # noqa: PLR0913 - independent parts of a served table
 
     app = FastAPI(title="Glyphoxa", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, allowed_hosts=entrance.allowed_hosts)
-    app.add_exception_handler(InvalidInput, on_invalid_input)
-    app.add_exception_handler(ValidationError, on_invalid_body)
-    app.add_exception_handler(Unavailable, on_unavailable)
+    for kind in (InvalidInput, ValidationError, Unavailable):
+        app.add_exception_handler(kind, on_error)
     app.add_api_route("/", _page, methods=["GET"])
     app.add_api_route("/join", _join_page, methods=["GET"])
     app.add_api_route("/healthz", web.health, methods=["GET"])
@@ -156,15 +150,14 @@ class _Web:
         self._table = table
         self._remembered = remembered
         self._pulse = pulse
+        self._entrance = entrance
         self._authenticator = entrance.authenticator
-        self._is_secure = entrance.is_secure
+        self._consents = entrance.consents
         self._record = entrance.record
-        self._ice_servers = entrance.ice_servers
         self._limits = {player.id: SeatLimits() for player in table.campaign.players}
         self._spectators = SeatLimits()
         self._hub = Hub(table)
         self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
-        self._consents = entrance.consents
         self._is_watching = False
 
     @asynccontextmanager
@@ -214,7 +207,7 @@ class _Web:
             cookie.value,
             max_age=cookie.max_age_s,
             path="/",
-            secure=self._is_secure,
+            secure=self._entrance.is_secure,
             httponly=True,
             samesite="strict",
         )
@@ -236,13 +229,8 @@ class _Web:
         return Response(there.portrait.content, media_type=there.portrait.content_type)
 
     async def offer(self, request: Request) -> JSONResponse:
-        # Before the body is read, so that a stranger uses no memory.
-        grants = self._granted(request, Action.PLAY)
-        body = OfferBody.model_validate_json(await content_of(request))
-        player = PlayerId(body.player)
-        self._granted(request, Action.PLAY, player)
-        if wait_ms := self._wait_ms(self._limits_of(player)):
-            raise Rationed("requests for this seat", wait_ms=wait_ms)
+        body, player, grants = await self._posted(request, OfferBody)
+        self._limits_of(player).need_request()
         if not self._may_be_heard(grants, player, body.sdp):
             return await self._refuse_sound(player)
         place, sdp = await self._seats.connect_peer(
@@ -254,18 +242,14 @@ class _Web:
 
     async def consent(self, request: Request) -> JSONResponse:
         """Store that a player agrees to be heard, or withdraws that."""
-        self._granted(request, Action.PLAY)
-        body = ConsentBody.model_validate_json(await content_of(request))
-        player = PlayerId(body.player)
-        grants = self._granted(request, Action.PLAY, player)
-        wait_ms = self._wait_ms(self._limits_of(player))  # an unknown player is refused here
+        body, player, grants = await self._posted(request, ConsentBody)
+        limits = self._limits_of(player)  # an unknown player is refused here
         if self._consents is None:
             raise InvalidInput("this table does not ask for consent")
         if body.agrees:
             if self._consents.text_of(body.text) is None:
                 return error_answer("changed", "the text has changed; reload the page to read it", status=409)
-            if wait_ms:
-                raise Rationed("requests for this seat", wait_ms=wait_ms)
+            limits.need_request()
         text = self._consents.text_of(body.text) or self._consents.text
         if (self._consents.given_at_ms(grants, player) is not None) is not body.agrees:
             # A repeated decision adds no line to the file.
@@ -287,10 +271,7 @@ class _Web:
 
     async def remember(self, request: Request) -> JSONResponse:
         """Withhold a player's lines from memory, or allow them again. Only the player may allow it, not the DM."""
-        self._granted(request, Action.PLAY)
-        body = RememberBody.model_validate_json(await content_of(request))
-        player = PlayerId(body.player)
-        grants = self._granted(request, Action.PLAY, player)
+        body, player, grants = await self._posted(request, RememberBody)
         is_open = isinstance(self._authenticator, OpenAccess)
         if body.remember and not is_open and Grant(Role.PLAYER, player) not in grants.held:
             raise Forbidden(Action.PLAY)
@@ -301,11 +282,20 @@ class _Web:
         return JSONResponse({"changed": n_changed})
 
     def _memory_of(self, player: PlayerId) -> Remembered:
-        if wait_ms := self._wait_ms(self._limits_of(player)):
-            raise Rationed("requests for this seat", wait_ms=wait_ms)
+        self._limits_of(player).need_request()
         if self._remembered is None:
             raise InvalidInput("this table has no long-term memory")
         return self._remembered
+
+    async def _posted(self, request: Request, kind: type[B]) -> tuple[B, PlayerId, Grants]:
+        """Return what the page of a seat posted, whose seat that is, and what the sender may do.
+
+        The body is read for those who may play, so that a stranger uses no memory.
+        """
+        self._granted(request, Action.PLAY)
+        body = kind.model_validate_json(await content_of(request))
+        player = PlayerId(body.player)
+        return body, player, self._granted(request, Action.PLAY, player)
 
     async def socket(self, socket: WebSocket) -> None:
         watches = "watch" in socket.query_params
@@ -314,7 +304,7 @@ class _Web:
             grants = self._granted(socket, Action.WATCH if watches else Action.PLAY, player)
         except (NotInvited, Forbidden) as error:
             # Before the websocket opens: our page asks `/api/table` for the reason.
-            await socket.send_denial_response(await on_invalid_input(socket, error))
+            await socket.send_denial_response(await on_error(socket, error))
             return
         await socket.accept()
         outbox = PageOutbox()
@@ -322,8 +312,7 @@ class _Web:
             await self._watch(socket, grants, outbox)
             return
         try:
-            if wait_ms := self._wait_ms(self._limits_of(player)):
-                raise Rationed("requests for this seat", wait_ms=wait_ms)
+            self._limits_of(player).need_request()
             place = await self._sit(socket, player, grants, outbox)
         except GlyphoxaError as error:
             await _refuse(socket, error)
@@ -346,8 +335,10 @@ class _Web:
 
     async def _watch(self, socket: WebSocket, grants: Grants, outbox: PageOutbox) -> None:
         """Serve a spectator, who has no seat."""
-        if wait_ms := self._wait_ms(self._spectators):
-            await _refuse(socket, Rationed("requests to watch", wait_ms=wait_ms))
+        try:
+            self._spectators.need_request("requests to watch")
+        except Rationed as error:
+            await _refuse(socket, error)
             return
         self._record(AuditKind.WATCHES, who=_who(grants), address=address_of(socket))
         outbox.put_json(self._welcome(grants, None))
@@ -398,7 +389,7 @@ class _Web:
         }
 
     def _ice_for(self, user: str) -> tuple[OfferedServer, ...]:
-        return offered(self._ice_servers, user=user, now_s=int(time.time()))
+        return offered(self._entrance.ice_servers, user=user, now_s=int(time.time()))
 
     def _described(self, grants: Grants) -> Json:
         """Describe the table for a page. Only the game master sees all scenes and their descriptions."""
@@ -469,9 +460,6 @@ class _Web:
     def _limits_of(self, player: PlayerId) -> SeatLimits:
         return self._limits[self._table.campaign.player(player).id]
 
-    def _wait_ms(self, limits: SeatLimits) -> int:
-        return limits.requests.take(at_ms=int(asyncio.get_running_loop().time() * 1_000))
-
     def tell_in_force(self, in_force: str, done: str) -> None:
         """Tell every page of a game master what another one has commanded."""
         message = {"type": "in_force", "in_force": in_force, "done": done}
@@ -493,7 +481,7 @@ def _claim(socket: WebSocket, *, is_owner: bool) -> SeatClaim:
 
 
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
-    code = error_code(error)
+    code, _ = kind_of(error)
     try:
         await socket.send_json(
             {"type": "refused", "code": code, "message": in_words(error), "values": dict(values_of(error))}
@@ -525,9 +513,7 @@ def add_calendar(app: FastAPI, feed: CalendarFeed | None, entrance: Entrance) ->
         except BadInvitation:
             entrance.record(AuditKind.REFUSED, what="an invalid calendar address", address=address_of(request))
             raise
-        now_ms = int(asyncio.get_running_loop().time() * 1_000)
-        if wait_ms := limits.setdefault(reader, SeatLimits()).requests.take(at_ms=now_ms):
-            raise Rationed("requests for the calendar", wait_ms=wait_ms)
+        limits.setdefault(reader, SeatLimits()).need_request("requests for the calendar")
         if feed is None:
             raise InvalidInput("this table has no long-term memory")
         return Response(await feed.read(), media_type="text/calendar")

@@ -22,28 +22,13 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import PageOutbox, Shut
-from glyphoxa.web.requests import error_code, first_problem, in_words, values_of
+from glyphoxa.web.requests import first_problem, in_words, kind_of, values_of
 from glyphoxa.web.seats import NotNow, TakenSeat
 
 MAX_TEXT_LENGTH = 600
 SHORTEST_LINE = 200
 """Characters that a line costs at least: many short lines are more work than their letters."""
 MOVE_WITHIN_MS = 10_000
-
-
-@dataclass(slots=True)
-class SeatLimits:
-    """The rate limits of one seat, so that one player cannot crowd out others. Generous for fast typing.
-
-    Attributes:
-        lines: Typed lines, in characters.
-        requests: Websockets and offers that ask for the seat, consents, changes of scene.
-        messages: Of any kind over the websocket. Beyond the limit they are read more slowly.
-    """
-
-    lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 8))
-    requests: RateLimit = field(default_factory=lambda: RateLimit(20, 1_000))
-    messages: RateLimit = field(default_factory=lambda: RateLimit(60, 50))
 
 
 class PageMessage(BaseModel):
@@ -74,6 +59,26 @@ class Rationed(Refusal):
     def __init__(self, what: str, *, wait_ms: int) -> None:
         wait_s = -(-wait_ms // 1_000)
         super().__init__(f"too many {what}; try again in {wait_s} s", wait_s=wait_s)
+
+
+@dataclass(slots=True)
+class SeatLimits:
+    """The rate limits of one seat, so that one player cannot crowd out others. Generous for fast typing.
+
+    Attributes:
+        lines: Typed lines, in characters.
+        requests: Websockets and offers that ask for the seat, consents, changes of scene.
+        messages: Of any kind over the websocket. Beyond the limit they are read more slowly.
+    """
+
+    lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 8))
+    requests: RateLimit = field(default_factory=lambda: RateLimit(20, 1_000))
+    messages: RateLimit = field(default_factory=lambda: RateLimit(60, 50))
+
+    def need_request(self, what: str = "requests for this seat") -> None:
+        """Count a request. Raises: Rationed: There are too many."""
+        if wait_ms := self.requests.take(at_ms=_now_ms()):
+            raise Rationed(what, wait_ms=wait_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,7 @@ class PageSocket:
             except KeyError:
                 self._tell_error("invalid_message", "messages are JSON text")
             except GlyphoxaError as error:
-                self._tell_error(error_code(error), in_words(error), line=_line_in(text), values=values_of(error))
+                self._tell_error(kind_of(error)[0], in_words(error), line=_line_in(text), values=values_of(error))
 
     async def _obey(self, text: str) -> None:
         try:
@@ -215,8 +220,7 @@ class PageSocket:
 
     async def _move(self, scene: SceneId) -> None:
         grants = self._need(Action.MOVE)
-        if wait_ms := self.limits.requests.take(at_ms=_now_ms()):
-            raise Rationed("scene changes", wait_ms=wait_ms)
+        self.limits.need_request("scene changes")
         try:
             async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
                 await self.table.move(scene)

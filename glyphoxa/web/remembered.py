@@ -36,12 +36,17 @@ class OwnLines(Protocol):
         ...
 
 
-class RememberBody(BaseModel):
-    """A posted decision: about one line, or about all lines of this session so far."""
+class SeatBody(BaseModel):
+    """What the page of a seat posts."""
 
     model_config = ConfigDict(extra="forbid")
 
     player: str = Field(min_length=1, max_length=200)
+
+
+class RememberBody(SeatBody):
+    """A posted decision: about one line, or about all lines of this session so far."""
+
     remember: bool
     line: str | None = Field(default=None, min_length=1, max_length=200)
     session: bool = False

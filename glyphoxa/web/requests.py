@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from fastapi import Request
@@ -181,18 +182,10 @@ async def receive_file(request: Request, path: Path, *, most_bytes: int) -> None
         raise Unavailable(f"the file cannot be stored for reading: {error.strerror or error}") from None
 
 
-async def on_invalid_input(_: HTTPConnection, error: Exception) -> JSONResponse:
-    status = error.status if isinstance(error, Refusal) else 404 if isinstance(error, NotFound) else 400
-    return error_answer(error_code(error), str(error), status=status, values=values_of(error))
-
-
-async def on_invalid_body(_: Request, error: Exception) -> JSONResponse:
-    problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
-    return error_answer("invalid_request", problem, status=422)
-
-
-async def on_unavailable(_: Request, error: Exception) -> JSONResponse:
-    return error_answer("unavailable", in_words(error), status=503)
+async def on_error(_: HTTPConnection, error: Exception) -> JSONResponse:
+    """Answer a request that failed."""
+    code, status = kind_of(error)
+    return error_answer(code, in_words(error), status=status, values=values_of(error))
 
 
 def error_answer(
@@ -209,23 +202,27 @@ def values_of(error: Exception) -> Mapping[str, str | int]:
     return error.values if isinstance(error, Refusal) else {}
 
 
-def error_code(error: Exception) -> str:
-    """Return the one-word code of an error."""
-    match error:
-        case Refusal():
-            return error.code
-        case NotFound():
-            return "not_found"
-        case Unavailable():
-            return "unavailable"
-        case _:
-            return "invalid"
+_KINDS: Final = (
+    (NotFound, "not_found", 404),
+    (ValidationError, "invalid_request", 422),
+    (Unavailable, "unavailable", 503),
+    (Exception, "invalid", 400),
+)
+
+
+def kind_of(error: Exception) -> tuple[str, int]:
+    """Return the one-word code of an error, and the status of the HTTP response."""
+    if isinstance(error, Refusal):
+        return error.code, error.status
+    return next((code, status) for kind, code, status in _KINDS if isinstance(error, kind))
 
 
 def in_words(error: Exception) -> str:
     """Describe an error for players. Answers of providers and the database are for the DM, and are logged."""
     if isinstance(error, InvalidInput | NotNow):
         return str(error)
+    if isinstance(error, ValidationError):
+        return first_problem(error)
     logger.warning("a page was refused: {}", error)
     return "something the table needs is unavailable; see the DM's log"
 

@@ -17,13 +17,13 @@ from loguru import logger
 from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import SessionCommand
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
-from glyphoxa.web.requests import address_of, content_of
+from glyphoxa.web.requests import address_of, content_of, kind_of
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 """Of a form, which may hold a campaign file: umlauts and line ends take up to nine bytes in it, most letters one."""
@@ -171,18 +171,14 @@ class DeskFrame:
                 self._authenticator.grants(request.cookies).need(Action.DIRECT)
                 async with asyncio.timeout(None if may_last else WITHIN_S):
                     return await page(request)
-            except (NotInvited, Forbidden) as error:
-                self._record(AuditKind.REFUSED, what="the desk", address=address_of(request))
-                return self._problem(str(error), 401 if isinstance(error, NotInvited) else 403)
-            except NotFound as error:
-                return self._problem(str(error), 404)
-            except InvalidInput as error:
-                return self._problem(str(error), 400)
             except TimeoutError:
                 return self._problem(f"this page was not ready within {WITHIN_S:.0f} s; try again", 503)
-            except Unavailable as error:
-                logger.warning("the desk: {}", error)
-                return self._problem(str(error), 503)
+            except (InvalidInput, Unavailable) as error:
+                if isinstance(error, NotInvited | Forbidden):
+                    self._record(AuditKind.REFUSED, what="the desk", address=address_of(request))
+                if isinstance(error, Unavailable):
+                    logger.warning("the desk: {}", error)
+                return self._problem(str(error), kind_of(error)[1])
 
         return answer
 
