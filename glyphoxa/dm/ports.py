@@ -42,6 +42,10 @@ class CitedUtterance:
             return "withheld by its player"
         return "rolled back" if self.is_retracted else ""
 
+    @property
+    def aside_in_words(self) -> str:
+        return (self.aside or "").replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True)
 class Uttered:

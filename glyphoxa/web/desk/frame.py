@@ -24,6 +24,7 @@ from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
 from glyphoxa.web.requests import address_of, content_of, kind_of
+from glyphoxa.world.wording import moment
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 """Of a form, which may hold a campaign file: umlauts and line ends take up to nine bytes in it, most letters one."""
@@ -138,6 +139,7 @@ class DeskFrame:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._templates.filters["moment"] = moment
 
     def add(self, app: FastAPI, pages: Pages) -> None:
         """Put pages on a server."""

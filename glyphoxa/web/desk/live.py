@@ -158,7 +158,6 @@ MOST_TURNS: Final = 200
 """Of this session, the latest."""
 _HEIGHT: Final = 120
 _BAR: Final = 5
-_MIB: Final = 1024 * 1024
 
 
 async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str | None) -> Shown:
@@ -173,26 +172,8 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
         "is_paused": at.is_paused,
         "memory": memory_in_words(at.health),
         "checks": await source.checked(players_url=players_url),
-        "models": [
-            {
-                "name": each.name,
-                "state": each.state,
-                "size": f"{each.artefact.size / _MIB:,.0f} MiB",
-                "licence": each.artefact.licence,
-                "what": each.artefact.what,
-            }
-            for each in await source.models()
-            if each.state != "missing"
-        ],
-        "reading": [
-            {
-                "session": each.session,
-                "said": each.last_ordinal,
-                "read": each.read_ordinal,
-                "state": reading_in_words(each),
-            }
-            for each in progress
-        ],
+        "models": [each for each in await source.models() if each.state != "missing"],
+        "reading": [(each, reading_in_words(each)) for each in progress],
         "backlog": backlog_in_words(progress),
         "pace": pace(list(reversed(turns))),
     }

@@ -97,17 +97,7 @@ async def _said(desk: Desk, fact: Fact) -> CitedUtterance | None:
 
 def _evidence(said: CitedUtterance | None, named: Mapping[SessionId, str]) -> Shown | None:
     """Describe the utterance that a fact depends on."""
-    if said is None:
-        return None
-    return {
-        "speaker": said.speaker_name,
-        "text": said.text,
-        "session": said.session_id,
-        "ordinal": said.ordinal,
-        "place": _place(named, said.session_id, said.ordinal),
-        "when": moment(said.at_ms),
-        "is_retracted": said.is_retracted,
-    }
+    return None if said is None else {"said": said, "place": _place(named, said.session_id, said.ordinal)}
 
 
 def _place(named: Mapping[SessionId, str], session: SessionId, line: int) -> str:

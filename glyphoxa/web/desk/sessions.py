@@ -21,10 +21,10 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import TurnRecord, Unaddressed
+from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
-from glyphoxa.world.wording import moment, visibility_in_words
+from glyphoxa.world.wording import visibility_in_words
 
 PAGES: Final = Pages()
 """A session's id may hold slashes."""
@@ -60,19 +60,8 @@ _LONGEST_SESSION: Final = 1_000_000
 async def sessions(frame: DeskFrame, _: Request) -> Shown:
     """List sessions, the latest first."""
     desk = await frame.desk()
-    shown = []
-    for number, each in reversed([*enumerate(await desk.inspection.entries_per_session(desk.campaign), start=1)]):
-        kept = await desk.sessions.summary(each.id)
-        shown.append(
-            {
-                "id": each.id,
-                "number": number,
-                "began": moment(each.started_ms),
-                "n": each.n_entries,
-                "summary": "" if kept is None else kept.text,
-            }
-        )
-    return {"sessions": shown}
+    numbered = [*enumerate(await desk.inspection.entries_per_session(desk.campaign), start=1)]
+    return {"sessions": [(n, each, await desk.sessions.summary(each.id)) for n, each in reversed(numbered)]}
 
 
 @PAGES.get(f"{_SESSION}/transcript.md")
@@ -85,9 +74,10 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
     if kept is not None:
         lines += [escaped(kept.text), ""]
     lines += [
-        f"**{escaped(line['who'])}:** {escaped(line['text'])}{line['aside'] and ' (aside: ' + line['aside'] + ')'}  "
-        for line in await _lines(desk, wanted, 1, _LONGEST_SESSION)
-        if not line["is_retracted"]
+        f"**{escaped(said.speaker_name)}:** {escaped(said.text)}"
+        f"{f' (aside: {said.aside_in_words})' if said.aside else ''}  "
+        for said in (line.said for line in await _lines(desk, wanted, 1, _LONGEST_SESSION))
+        if not said.is_retracted
     ]
     return PlainTextResponse(
         "\n".join(lines) + "\n",
@@ -134,7 +124,8 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
         "id": session,
         "name": _name(await desk.timeline.session(session)),
         "line": line,
-        **_shown(said, found.raw_text),
+        "said": said,
+        "raw": found.raw_text,
         "groups": [] if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
         "names": sorted({each.entity.name for each in desk.seen}),
     }
@@ -222,45 +213,21 @@ async def summarise(frame: DeskFrame, request: Request, form: Form) -> Done:
     return Done("the summary is saved", _page_of(session))
 
 
-async def _lines(desk: Desk, wanted: SessionId, first: int, n: int = LINES_PER_PAGE) -> list[Shown]:
-    found = await desk.inspection.lines(desk.campaign, wanted, first=first, limit=n)
-    return [_shown(each.said, each.raw_text) for each in found]
+async def _lines(desk: Desk, wanted: SessionId, first: int, n: int = LINES_PER_PAGE) -> Sequence[InspectedUtterance]:
+    return await desk.inspection.lines(desk.campaign, wanted, first=first, limit=n)
 
 
-async def _found(desk: Desk, wanted: SessionId, words: str) -> list[Shown]:
+async def _found(desk: Desk, wanted: SessionId, words: str) -> Sequence[InspectedUtterance]:
     """Return lines that contain the words, in order, without retracted ones."""
     filtered = TalkFilter(words, match="all", session=wanted, limit=_MOST_FOUND)
     found = await desk.talk.search(desk.campaign, DM, filtered)
+    said = [(each.ordinal, each.utterance) for each in sorted(found, key=lambda each: each.ordinal)]
     return [
-        {
-            "ordinal": each.ordinal,
-            "when": moment(each.utterance.at_ms),
-            "who": each.utterance.speaker_name,
-            "text": each.utterance.text,
-            "raw": "",
-            "is_retracted": False,
-            "aside": _in_words(each.utterance.aside),
-            "is_withheld": False,
-        }
-        for each in sorted(found, key=lambda each: each.ordinal)
+        InspectedUtterance(
+            CitedUtterance(one.id, one.session_id, n, one.speaker_name, one.text, one.at_ms, aside=one.aside), one.text
+        )
+        for n, one in said
     ]
-
-
-def _shown(said: CitedUtterance, raw_text: str) -> Shown:
-    return {
-        "ordinal": said.ordinal,
-        "when": moment(said.at_ms),
-        "who": said.speaker_name,
-        "text": said.text,
-        "raw": raw_text if raw_text != said.text else "",
-        "is_retracted": said.is_retracted,
-        "aside": _in_words(said.aside),
-        "is_withheld": said.is_withheld,
-    }
-
-
-def _in_words(aside: Unaddressed | None) -> str:
-    return (aside or "").replace("_", " ")
 
 
 async def _find_line(desk: Desk, session: SessionId, line: int) -> InspectedUtterance:

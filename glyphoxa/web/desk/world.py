@@ -214,46 +214,33 @@ async def change_entity(frame: DeskFrame, request: Request, form: Form) -> Done:
         InvalidInput: It cannot be changed so.
     """
     entity, what = EntityId(request.path_params["entity"]), form.get("do", "")
-    if what not in _DO:
-        raise InvalidInput(f"unknown action {what!r} on an entity: {did_you_mean(what, list(_DO))}")
-    done = await _DO[what](await frame.desk(), entity, form)
+    if what not in (*_DO, _STATE):
+        raise InvalidInput(f"unknown action {what!r} on an entity: {did_you_mean(what, [*_DO, _STATE])}")
+    desk = await frame.desk()
+    if what == _STATE:
+        done = await _state(desk, entity, form)
+    else:
+        done = "; ".join(each.event.in_words(Words(desk.resolver)) for each in await _DO[what](desk, entity, form))
     return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
 
 
-async def _change(desk: Desk, entity: EntityId, form: Form) -> str:
+async def _change(desk: Desk, entity: EntityId, form: Form) -> Sequence[WorldEvent]:
     old = desk.resolver.entity(entity)
     name, of_type = form.get("name", "").strip() or None, form.get("type") or None
     changed = await desk.entities.change(
         entity, name=None if name == old.name else name, type=None if of_type == old.type else of_type
     )
-    return _told(desk, changed[:1])
+    return changed[:1]
 
 
-async def _alias(desk: Desk, entity: EntityId, form: Form) -> str:
-    return _told(desk, await desk.entities.add_alias(entity, form.get("alias", "")))
-
-
-async def _unalias(desk: Desk, entity: EntityId, form: Form) -> str:
-    return _told(desk, await desk.entities.remove_alias(entity, form.get("alias", "")))
-
-
-async def _scope(desk: Desk, entity: EntityId, form: Form) -> str:
+async def _scope(desk: Desk, entity: EntityId, form: Form) -> Sequence[WorldEvent]:
     match form.get("known_to", EVERYBODY):
         case "":
-            made = await desk.entities.reveal(entity)
+            return await desk.entities.reveal(entity)
         case "-":
-            made = await desk.entities.hide(entity)
+            return await desk.entities.hide(entity)
         case npc:
-            made = await desk.entities.keep_secret(entity, [npc])
-    return _told(desk, made)
-
-
-async def _merge(desk: Desk, entity: EntityId, form: Form) -> str:
-    return _told(desk, await desk.entities.merge(entity, form.get("gone", "")))
-
-
-async def _remove(desk: Desk, entity: EntityId, _: Form) -> str:
-    return _told(desk, await desk.entities.remove(entity))
+            return await desk.entities.keep_secret(entity, [npc])
 
 
 async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
@@ -270,19 +257,15 @@ async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
     return "; ".join(f"{desk.facts.words(fact)}: {fact.status}" for fact in made.facts) or "already known"
 
 
-_DO: Final[Mapping[str, Callable[[Desk, EntityId, Form], Awaitable[str]]]] = {
+_DO: Final[Mapping[str, Callable[[Desk, EntityId, Form], Awaitable[Sequence[WorldEvent]]]]] = {
     "change": _change,
-    "alias": _alias,
-    "unalias": _unalias,
+    "alias": lambda desk, entity, form: desk.entities.add_alias(entity, form.get("alias", "")),
+    "unalias": lambda desk, entity, form: desk.entities.remove_alias(entity, form.get("alias", "")),
     "scope": _scope,
-    "merge": _merge,
-    "remove": _remove,
-    "state": _state,
+    "merge": lambda desk, entity, form: desk.entities.merge(entity, form.get("gone", "")),
+    "remove": lambda desk, entity, _: desk.entities.remove(entity),
 }
-
-
-def _told(desk: Desk, events: Sequence[WorldEvent]) -> str:
-    return "; ".join(each.event.in_words(Words(desk.resolver)) for each in events)
+_STATE: Final = "state"
 
 
 # -- where entities stand in a drawing
