@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -22,7 +22,7 @@ from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
-from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, PatientJudge, RulesJudge
+from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
 from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
@@ -195,9 +195,8 @@ class TalkReaders:
             extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
         topics = topics_of(campaign)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
-        rules_judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
-        judge = rules_judge if self.judging is None else LlmJudge(rules_judge, self.judging, topics.labels)
-        return extractor, judge if self.give_way is None else PatientJudge(judge, self.give_way)
+        judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
+        return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
 
     @property
     def extract_ms(self) -> int:
@@ -249,10 +248,13 @@ def talk_readers_at_table(
     """
     if not settings.memory.asks_a_model or runs_here(CHRONICLE, settings.chronicle.llm.name):
         return TalkReaders(check_every=settings.memory.backstop)
+    return _readers(settings, _cloud_reading(settings, stack, environ), at_once=_CLOUD_AT_ONCE)
+
+
+def _cloud_reading(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> LlmReading:
     llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
     pace = Pace(settings.chronicle.calls_per_minute)
-    reading = LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD)
-    return _readers(settings, reading, at_once=_CLOUD_AT_ONCE)
+    return LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD)
 
 
 def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkReaders:
@@ -272,10 +274,9 @@ def summariser_at_table(
     """
     if settings.memory.summaries != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
         return None
-    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
-    pace = Pace(settings.chronicle.calls_per_minute)
-    safe = AllowedLines(llm, topics_of(campaign))
-    return LlmSummariser(LlmReading(safe, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD), campaign.language)
+    reading = _cloud_reading(settings, stack, environ)
+    safe = replace(reading, llm=AllowedLines(reading.llm, topics_of(campaign)))
+    return LlmSummariser(safe, campaign.language)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:
@@ -301,6 +302,7 @@ async def chronicler_of(
         Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
+        give_way=readers.give_way,
         findings=stored.findings,
         terms=CoinedTerms(stored, log, asking=readers.asking),
     )

@@ -35,7 +35,15 @@ from glyphoxa.chronicle.ports import (
     TurnJudge,
     Unread,
 )
-from glyphoxa.chronicle.talk import CHECK_EVERY, LONGEST, Extraction, NumberedUtterance, SceneTalk, stretches
+from glyphoxa.chronicle.talk import (
+    CHECK_EVERY,
+    LONGEST,
+    Extraction,
+    KnownEntity,
+    NumberedUtterance,
+    SceneTalk,
+    stretches,
+)
 from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -69,6 +77,7 @@ class Chronicler:
         check_every: Utterances after which the backstop runs.
         findings: See `Campaign`.
         terms: None: no coined terms are collected.
+        give_way: Waited for before each stretch; None: nothing has precedence.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -84,6 +93,7 @@ class Chronicler:
         check_every: int = CHECK_EVERY,
         findings: Findings = "review",
         terms: CoinedTerms | None = None,
+        give_way: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._campaign = campaign
         self._language = language
@@ -95,6 +105,7 @@ class Chronicler:
         self._check_every = check_every
         self._findings = findings
         self._terms = terms
+        self._give_way = give_way
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -199,7 +210,7 @@ class Chronicler:
         if part is not None:
             if len(part.said) < len(said):
                 end = part.said[-1].ordinal
-            missed = list(await self._judge.judge_again(checked, part, await self._log.known(self._campaign)))
+            missed = list(await self._judge.judge_again(checked, part, await self._begin()))
             ids = {each.said.utterance.id for each in missed}
             # What passed the gate was learned then: now it is context.
             now = [each for each in checked.said[: len(part.said)] if each.said.utterance.id not in ids]
@@ -209,7 +220,13 @@ class Chronicler:
         return True
 
     async def _judged(self, part: SceneTalk | None) -> Sequence[JudgedUtterance]:
-        return () if part is None else await self._judge.judge(part, await self._log.known(self._campaign))
+        return () if part is None else await self._judge.judge(part, await self._begin())
+
+    async def _begin(self) -> Sequence[KnownEntity]:
+        """Wait until a stretch may be judged. Returns the entities known then."""
+        if self._give_way is not None:
+            await self._give_way()
+        return await self._log.known(self._campaign)
 
     async def _decides(self, session: SessionId, page: Unread) -> bool:
         """Apply requests of players about being remembered. True: the page has changed and must be fetched again."""

@@ -21,7 +21,7 @@ from pydantic.config import JsonDict
 
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_task import LlmReading, ModelAnswer, numbered, shown
-from glyphoxa.chronicle.ports import Checked, JudgedUtterance, TurnJudge
+from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -241,28 +241,6 @@ class LlmJudge:
         except (Unavailable, Unparseable) as error:
             return _by_rules(one, str(error))
         return JudgedUtterance(one.said, Judged(stricter(one.judged.judgement, told), by="llm"))
-
-
-@dataclass(frozen=True, slots=True)
-class PatientJudge:
-    """A `TurnJudge` that gives way to something more important before each stretch.
-
-    Args:
-        give_way: Returns when the stretch may be judged.
-    """
-
-    judging: TurnJudge
-    give_way: Callable[[], Awaitable[None]]
-
-    async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
-        await self.give_way()
-        return await self.judging.judge(talk, known)
-
-    async def judge_again(
-        self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity]
-    ) -> Sequence[JudgedUtterance]:
-        await self.give_way()
-        return await self.judging.judge_again(checked, talk, known)
 
 
 def _by_rules(one: JudgedUtterance, reason: str) -> JudgedUtterance:
