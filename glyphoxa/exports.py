@@ -53,7 +53,7 @@ def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSessi
         datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
         for at_ms in (talk.started_ms, talk.last_at_ms or talk.started_ms)
     )
-    return PlayedSession(talk.id, number, talk.n_entries, began, ended, days)
+    return PlayedSession(talk.id, number, began, ended, days)
 
 
 # A vault

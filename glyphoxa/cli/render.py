@@ -34,7 +34,7 @@ from glyphoxa.dm.wording import (
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import Words, fact_in_words, known_to_in_words, moment
+from glyphoxa.world.wording import fact_in_words, known_to_in_words, moment
 
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
@@ -291,19 +291,7 @@ def _times(n: int) -> str:
 
 
 async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -> None:
-    words = await desk.facts.in_words([event for event, _ in happened])
-    rows = (
-        (
-            str(recorded.seq),
-            moment(recorded.cause.at_ms),
-            recorded.cause.by.replace("_", " "),
-            recorded.event.in_words(Words(desk.resolver, words)),
-            place(recorded.cause.session_id, recorded.cause.ordinal, desk.resolver),
-            "" if counts else "undone",
-        )
-        for recorded, counts in happened
-    )
-    show_rows(("event", "when", "by", "what", "where", ""), rows)
+    show_rows(("event", "when", "by", "what", "where", ""), await desk.facts.history_in_words(happened))
 
 
 def show_preview(desk: Desk, found: Preview) -> None:

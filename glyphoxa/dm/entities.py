@@ -228,10 +228,8 @@ _OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review
 
 
 @dataclass(frozen=True, slots=True)
-class EntityDesk:
-    """The DM's decisions about entities, each named as in `NameResolver.entity`.
-
-    Every call may raise what that raises, and `Unavailable` when the database is away.
+class Decisions:
+    """What the DM decides about a campaign's world: each decision is one commit.
 
     Args:
         resolver: The names before the call; a decision does not change them.
@@ -243,6 +241,24 @@ class EntityDesk:
     review: Review
     resolver: NameResolver
     now_ms: Callable[[], int]
+
+    async def _commit(self, *events: Event) -> list[WorldEvent]:
+        return await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
+
+    def _npcs(self, names: Sequence[str]) -> tuple[NpcId, ...]:
+        """Raises: InvalidInput: There are none."""
+        if not names:
+            raise InvalidInput("name the NPCs")
+        return tuple(dict.fromkeys(self.resolver.npc(name) for name in names))
+
+
+class EntityDesk(Decisions):
+    """The DM's decisions about entities, each named as in `NameResolver.entity`.
+
+    Every call may raise what that raises, and `Unavailable` when the database is away.
+    """
+
+    __slots__ = ()
 
     async def add(  # noqa: PLR0913 - each is a word of the command
         self,
@@ -341,10 +357,7 @@ class EntityDesk:
 
     async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
         """Make an entity known to these NPCs only."""
-        npcs = tuple(dict.fromkeys(self.resolver.npc(name) for name in known_by))
-        if not npcs:
-            raise InvalidInput("name the NPCs")
-        visibility = secret_among(npcs, PUBLIC, now_ms=self.now_ms())
+        visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, visibility))
 
     async def hide(self, entity: str) -> list[WorldEvent]:
@@ -397,9 +410,6 @@ class EntityDesk:
                 raise NotFound(f"nothing was merged into {kept.name}")
         await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
         return found[0]
-
-    async def _commit(self, *events: Event) -> list[WorldEvent]:
-        return await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
 
     def _called(self, name: str) -> str | None:
         """Return the name of the first entity that has this name or alias."""

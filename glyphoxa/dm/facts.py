@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from glyphoxa.dm.entities import NameResolver, attribute_claim, predicate_of, secret_among, stated_by_dm
-from glyphoxa.dm.ports import CitedUtterance, Review
-from glyphoxa.dm.wording import certainty_in_words
+from glyphoxa.dm.entities import Decisions, attribute_claim, predicate_of, secret_among, stated_by_dm
+from glyphoxa.dm.ports import CitedUtterance
+from glyphoxa.dm.wording import certainty_in_words, place
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
+from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import (
     DM,
     PUBLIC,
@@ -18,7 +18,7 @@ from glyphoxa.domain.knowledge import (
     Fact,
     Visibility,
 )
-from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.events import Event, WorldEvent
 from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
@@ -28,8 +28,7 @@ from glyphoxa.world.fact_events import (
     FactScoped,
     FactTold,
 )
-from glyphoxa.world.graph import World
-from glyphoxa.world.wording import claim_in_words, fact_in_words, known_to_in_words
+from glyphoxa.world.wording import Words, claim_in_words, fact_in_words, known_to_in_words, moment
 
 _MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10
@@ -75,21 +74,13 @@ class ChangedMeanwhile(InvalidInput):
         super().__init__(f"{words!r} has changed meanwhile: you saw {seen!r}, and it is {now!r} now; review it again")
 
 
-@dataclass(frozen=True, slots=True)
-class FactDesk:
+class FactDesk(Decisions):
     """The DM's decisions about facts. A fact is named by its id or a unique prefix, an NPC by name.
 
     Every call may raise what `find` raises, and `Unavailable` when the database is away.
-
-    Args:
-        now_ms: Milliseconds since the Unix epoch.
     """
 
-    campaign: CampaignId
-    world: World
-    review: Review
-    resolver: NameResolver
-    now_ms: Callable[[], int]
+    __slots__ = ()
 
     async def find(self, fact: str) -> Fact:
         """
@@ -147,6 +138,21 @@ class FactDesk:
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
         return held | {each.fact.id: self.words(each.fact) for each in once}
+
+    async def history_in_words(self, happened: Sequence[tuple[WorldEvent, bool]]) -> list[tuple[str, ...]]:
+        """Return for each event its number, time, author, text, place in a transcript, and "undone" if it is."""
+        words = await self.in_words([event for event, _ in happened])
+        return [
+            (
+                str(recorded.seq),
+                moment(recorded.cause.at_ms),
+                recorded.cause.by.replace("_", " "),
+                recorded.event.in_words(Words(self.resolver, words)),
+                place(recorded.cause.session_id, recorded.cause.ordinal, self.resolver),
+                "" if counts else "undone",
+            )
+            for recorded, counts in happened
+        ]
 
     def words(self, fact: Fact) -> str:
         return fact_in_words(fact, self.resolver)
@@ -284,7 +290,7 @@ class FactDesk:
         Args:
             says: A claim that the decision states; the resulting fact is reported too.
         """
-        made = await self.world.commit(self.campaign, events, Cause("dm", self.now_ms()))
+        made = await self._commit(*events)
         facts = await self.review.facts(self.campaign, [each.id for each in about])
         if says is not None:
             known = await self.review.current(self.campaign, DM, about=says.subject, limit=_MAX_ABOUT_ONE)
@@ -302,11 +308,6 @@ class FactDesk:
             return f"{self.words(gone[0].fact)} is no longer held ({gone[0].ended_as}); its history remains"
         near = await self.review.like(self.campaign, fact, limit=3)
         return f"nearest: {', '.join(near)}" if near else "it has no facts yet"
-
-    def _npcs(self, names: Sequence[str]) -> tuple[NpcId, ...]:
-        if not names:
-            raise InvalidInput("name the NPCs")
-        return tuple(dict.fromkeys(self.resolver.npc(name) for name in names))
 
     def _claim(self, subject: EntityId, predicate: str, *, object: str | None, value: object) -> Claim:  # noqa: A002
         if (object is None) == (value is None):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from glyphoxa.dm.entities import NameResolver, find_called
 from glyphoxa.domain.campaign import Campaign
@@ -20,7 +21,6 @@ from glyphoxa.domain.commands import (
     ShowControls,
     StopAll,
     SummariseEvery,
-    TableCommand,
     Unmute,
     Unpause,
     WhisperTo,
@@ -30,15 +30,6 @@ from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 
 ToldCommand = Mapping[str, object]
 """`do` and its arguments: `npc`, `player`, `scene`, `text`, `turns`. Without `npc`: all NPCs, or none any more."""
-
-_OF_ALL: Mapping[object, TableCommand] = {
-    "stop": StopAll(),
-    "pause": Pause(),
-    "resume": Unpause(),
-    "end": EndSession(),
-    "show": ShowControls(),
-}
-_KNOWN = ("mute", "unmute", "say", "direct", "puppet", "whisper", "talk", "summarise", "scene", *map(str, _OF_ALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +44,11 @@ class CommandReader:
             NotFound: Nobody has that name.
             InvalidInput: It is not a command, or a name is ambiguous.
         """
-        match told.get("do"):
-            case "mute":
-                return Mute(self._npc_or_all(told))
-            case "unmute":
-                return Unmute(self._npc_or_all(told))
-            case "say":
-                return SayAs(self._npc(told), _text(told))
-            case "direct":
-                return Direct(self._npc(told), _text(told), _turns(told))
-            case "puppet":
-                return Puppet(self._player(told), self._npc_or_all(told))
-            case "whisper":
-                return WhisperTo(self._player(told), _text(told))
-            case "talk":
-                return LetNpcsTalk(_turns(told))
-            case "summarise":
-                return SummariseEvery(_turns(told))
-            case "scene":
-                return MoveTo(self._scene(str(told.get("scene") or "")))
-            case whole if whole in _OF_ALL:
-                return _OF_ALL[whole]
-            case unknown:
-                raise InvalidInput(f"unknown table command {unknown!r}: {did_you_mean(str(unknown), _KNOWN)}")
+        do = told.get("do")
+        make = _COMMANDS.get(str(do))
+        if make is None:
+            raise InvalidInput(f"unknown table command {do!r}: {did_you_mean(str(do), _COMMANDS)}")
+        return make(self, told)
 
     def _npc_or_all(self, told: ToldCommand) -> NpcId | None:
         return None if told.get("npc") is None else self._npc(told)
@@ -100,6 +73,24 @@ class CommandReader:
     @property
     def _resolver(self) -> NameResolver:
         return NameResolver.of(self.campaign, self.campaign.entities)
+
+
+_COMMANDS: Final[Mapping[str, Callable[[CommandReader, ToldCommand], SessionCommand]]] = {
+    "mute": lambda read, told: Mute(read._npc_or_all(told)),
+    "unmute": lambda read, told: Unmute(read._npc_or_all(told)),
+    "say": lambda read, told: SayAs(read._npc(told), _text(told)),
+    "direct": lambda read, told: Direct(read._npc(told), _text(told), _turns(told)),
+    "puppet": lambda read, told: Puppet(read._player(told), read._npc_or_all(told)),
+    "whisper": lambda read, told: WhisperTo(read._player(told), _text(told)),
+    "talk": lambda _, told: LetNpcsTalk(_turns(told)),
+    "summarise": lambda _, told: SummariseEvery(_turns(told)),
+    "scene": lambda read, told: MoveTo(read._scene(str(told.get("scene") or ""))),
+    "stop": lambda *_: StopAll(),
+    "pause": lambda *_: Pause(),
+    "resume": lambda *_: Unpause(),
+    "end": lambda *_: EndSession(),
+    "show": lambda *_: ShowControls(),
+}
 
 
 def _turns(told: ToldCommand) -> int:

@@ -212,15 +212,6 @@ class Timeline:
             raise InvalidInput("the correction is empty: give the words that were said, or retract the utterance")
         return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()))
 
-    async def fork(self, into: CampaignId, *, name: str) -> None:
-        """Copy the campaign with its past to a new id.
-
-        Raises:
-            InvalidInput: There is a campaign of that id.
-            NotFound: There is none to fork.
-        """
-        await self.world.fork(self.campaign, into, name=name)
-
     async def history(self, *, limit: int) -> list[tuple[WorldEvent, bool]]:
         """Return events, the latest first, each with whether it still counts."""
         events = await self.world.events(self.campaign, limit=limit, latest_first=True)

@@ -28,7 +28,7 @@ from glyphoxa.domain.knowledge import (
     Validity,
     learned_from,
 )
-from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
 from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.world.wording import moment
 
@@ -230,22 +230,22 @@ def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
     """Yield the parts of a prompt, what the NPC recalls and why, and what was left out and why."""
     hot = composed.hot
     yield from parts_shown(composed.parts)
-    if hot.recalled:
-        yield IndentedLine("what it recalls, and why:")
-    for one in hot.recalled:
-        yield IndentedLine(f"{recalled_line(one)} ({one.reason or 'nobody noted why'})", 1)
-    if hot.rejected:
-        yield IndentedLine("left out:")
-    for each in hot.rejected:
-        yield IndentedLine(f"{recalled_line(each.recalled)} ({each.why})", 1)
-    yield from _late(hot.omitted, depth=0)
+    recalled = (f"{recalled_line(one)} ({one.reason or 'nobody noted why'})" for one in hot.recalled)
+    yield from _titled("what it recalls, and why:", recalled, depth=0)
+    rejected = (f"{recalled_line(each.recalled)} ({each.why})" for each in hot.rejected)
+    yield from _titled("left out:", rejected, depth=0)
+    yield from _titled(_LATE, hot.omitted, depth=0)
 
 
-def _late(omitted: Sequence[str], *, depth: int) -> Iterator[IndentedLine]:
-    if omitted:
-        yield IndentedLine("late or failed:", depth)
-    for part in omitted:
-        yield IndentedLine(part, depth + 1)
+_LATE: Final = "late or failed:"
+
+
+def _titled(title: str, lines: Iterable[str], *, depth: int) -> Iterator[IndentedLine]:
+    """Yield the lines below a title; nothing if there are none."""
+    for n, line in enumerate(lines):
+        if not n:
+            yield IndentedLine(title, depth)
+        yield IndentedLine(line, depth + 1)
 
 
 # A turn as `glyphoxa show turns` shows it: what was heard, what the NPC recalled, and the outcome.
@@ -289,6 +289,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
         calendar: The story's calendar; None if it does not count days.
     """
     turn = explained.turn
+    unsaid = (f"{one.text} ({_FAULTS[one.fault]})" for one in turn.unsaid)
     asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
     yield IndentedLine(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
     yield from chain(
@@ -298,7 +299,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
         _in_mind(explained, resolver, calendar),
         _left_out(explained, resolver, calendar),
         _looked_up(turn.looked_up),
-        _unsaid(turn.unsaid),
+        _titled("rejected before it was said:", unsaid, depth=1),
         _timeline(turn),
     )
     if turn.prompt_text:
@@ -403,7 +404,7 @@ def _left_out(
         yield IndentedLine("left out:", 1)
     for memory in explained.rejected:
         yield from _memory(memory, resolver, calendar)
-    yield from _late(explained.turn.omitted, depth=1)
+    yield from _titled(_LATE, explained.turn.omitted, depth=1)
 
 
 def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
@@ -455,13 +456,6 @@ def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[IndentedLine]:
             yield IndentedLine(f"found: {_found(each)}", 3)
         if note := one.found.get("note"):
             yield IndentedLine(str(note), 3)
-
-
-def _unsaid(unsaid: Sequence[Unsaid]) -> Iterator[IndentedLine]:
-    if unsaid:
-        yield IndentedLine("rejected before it was said:", 1)
-    for one in unsaid:
-        yield IndentedLine(f"{one.text} ({_FAULTS[one.fault]})", 2)
 
 
 def _found(found: object) -> str:

@@ -43,7 +43,6 @@ class PlayedSession:
 
     Attributes:
         number: From 1, in the order in which sessions began.
-        n_said: Number of all its utterances.
         ended: When its last utterance began.
         days: Days of the story in words.
         dm_recap: Lines for the game master only.
@@ -52,7 +51,6 @@ class PlayedSession:
 
     id: SessionId
     number: int
-    n_said: int
     began: datetime
     ended: datetime
     days: str = ""

@@ -35,7 +35,7 @@ from tests.support.web_table import TwinTable
 BERLIN = ZoneInfo("Europe/Berlin")
 BEGAN = datetime(2023, 11, 14, 23, 13, tzinfo=BERLIN)
 FIRST = PlayedSession(
-    SessionId("s1"), 1, 9, BEGAN, BEGAN + timedelta(hours=2), "3 Hammer 1492", ["Bran fell; he lived, I heard."]
+    SessionId("s1"), 1, BEGAN, BEGAN + timedelta(hours=2), "3 Hammer 1492", ["Bran fell; he lived, I heard."]
 )
 
 

@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import DM, Fact, Status, Visibility
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk, session_names
-from glyphoxa.world.wording import Words, known_to, known_to_in_words, moment
+from glyphoxa.world.wording import known_to, known_to_in_words
 
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
@@ -182,24 +182,8 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
             )
             if facts
         ],
-        "history": await _history(desk, one),
+        "history": await desk.facts.history_in_words(await desk.timeline.history_of(one)),
     }
-
-
-async def _history(desk: Desk, one: Fact) -> list[Shown]:
-    happened = await desk.timeline.history_of(one)
-    words = await desk.facts.in_words([event for event, _ in happened])
-    return [
-        {
-            "seq": recorded.seq,
-            "when": moment(recorded.cause.at_ms),
-            "by": recorded.cause.by.replace("_", " "),
-            "what": recorded.event.in_words(Words(desk.resolver, words)),
-            "where": wording.place(recorded.cause.session_id, recorded.cause.ordinal, desk.resolver),
-            "counts": counts,
-        }
-        for recorded, counts in happened
-    ]
 
 
 # -- decisions

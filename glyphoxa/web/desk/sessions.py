@@ -269,16 +269,13 @@ async def turns(frame: DeskFrame, _: Request) -> Shown:
 
 
 def _turn(desk: Desk, turn: TurnRecord) -> Shown:
+    npc = "" if turn.npc_id is None else desk.resolver.person(turn.npc_id)
     return {
-        "id": turn.id,
+        "record": turn,
         "short": short_turn(turn.id),
         "when": turn_told.when(turn),
-        "speaker": turn.speaker_name,
-        "text": turn.text,
-        "npc": "" if turn.npc_id is None else desk.resolver.person(turn.npc_id),
-        "reply": turn.reply_heard,
+        "npc": npc,
         "outcome": turn_told.outcome(turn),
-        "why": turn.address_reason,
     }
 
 

@@ -10,7 +10,7 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import Cause, difference
@@ -252,9 +252,3 @@ async def test_facts_are_listed_as_of_a_time(table: Table, when: str, known: set
 async def test_a_time_that_is_none_is_named(table: Table) -> None:
     with pytest.raises(NotFound, match=r"'s3' is not a time such as 2026-11-22.*, or a session of campaign 'town'"):
         await table.timeline.as_of("s3")
-
-
-async def test_a_fork_has_the_same_past(table: Table) -> None:
-    table.hears(FIRST, 1, "a")
-    await table.timeline.fork(CampaignId("other"), name="Otherwise")
-    assert table.world.forks[CampaignId("other")] == table.world.log

@@ -30,7 +30,7 @@ _LINK: Final = re.compile(r"\[\[([^]|]+)(?:\|[^]]*)?\]\]")
 
 def a_session(*said: Utterance, number: int = 1) -> PlayedSession:
     began = datetime(1970, 1, 1 + number, tzinfo=UTC)
-    return PlayedSession(SessionId(f"s{number}"), number, len(said), began, began + timedelta(minutes=1), said=said)
+    return PlayedSession(SessionId(f"s{number}"), number, began, began + timedelta(minutes=1), said=said)
 
 
 def content_of(
