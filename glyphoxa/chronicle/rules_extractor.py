@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Final
 
 from glyphoxa.chronicle.consent import asks_to_forget
@@ -27,28 +27,6 @@ from glyphoxa.turns.address import AddresseeMention, marked_out_of_character, ou
 
 PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
-
-
-@dataclass(slots=True)
-class _Found:
-    """An entity found in the stretch."""
-
-    key: str
-    name: str
-    type: str
-    confidence: float
-    known: KnownEntity | None = None
-    evidence: dict[UtteranceId, None] = field(default_factory=dict)
-
-    def extracted(self) -> ExtractedEntity:
-        return ExtractedEntity(
-            self.key,
-            self.name,
-            self.type,
-            tuple(self.evidence),
-            self.confidence,
-            known=None if self.known is None else self.known.id,
-        )
 
 
 def names_of(known: Iterable[KnownEntity], language: str, before: Gazetteer | None = None) -> Gazetteer:
@@ -144,7 +122,7 @@ class _Reading:
         speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
         self._nobody = {name for name in speakers if name not in self._by_name} | set(nobody)
         self._new: dict[str, NewName] = {}
-        self._found: dict[str, _Found] = {}
+        self._found: dict[str, ExtractedEntity] = {}
         self._relations: dict[tuple[str, str, str], ExtractedRelation] = {}
         self._facts: dict[tuple[str, str, str], ExtractedFact] = {}
 
@@ -160,7 +138,7 @@ class _Reading:
         for said in told:
             self._utterance(said)
         return Extraction(
-            tuple(each.extracted() for each in self._found.values()),
+            tuple(self._found.values()),
             tuple(self._relations.values()),
             tuple(self._facts.values()),
         )
@@ -196,14 +174,17 @@ class _Reading:
             person = self._person_of(sentence) or person
 
     def _sentence(self, sentence: MarkedSentence, said: NumberedUtterance) -> None:
+        evidence = (said.utterance.id,)
         for relation in relations_in(sentence):
-            ends = (self._key(relation.source, said), self._key(relation.target, said))
-            if None not in ends:
-                self._relate(str(ends[0]), relation.type, str(ends[1]), said, relation.confidence)
+            source, target = self._key(relation.source, said), self._key(relation.target, said)
+            if source is not None and target is not None and source != target:
+                found = ExtractedRelation(source, relation.type, target, evidence, relation.confidence)
+                self._relations.setdefault((source, relation.type, target), found)
         for fact in facts_in(sentence):
             subject = self._key(fact.subject, said)
             if subject is not None:
-                self._state(subject, fact.about, fact.value, said, fact.confidence)
+                stated = ExtractedFact(subject, fact.about, fact.value, evidence, fact.confidence)
+                self._facts.setdefault((subject, fact.about, fact.value), stated)
 
     def _person_of(self, sentence: MarkedSentence) -> str | None:
         """Return the person that "he" or "she" means in the next sentence: the only person named in this one."""
@@ -220,23 +201,20 @@ class _Reading:
                 key = self._meet(known, by)
             else:
                 new = self._new[mention.name.entity_id.removeprefix("new:")]
-                key = self._introduce(new.text, new.type, new.confidence, by)
+                entity = ExtractedEntity(f"new:{fold(new.text)}", new.text, new.type, (by,), new.confidence)
+                key = self._find(entity)
             named.append(NameSpan(key, mention.start, mention.end))
         return named
 
     def _meet(self, entity: KnownEntity, by: UtteranceId) -> str:
-        found = self._found.setdefault(
-            entity.id, _Found(entity.id, entity.name, entity.type, _OF_MENTION, known=entity)
-        )
-        found.evidence[by] = None
-        return found.key
+        return self._find(ExtractedEntity(entity.id, entity.name, entity.type, (by,), _OF_MENTION, known=entity.id))
 
-    def _introduce(self, name: str, type_: str, confidence: float, by: UtteranceId) -> str:
-        key = f"new:{fold(name)}"
-        found = self._found.setdefault(key, _Found(key, name, type_, confidence))
-        found.confidence = max(found.confidence, confidence)
-        found.evidence[by] = None
-        return key
+    def _find(self, entity: ExtractedEntity) -> str:
+        """Add an entity, or its utterance to the evidence of the one found before. Returns its key."""
+        found = self._found.setdefault(entity.key, entity)
+        if found.evidence[-1:] != entity.evidence:
+            self._found[entity.key] = replace(found, evidence=found.evidence + entity.evidence)
+        return entity.key
 
     def _key(self, key: str, said: NumberedUtterance) -> str | None:
         """Return the key of a name or of the speaker; None for a speaker outside the story, or an unknown one."""
@@ -247,14 +225,3 @@ class _Reading:
             return None
         entity = self._by_name.get(fold(name))
         return None if entity is None else self._meet(entity, said.utterance.id)
-
-    def _relate(self, source: str, type_: str, target: str, said: NumberedUtterance, confidence: float) -> None:
-        if source != target:
-            self._relations.setdefault(
-                (source, type_, target), ExtractedRelation(source, type_, target, (said.utterance.id,), confidence)
-            )
-
-    def _state(self, subject: str, about: str, value: str, said: NumberedUtterance, confidence: float) -> None:
-        self._facts.setdefault(
-            (subject, about, value), ExtractedFact(subject, about, value, (said.utterance.id,), confidence)
-        )
