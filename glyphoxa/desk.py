@@ -57,6 +57,7 @@ from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NameLearning
 from glyphoxa.names.table_names import TableNames
+from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
 from glyphoxa.recall.guard import MemoryGuard
@@ -109,6 +110,20 @@ class NamesDesk:
             campaign=self.campaign,
             describe=lambda each: f"{each.name} ({each.entity_type})",
         )
+
+    async def heard_as(self) -> dict[str, list[LearnedName]]:
+        """Return what was decided, or is suggested, of each entity's name, by the entity's id."""
+        pairs: dict[str, list[LearnedName]] = {}
+        for pair in await self.kept.statuses(self.campaign):
+            if pair.status.state != "undone":
+                pairs.setdefault(pair.entity_id, []).append(pair)
+        return pairs
+
+    async def suggestions(self, *, limit: int) -> tuple[int, list[tuple[LearnedName, str]]]:
+        """Return how many wrong forms need review, and the first of them, each with the reasons."""
+        found = [each for each in await self.kept.statuses(self.campaign) if each.status.state == "suggested"]
+        reasons = await self.kept.reasons(self.campaign, [each.heard for each in found[:limit]])
+        return len(found), [(each, "; ".join(why)) for each, why in zip(found[:limit], reasons, strict=True)]
 
     async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
         """From now on `heard` means `name`.

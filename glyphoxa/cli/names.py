@@ -12,7 +12,6 @@ from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.desk import NamesDesk, names_desk_of
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.world.wording import moment
 
@@ -36,10 +35,7 @@ VERB = Verb(in_scope(_names_desk, to_hold="names"), common=CAMPAIGN)
 
 @VERB.action("list all names, with the wrong forms that are corrected")
 async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
-    pairs: dict[EntityId, list[LearnedName]] = {}
-    for pair in await desk.kept.statuses(desk.campaign):
-        if pair.status.state != "undone":
-            pairs.setdefault(pair.entity_id, []).append(pair)
+    pairs = await desk.heard_as()
     rows = (
         (entry.name, entry.entity_type, ", ".join(map(_heard, pairs.get(entry.entity_id, ()))))
         for entry in desk.entries
@@ -49,16 +45,11 @@ async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
 
 @VERB.action("list suggested wrong forms that need review")
 async def _review(desk: NamesDesk, _options: argparse.Namespace) -> int:
-    pairs = [pair for pair in await desk.kept.statuses(desk.campaign) if pair.status.state == "suggested"]
-    shown = pairs[:_MOST_SHOWN]
-    reasons = await desk.kept.reasons(desk.campaign, [pair.heard for pair in shown])
-    rows = (
-        (pair.heard, pair.name or pair.entity_id, str(pair.status.count), "; ".join(why))
-        for pair, why in zip(shown, reasons, strict=True)
-    )
+    n, shown = await desk.suggestions(limit=_MOST_SHOWN)
+    rows = ((pair.heard, pair.called, str(pair.status.count), why) for pair, why in shown)
     show_rows(("heard", "name", "times", "why"), rows, nothing="no names need review")
-    if len(pairs) > _MOST_SHOWN:
-        print(f"and {len(pairs) - _MOST_SHOWN} more, heard less often")
+    if n > len(shown):
+        print(f"and {n - len(shown)} more, heard less often")
     return 0
 
 

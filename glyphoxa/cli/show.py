@@ -498,8 +498,6 @@ def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
 )
 async def _context(options: argparse.Namespace) -> int:
     """Show what a table would send: the same objects, made the same way."""
-    from glyphoxa.dm.turns import composed_shown
-
     if not options.say.strip():
         raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
     settings = read_settings(options.config)
@@ -511,7 +509,7 @@ async def _context(options: argparse.Namespace) -> int:
         print(json.dumps(_json_of(asking, composed), ensure_ascii=False, indent=2))
     else:
         print(f"{printable(composed.text)}\n")
-        show_lines(composed_shown(composed))
+        show_lines(turns.composed_shown(composed))
     return 0
 
 

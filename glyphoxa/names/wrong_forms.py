@@ -106,6 +106,11 @@ class LearnedName:
     name: str | None
     status: PairStatus
 
+    @property
+    def called(self) -> str:
+        """The correct spelling; the entity's id if there is none."""
+        return self.name or self.entity_id
+
 
 @dataclass(frozen=True, slots=True)
 class Happened:

@@ -17,7 +17,6 @@ from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_fro
 from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status, Visibility
-from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk, session_names
 from glyphoxa.world.wording import known_to, known_to_in_words
@@ -293,21 +292,11 @@ MOST_NAMES: Final = 500
 async def names_page(frame: DeskFrame, _: Request) -> Shown:
     """Show names with their wrong forms, and suggestions that need review."""
     desk = await frame.memory().names()
-    pairs = [each for each in await desk.kept.statuses(desk.campaign) if each.status.state != "undone"]
-    waiting = [each for each in pairs if each.status.state == "suggested"][:MOST_SUGGESTED]
-    reasons = await desk.kept.reasons(desk.campaign, [each.heard for each in waiting])
-    heard: dict[str, list[Shown]] = {}
-    for pair in pairs:
-        heard.setdefault(pair.entity_id, []).append({"heard": pair.heard, "state": pair.status.state})
+    heard = await desk.heard_as()
+    rows = sorted(desk.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
     return {
-        "suggestions": [
-            {"heard": pair.heard, "name": _called(pair), "n": pair.status.count, "why": "; ".join(why)}
-            for pair, why in zip(waiting, reasons, strict=True)
-        ],
-        "rows": [
-            {"name": entry.name, "type": entry.entity_type, "heard": heard.get(entry.entity_id, [])}
-            for entry in sorted(desk.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
-        ],
+        "suggestions": (await desk.suggestions(limit=MOST_SUGGESTED))[1],
+        "rows": [(each, heard.get(each.entity_id, [])) for each in rows],
         "is_cut": len(desk.entries) > MOST_NAMES,
         "names": sorted({entry.name for entry in desk.entries}),
     }
@@ -338,7 +327,3 @@ async def decide_name(frame: DeskFrame, _: Request, form: Form) -> Done:
             valid = ["confirm", "reject", "undo"]
             raise InvalidInput(f"unknown decision {what!r} on a name: {did_you_mean(what, valid)}")
     return Done(done, "/desk/names")
-
-
-def _called(pair: LearnedName) -> str:
-    return pair.name or pair.entity_id

@@ -14,8 +14,6 @@ from glyphoxa.desk import Desk
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview, SessionPlace
-from glyphoxa.dm.turns import composed_shown
-from glyphoxa.dm.turns import short as short_turn
 from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -272,7 +270,7 @@ def _turn(desk: Desk, turn: TurnRecord) -> Shown:
     npc = "" if turn.npc_id is None else desk.resolver.person(turn.npc_id)
     return {
         "record": turn,
-        "short": short_turn(turn.id),
+        "short": turn_told.short(turn.id),
         "when": turn_told.when(turn),
         "npc": npc,
         "outcome": turn_told.outcome(turn),
@@ -316,7 +314,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
         "player": player.id,
         "say": line,
         "longest": LONGEST,
-        "told": [] if composed is None else [(each.text, each.depth) for each in composed_shown(composed)],
+        "told": [] if composed is None else [(each.text, each.depth) for each in turn_told.composed_shown(composed)],
         "prompt": "" if composed is None else composed.text,
     }
 

@@ -143,16 +143,7 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], names: Names
     labelled = len(edges) <= _MOST_LABELLED
     return {
         "box": f"{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}",
-        "nodes": [
-            {
-                "id": each.entity.id,
-                "type": each.entity.type,
-                "name": _shortened(each.entity.name),
-                "depth": each.depth,
-                "at": at[each.entity.id],
-            }
-            for each in reached
-        ],
+        "nodes": [(each, _shortened(each.entity.name), at[each.entity.id]) for each in reached],
         "edges": [
             {
                 "from": at[one],
