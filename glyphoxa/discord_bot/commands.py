@@ -336,9 +336,7 @@ async def _review(call: DiscordCall) -> Answer:
 
 
 async def _card(desk: Desk, fact: Fact) -> Card:
-    source = fact.provenance.utterance_id
-    said = None if source is None else await desk.inspection.said(desk.campaign, source)
-    disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
+    said, disputed = await desk.facts.evidence(fact)
     lines = [
         desk.facts.words(fact),
         f"{fact.status}, {certainty_in_words(fact)}; known to: {known_to_in_words(fact, desk.resolver)}",

@@ -122,15 +122,21 @@ class FactDesk(Decisions):
         found = await self.find_ever(fact)
         ended = found if isinstance(found, EndedFact) else None
         one = found if isinstance(found, Fact) else found.fact
-        source = one.provenance.utterance_id
+        said, disputes = await self.evidence(one)
         return ExplainedFact(
             one,
             ended,
-            said=None if source is None else await self.review.said(self.campaign, source),
+            said=said,
             supports=await self.review.facts(self.campaign, one.supports),
             resting=await self.review.resting_on(self.campaign, one.id),
-            disputes=await self.review.facts(self.campaign, one.disputes),
+            disputes=disputes,
         )
+
+    async def evidence(self, fact: Fact) -> tuple[CitedUtterance | None, Sequence[Fact]]:
+        """Return the utterance that stated a fact, as `ExplainedFact.said`, and the facts it conflicts with."""
+        source = fact.provenance.utterance_id
+        said = None if source is None else await self.review.said(self.campaign, source)
+        return said, await self.review.facts(self.campaign, fact.disputes) if fact.disputes else []
 
     async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
         """Return the texts of the facts that these events are about, as far as they ever existed."""

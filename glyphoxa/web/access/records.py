@@ -192,11 +192,11 @@ def read_audit(path: Path) -> list[AuditEntry]:
 
 def lines_about(data_dir: Path, campaign: CampaignId, player: PlayerId) -> dict[str, list[Mapping[str, Any]]]:
     """Return a player's `consents` and `audit` lines as they are stored, oldest first."""
-    is_about = _about(player)
     audit = audit_path(data_dir, campaign)
+    paths = {"consents": [consents_path(data_dir, campaign)], "audit": [audit.with_suffix(".jsonl.1"), audit]}
     return {
-        "consents": [each for each in _read(consents_path(data_dir, campaign)) if is_about(each)],
-        "audit": [each for path in (audit.with_suffix(".jsonl.1"), audit) for each in _read(path) if is_about(each)],
+        name: [entry for path in of for line in _lines(path) if _is_about(player, entry := _entry(line))]
+        for name, of in paths.items()
     }
 
 
@@ -206,12 +206,11 @@ def forget(data_dir: Path, campaign: CampaignId, player: PlayerId) -> int:
     Raises:
         Unavailable: The disk fails; do it again.
     """
-    is_about = _about(player)
     audit = audit_path(data_dir, campaign)
     n_gone = 0
     for path in (consents_path(data_dir, campaign), audit.with_suffix(".jsonl.1"), audit):
         lines = _lines(path)
-        kept = [_erased(line) if _is_one(line, is_about) else line for line in lines]
+        kept = [_erased(entry) if _is_about(player, entry := _entry(line)) else line for line in lines]
         n_here = sum(before != after for before, after in zip(lines, kept, strict=True))
         if n_here:
             _replace(path, kept)
@@ -219,24 +218,21 @@ def forget(data_dir: Path, campaign: CampaignId, player: PlayerId) -> int:
     return n_gone
 
 
-def _about(player: PlayerId) -> Callable[[Mapping[str, Any]], bool]:
-    def is_about(line: Mapping[str, Any]) -> bool:
-        return f"player:{player}" == line.get("who") or player in (line.get("player"), line.get("what"))
-
-    return is_about
-
-
-def _erased(line: str) -> str:
-    at_ms = json.loads(line).get("at_ms", 0)
-    return json.dumps({"at_ms": at_ms, "kind": AuditKind.ERASED, "who": "", "what": "", "address": ""})
-
-
-def _is_one(line: str, is_about: Callable[[Mapping[str, Any]], bool]) -> bool:
+def _entry(line: str) -> Mapping[str, Any]:
+    """Return what a line holds; nothing for one that a killed process left torn."""
     try:
         found = json.loads(line)
     except ValueError:
-        return False
-    return isinstance(found, dict) and is_about(found)
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_about(player: PlayerId, entry: Mapping[str, Any]) -> bool:
+    return f"player:{player}" == entry.get("who") or player in (entry.get("player"), entry.get("what"))
+
+
+def _erased(entry: Mapping[str, Any]) -> str:
+    return json.dumps(asdict(AuditEntry(entry.get("at_ms", 0), AuditKind.ERASED)))
 
 
 def _lines(path: Path) -> list[str]:
@@ -244,10 +240,6 @@ def _lines(path: Path) -> list[str]:
         return lines_in(path)
     except OSError as error:
         raise Unavailable(f"{path} cannot be read: {error.strerror}; try again") from None
-
-
-def _read(path: Path) -> list[Mapping[str, Any]]:
-    return [json.loads(line) for line in _lines(path) if _is_one(line, lambda _: True)]
 
 
 def _replace(path: Path, lines: list[str]) -> None:

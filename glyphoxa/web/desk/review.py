@@ -13,7 +13,7 @@ from glyphoxa.dm import wording
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
+from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from
 from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status, Visibility
@@ -36,35 +36,29 @@ PAGES: Final = Pages()
 async def review_page(frame: DeskFrame, _: Request) -> Shown:
     """Show facts that need review, each with the line that proves it."""
     desk = await frame.desk()
-    named = session_names(desk)
     groups = []
     for status, title in _GROUPS:
         facts = await desk.inspection.of_status(desk.campaign, status, limit=MOST_FACTS)
-        shown = [await _reviewed(desk, fact, named) for fact in facts]
+        shown = [await _reviewed(desk, fact) for fact in facts]
         groups.append({"title": title, "status": status, "facts": shown})
     return {"groups": groups}
 
 
-async def _reviewed(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
-    disputed = await desk.inspection.facts(desk.campaign, fact.disputes) if fact.disputes else []
+async def _reviewed(desk: Desk, fact: Fact) -> Shown:
+    said, disputed = await desk.facts.evidence(fact)
     return {
-        **fact_shown(desk, fact, named),
-        "evidence": _evidence(await _said(desk, fact), named),
+        **fact_shown(desk, fact),
+        "evidence": _evidence(desk, said),
         "reason": fact.provenance.reason,
         "disputes": [desk.facts.words(each) for each in disputed],
     }
 
 
-def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
-    """Describe a fact: who knows it, how certain it is, where it is from.
-
-    Args:
-        named: The campaign's sessions, as `session_names` names them.
-    """
+def fact_shown(desk: Desk, fact: Fact) -> Shown:
+    """Describe a fact: who knows it, how certain it is, where it is from."""
     session, line = fact.provenance.session_id, fact.provenance.ordinal
     return {
         "id": fact.id,
-        "short": short(fact.id),
         "words": desk.facts.words(fact),
         "status": fact.status,
         "state": desk.facts.state_in_words(fact),
@@ -72,7 +66,7 @@ def fact_shown(desk: Desk, fact: Fact, named: Mapping[SessionId, str]) -> Shown:
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
         "known_to": known_to_in_words(fact, desk.resolver),
-        "from": _place(named, session, line) if session and line is not None else learned_from(fact, desk.resolver),
+        "from": _place(desk, session, line) if session and line is not None else learned_from(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
 
@@ -89,18 +83,13 @@ def _typed(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-async def _said(desk: Desk, fact: Fact) -> CitedUtterance | None:
-    source = fact.provenance.utterance_id
-    return None if source is None else await desk.inspection.said(desk.campaign, source)
-
-
-def _evidence(said: CitedUtterance | None, named: Mapping[SessionId, str]) -> Shown | None:
+def _evidence(desk: Desk, said: CitedUtterance | None) -> Shown | None:
     """Describe the utterance that a fact depends on."""
-    return None if said is None else {"said": said, "place": _place(named, said.session_id, said.ordinal)}
+    return None if said is None else {"said": said, "place": _place(desk, said.session_id, said.ordinal)}
 
 
-def _place(named: Mapping[SessionId, str], session: SessionId, line: int) -> str:
-    return f"{named.get(session, session)}, line {line}"
+def _place(desk: Desk, session: SessionId, line: int) -> str:
+    return f"{desk.resolver.session(session)}, line {line}"
 
 
 @PAGES.get("/desk/knowledge", "knowledge")
@@ -122,7 +111,7 @@ async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
         "npc": None if viewer is DM else viewer,
         "about": "" if entity is None else entity.name,
         "entities": sorted({each.entity.name for each in desk.seen}),
-        "facts": [fact_shown(desk, fact, named) for fact in facts],
+        "facts": [fact_shown(desk, fact) for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
     }
 
@@ -132,15 +121,14 @@ async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
     """Show every fact that is not public, and which NPCs know it. Summaries of sessions are left out."""
     desk = await frame.desk()
     npcs = desk.resolver.npcs
-    named = session_names(desk)
-    summaries = {episode_of(session) for session in named}
+    summaries = {episode_of(session) for session in desk.resolver.sessions}
     facts = [
         fact
         for fact in await desk.inspection.current(desk.campaign, DM, about=None, limit=MOST_FACTS * 5)
         if known_to(fact, desk.resolver).scope != "public" and summaries.isdisjoint(fact.claim.ends)
     ]
     rows = [
-        {**fact_shown(desk, fact, named), "who": [_how(known_to(fact, desk.resolver), npc.id) for npc in npcs]}
+        {**fact_shown(desk, fact), "who": [_how(known_to(fact, desk.resolver), npc.id) for npc in npcs]}
         for fact in facts[:MOST_FACTS]
     ]
     return {"npcs": [{"id": npc.id, "name": npc.name} for npc in npcs], "rows": rows, "is_cut": len(facts) > MOST_FACTS}
@@ -159,21 +147,21 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     """Show a fact, by its id or the beginning of it."""
     desk = await frame.desk()
     found = await desk.facts.explain(request.path_params["fact"])
-    one, ended, named = found.fact, found.ended, session_names(desk)
+    one, ended = found.fact, found.ended
     ends = one.claim.ends
     known = {each.entity.id: each.entity.name for each in desk.seen}
     is_import = one.provenance.origin == "import"
     documents = await desk.imports.documents_of(one.claim.subject, stating=one.claim) if is_import else ()
     return {
-        "fact": fact_shown(desk, one, named),
+        "fact": fact_shown(desk, one),
         "ended": "" if ended is None else f"{ended.ended_as.replace('_', ' ')}, event {ended.ended_seq}",
-        "evidence": _evidence(found.said, named),
+        "evidence": _evidence(desk, found.said),
         "reason": one.provenance.reason,
         "documents": [each.words for each in documents],
         "holds": wording.validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
         "groups": [
-            {"title": title, "facts": [fact_shown(desk, each, named) for each in facts]}
+            {"title": title, "facts": [fact_shown(desk, each) for each in facts]}
             for title, facts in (
                 ("Depends on", found.supports),
                 ("Facts that depend on it", found.resting),

@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.language.words import fold
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, session_names
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import WorldEvent
@@ -94,12 +94,11 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
     viewer = desk.resolver.npc(npc) if npc else DM
     depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
     facts = await desk.inspection.current(desk.campaign, viewer, about=one.entity.id, limit=MOST_FACTS)
-    named = session_names(desk)
     return {
         **_entity(one.entity),
         "known_to": visibility_in_words(one.visibility, desk.resolver),
         "documents": [each.words for each in await desk.imports.documents_of(one.entity.id)],
-        "facts": [{**fact_shown(desk, fact, named), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
+        "facts": [{**fact_shown(desk, fact), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
         "around": await _around(desk, viewer, one.entity.id, depth),
         "hops": depth,
