@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -65,6 +65,7 @@ class Tally:
     n_refused: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Chronicler:
     """Turns the transcript of one campaign into knowledge with a given extractor.
 
@@ -80,32 +81,17 @@ class Chronicler:
         give_way: Waited for before each stretch; None: nothing has precedence.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
-        self,
-        campaign: CampaignId,
-        language: str,
-        log: ChronicleLog,
-        extractor: Extractor,
-        judge: TurnJudge,
-        grafter: Grafter | None = None,
-        *,
-        extract_ms: int = EXTRACT_MS,
-        check_every: int = CHECK_EVERY,
-        findings: Findings = "review",
-        terms: CoinedTerms | None = None,
-        give_way: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        self._campaign = campaign
-        self._language = language
-        self._log = log
-        self._extractor = extractor
-        self._judge = judge
-        self._grafter = grafter or Grafter(language, {})
-        self._extract_ms = extract_ms
-        self._check_every = check_every
-        self._findings = findings
-        self._terms = terms
-        self._give_way = give_way
+    campaign: CampaignId
+    language: str
+    log: ChronicleLog
+    extractor: Extractor
+    judge: TurnJudge
+    grafter: Grafter | None = None
+    extract_ms: int = EXTRACT_MS
+    check_every: int = CHECK_EVERY
+    findings: Findings = "review"
+    terms: CoinedTerms | None = None
+    give_way: Callable[[], Awaitable[None]] | None = None
 
     async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
@@ -121,37 +107,37 @@ class Chronicler:
             GlyphoxaError: A stretch could not be read or written. The failure is recorded.
         """
         tally = Tally()
-        reached = await self._log.take(self._campaign, session)
+        reached = await self.log.take(self.campaign, session)
         if reached is None:
             return None
         try:
-            while (changed := await self._log.reread(self._campaign, session, up_to=reached)) is not None:
+            while (changed := await self.log.reread(self.campaign, session, up_to=reached)) is not None:
                 if not await self._decides(session, changed):
                     await self._again(session, changed, tally, reached)
-                if self._terms is not None:
-                    self._terms.read_again(changed)
-            while (unread := await self._log.unread(self._campaign, session, after=reached, limit=PAGE)) is not None:
+                if self.terms is not None:
+                    self.terms.read_again(changed)
+            while (unread := await self.log.unread(self.campaign, session, after=reached, limit=PAGE)) is not None:
                 if not await self._decides(session, unread):
                     reached = await self._page(session, unread, tally, reached, told)
             while await self._check(session, tally, reached):
                 pass
             await self._coin(session, reached)
         except LeaseLost:
-            if self._terms is not None:
-                self._terms.forget()  # a line that it counted may have been withheld
-            logger.info("session {} of campaign {} is read again, or by another worker", session, self._campaign)
+            if self.terms is not None:
+                self.terms.forget()  # a line that it counted may have been withheld
+            logger.info("session {} of campaign {} is read again, or by another worker", session, self.campaign)
             return None
         except GlyphoxaError as error:
             await self._note(session, error)
             raise
-        await self._log.release(self._campaign, session)
+        await self.log.release(self.campaign, session)
         return tally
 
     async def _page(
         self, session: SessionId, unread: Unread, tally: Tally, reached: int, told: Callable[[int], None] | None
     ) -> int:
         parts: list[SceneTalk | None] = list(
-            stretches(self._campaign, session, self._language, unread.said, unread.before)
+            stretches(self.campaign, session, self.language, unread.said, unread.before)
         )
         withheld: set[UtteranceId] = set()
         for n, whole in enumerate(parts or [None], start=1):
@@ -171,7 +157,7 @@ class Chronicler:
 
     async def _again(self, session: SessionId, changed: Unread, tally: Tally, reached: int) -> None:
         """Read a changed stretch again, replacing what was learned from it before."""
-        parts = list(stretches(self._campaign, session, self._language, changed.said, changed.before))
+        parts = list(stretches(self.campaign, session, self.language, changed.said, changed.before))
         part = parts[0] if parts else None
         end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
         said = () if part is None else part.said
@@ -180,7 +166,7 @@ class Chronicler:
         extraction = await self._extraction(part, judged)
         # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
         gone = tuple(each.utterance.id for each in said)
-        await self._log.learn(self._campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
+        await self.log.learn(self.campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
         effects = await self._effects(part, extraction, judged, tally)
         done = tuple(each for each in changed.rereads if each.ordinal <= end)
         await self._learn(ReadingStep(session, reached, reached, judged=tuple(judged), rereads=done), effects)
@@ -188,29 +174,29 @@ class Chronicler:
 
     async def _learn(self, step: ReadingStep, effects: Effects) -> None:
         step = replace(step, effects=effects.of, refused=effects.refused, atoms=effects.atoms)
-        await self._log.learn(self._campaign, step)
+        await self.log.learn(self.campaign, step)
 
     async def _coin(self, session: SessionId, reached: int) -> None:
         """Propose the meanings of coined terms, each in a step of its own, which renews the lease."""
-        if self._terms is None:
+        if self.terms is None:
             return
-        async for talk, found in self._terms.due(session, up_to=reached):
-            effects = effects_of(found, talk, await self._log.known(self._campaign))
-            await self._log.learn(self._campaign, ReadingStep(session, reached, reached, effects.of))
+        async for talk, found in self.terms.due(session, up_to=reached):
+            effects = effects_of(found, talk, await self.log.known(self.campaign))
+            await self.log.learn(self.campaign, ReadingStep(session, reached, reached, effects.of))
 
     async def _check(self, session: SessionId, tally: Tally, reached: int) -> bool:
         """Judge the next utterances again, and learn from those that the gate missed. False: none are due."""
-        checked = await self._log.unchecked(self._campaign, session, up_to=reached, every=self._check_every)
+        checked = await self.log.unchecked(self.campaign, session, up_to=reached, every=self.check_every)
         if checked is None:
             return False
         said = [each.said for each in checked.said]
-        part = next(stretches(self._campaign, session, self._language, said, checked.before), None)
+        part = next(stretches(self.campaign, session, self.language, said, checked.before), None)
         end, missed = checked.up_to, list[JudgedUtterance]()
         effects = Effects(())
         if part is not None:
             if len(part.said) < len(said):
                 end = part.said[-1].ordinal
-            missed = list(await self._judge.judge_again(checked, part, await self._begin()))
+            missed = list(await self.judge.judge_again(checked, part, await self._begin()))
             ids = {each.said.utterance.id for each in missed}
             # What passed the gate was learned then: now it is context.
             now = [each for each in checked.said[: len(part.said)] if each.said.utterance.id not in ids]
@@ -220,19 +206,19 @@ class Chronicler:
         return True
 
     async def _judged(self, part: SceneTalk | None) -> Sequence[JudgedUtterance]:
-        return () if part is None else await self._judge.judge(part, await self._begin())
+        return () if part is None else await self.judge.judge(part, await self._begin())
 
     async def _begin(self) -> Sequence[KnownEntity]:
         """Wait until a stretch may be judged. Returns the entities known then."""
-        if self._give_way is not None:
-            await self._give_way()
-        return await self._log.known(self._campaign)
+        if self.give_way is not None:
+            await self.give_way()
+        return await self.log.known(self.campaign)
 
     async def _decides(self, session: SessionId, page: Unread) -> bool:
         """Apply requests of players about being remembered. True: the page has changed and must be fetched again."""
-        is_changed = await self._log.decide(self._campaign, session, [each.utterance for each in page.said])
-        if is_changed and self._terms is not None:
-            self._terms.forget()  # what is withheld now was counted before
+        is_changed = await self.log.decide(self.campaign, session, [each.utterance for each in page.said])
+        if is_changed and self.terms is not None:
+            self.terms.forget()  # what is withheld now was counted before
         return is_changed
 
     async def _extraction(self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]) -> Extraction:
@@ -242,13 +228,13 @@ class Chronicler:
         said = _without(part.said, _withheld(judged))
         context = frozenset(each.utterance.id for each in said) - learned
         talk = replace(part, said=said, context=context)
-        known = await self._log.known(self._campaign)
+        known = await self.log.known(self.campaign)
         try:
-            async with asyncio.timeout(self._extract_ms / 1000):
-                return (await self._extractor.extract(talk, known)).learned_from(talk)
+            async with asyncio.timeout(self.extract_ms / 1000):
+                return (await self.extractor.extract(talk, known)).learned_from(talk)
         except TimeoutError:
             raise Unavailable(
-                f"{len(part.said)} utterances could not be read within {self._extract_ms / 1000:g} s"
+                f"{len(part.said)} utterances could not be read within {self.extract_ms / 1000:g} s"
             ) from None
 
     async def _effects(
@@ -256,9 +242,10 @@ class Chronicler:
     ) -> Effects:
         if part is None:
             return Effects(())
-        known = await self._log.known(self._campaign)
-        effects = effects_of(extraction, part, known, findings=self._findings)
-        grafted = partial(self._grafter.atoms_of, part, extraction, effects.ids, known, kept=_kept(judged))
+        known = await self.log.known(self.campaign)
+        effects = effects_of(extraction, part, known, findings=self.findings)
+        grafter = self.grafter or Grafter(self.language, {})
+        grafted = partial(grafter.atoms_of, part, extraction, effects.ids, known, kept=_kept(judged))
         effects = replace(effects, atoms=await asyncio.to_thread(grafted))
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
@@ -268,7 +255,7 @@ class Chronicler:
 
     async def _note(self, session: SessionId, error: GlyphoxaError) -> None:
         try:
-            await self._log.failed(self._campaign, session, str(error))
+            await self.log.failed(self.campaign, session, str(error))
         except Unavailable as away:
             logger.debug("the failure of session {} could not be recorded: {}", session, away)
 
@@ -298,6 +285,7 @@ LOOK_AGAIN_MS: Final = 5_000
 """Interval of checks for sessions to retry, or whose worker died."""
 
 
+@dataclass(slots=True)
 class ChronicleWorker:
     """Reads new utterances in the background.
 
@@ -311,26 +299,15 @@ class ChronicleWorker:
         pages: Reads pages of imports of a campaign; returns how many.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
-        self,
-        log: ChronicleLog,
-        *,
-        campaigns: Callable[[], Awaitable[Sequence[CampaignId]]],
-        chronicler: Callable[[CampaignId], Awaitable[Chronicler]],
-        said: Callable[[], AsyncGenerator[object, None]],
-        now_ms: Callable[[], int],
-        gather_ms: int = 0,
-        pages: Callable[[CampaignId], Awaitable[int]] | None = None,
-    ) -> None:
-        self._log = log
-        self._campaigns = campaigns
-        self._chronicler = chronicler
-        self._said = said
-        self._now_ms = now_ms
-        self._gather_ms = gather_ms
-        self._pages = pages
-        self._seen: dict[tuple[CampaignId, SessionId], tuple[int, int]] = {}
-        self._troubles: set[str] = set()
+    log: ChronicleLog
+    campaigns: Callable[[], Awaitable[Sequence[CampaignId]]]
+    chronicler: Callable[[CampaignId], Awaitable[Chronicler]]
+    said: Callable[[], AsyncGenerator[object, None]]
+    now_ms: Callable[[], int]
+    gather_ms: int = 0
+    pages: Callable[[CampaignId], Awaitable[int]] | None = None
+    _seen: dict[tuple[CampaignId, SessionId], tuple[int, int]] = field(init=False, default_factory=dict)
+    _troubles: set[str] = field(init=False, default_factory=set)
 
     async def run(self) -> None:
         """Read new utterances until cancelled. Failures are retried.
@@ -338,7 +315,7 @@ class ChronicleWorker:
         Raises:
             GlyphoxaError: The database permanently refuses to report new utterances.
         """
-        async with aclosing(woken(self._said)) as news:
+        async with aclosing(woken(self.said)) as news:
             async for _ in news:
                 await self._round()
 
@@ -346,16 +323,16 @@ class ChronicleWorker:
         """Read each campaign once. A failure affects only its own campaign."""
         troubles: set[str] = set()
         try:
-            campaigns = await self._campaigns()
+            campaigns = await self.campaigns()
         except GlyphoxaError as error:
             campaigns, troubles = (), {f"the chronicle cannot be read now: {error}"}
         for campaign in campaigns:
             try:
                 await self.read_new(campaign)
-                while await self._log.consolidate(campaign):
+                while await self.log.consolidate(campaign):
                     pass
-                if self._pages is not None:
-                    await self._pages(campaign)
+                if self.pages is not None:
+                    await self.pages(campaign)
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts
@@ -370,11 +347,11 @@ class ChronicleWorker:
         Raises:
             Unavailable: The database or the extractor's model is unreachable.
         """
-        sessions = due(await self._log.progress(campaign), self._now_ms())
+        sessions = due(await self.log.progress(campaign), self.now_ms())
         waiting = [each for each in sessions if self._is_gathered(campaign, each)]
         if not waiting:
             return 0
-        chronicler, n_read = await self._chronicler(campaign), 0
+        chronicler, n_read = await self.chronicler(campaign), 0
         for each in waiting:
             try:
                 n_read += await chronicler.run(each.session) is not None
@@ -385,14 +362,14 @@ class ChronicleWorker:
         return n_read
 
     def _is_gathered(self, campaign: CampaignId, session: SessionProgress) -> bool:
-        if not self._gather_ms or session.n_rereads or session.last_ordinal - session.read_ordinal >= LONGEST:
+        if not self.gather_ms or session.n_rereads or session.last_ordinal - session.read_ordinal >= LONGEST:
             return True
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         last, since_ms = self._seen.get((campaign, session.session), (0, now_ms))
         if last != session.last_ordinal:
             self._seen[campaign, session.session] = session.last_ordinal, now_ms
             return False
-        return now_ms - since_ms >= self._gather_ms
+        return now_ms - since_ms >= self.gather_ms
 
 
 async def woken(said: Callable[[], AsyncGenerator[object, None]]) -> AsyncGenerator[None, None]:
