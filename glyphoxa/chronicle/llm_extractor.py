@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final
 
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
@@ -24,7 +25,7 @@ from glyphoxa.chronicle.llm_task import (
     shown,
 )
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.statements import KIN_BY_TYPE
+from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -41,41 +42,10 @@ from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
 
-RELATIONS: Final = (
-    "PARENT_OF",
-    "CHILD_OF",
-    "SIBLING_OF",
-    "MARRIED_TO",
-    "LOVES",
-    "ALLIED_WITH",
-    "HOSTILE_TO",
-    "MENTOR_OF",
-    "APPRENTICE_OF",
-    "SERVES",
-    "EMPLOYED_BY",
-    "LEADS",
-    "MEMBER_OF",
-    "LOCATED_AT",
-    "COMES_FROM",
-    "OWNS",
+RELATIONS: Final = tuple(
+    each for each in RELATION_TYPES if each not in ("RELATED_TO", "KNOWS", "COMPANION_OF", "EMPLOYER_OF")
 )
-FACTS: Final = (
-    "occupation",
-    "status",
-    "promise",
-    "decision",
-    "plan",
-    "discovery",
-    "gave",
-    "bought",
-    "sold",
-    "took",
-    "lost",
-    "price",
-    "wish",
-    "past",
-)
-"""Kinds that the rules find, too, so that both use the same names."""
+"""Without vague ones and the reverse of another."""
 CONFIDENCE: Final = {"certain": 0.65, "likely": 0.55, "unsure": 0.4}
 """Words instead of numbers, because a model answers 0.9 to everything. Even "certain" needs review by the DM, unless
 `memory.auto_accept` is lower.
@@ -118,20 +88,12 @@ class TalkQuestion:
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
     """Return the prompt, without out-of-character and off-record lines. None: no line to learn from is left."""
     said, before = shown(talk.said), shown(talk.before[-_MAX_BEFORE:])
-    room, n_fit = limits.max_chars, 0
-    for each in said:
-        room -= len(numbered_line(0, each)) + 3
-        if room < 0:
-            break
-        n_fit += 1
+    sizes = [len(numbered_line(0, each)) + 3 for each in (*said, *reversed(before))]
+    n_shown = sum(size <= limits.max_chars for size in accumulate(sizes))
+    n_fit = min(n_shown, len(said))
     if talk.is_context(each.utterance.id for each in said[:n_fit]):
         return None
-    n_before = 0
-    for each in reversed(before):
-        room -= len(numbered_line(0, each)) + 3
-        if room < 0:
-            break
-        n_before += 1
+    n_before = n_shown - n_fit
     lines = (*before[len(before) - n_before :], *said[:n_fit])
     text = numbered(lines)
     context = [str(number) for number, each in enumerate(lines, start=1) if talk.is_context([each.utterance.id])]
@@ -147,7 +109,7 @@ def _schema(n_lines: int, limits: QuestionLimits) -> dict[str, Any]:
     proof = {"lines": lines, "confidence": {"type": "string", "enum": list(CONFIDENCE)}}
     entity = _object({"name": name, "type": {"type": "string", "enum": list(ENTITY_TYPES)}})
     relation = _object({"source": name, "type": {"type": "string", "enum": list(RELATIONS)}, "target": name, **proof})
-    fact = _object({"subject": name, "about": {"type": "string", "enum": list(FACTS)}, "value": name, **proof})
+    fact = _object({"subject": name, "about": {"type": "string", "enum": list(FACT_KINDS)}, "value": name, **proof})
     return {
         "title": "told",
         **_object(
@@ -295,7 +257,7 @@ class _Merging:
         self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
 
     def _fact(self, told: dict[str, Any]) -> None:
-        about, value = _one_of(told, "about", FACTS), _text(told, "value", longest=MAX_VALUE_CHARS)
+        about, value = _one_of(told, "about", FACT_KINDS), _text(told, "value", longest=MAX_VALUE_CHARS)
         subject = self._end(_text(told, "subject", longest=MAX_NAME_CHARS))
         rests_on = self._named_in(self._lines(told), subject)
         self._heard.check(value, rests_on)
@@ -368,8 +330,7 @@ class _Merging:
         self._call(entity, *also)
 
     def _call(self, entity: ExtractedEntity, *also: str) -> None:
-        known = () if entity.known is None else self._by_id[entity.known].names
-        for name in (entity.name, *entity.aliases, *known, *also):
+        for name in (*self._names_of(entity), *also):
             self._key_by_name.setdefault(folded(name), entity.key)
 
     def _lines(self, told: dict[str, Any]) -> list[ShownLine]:
@@ -392,7 +353,7 @@ class _Merging:
         for key in keys:
             evidence = set(self._entities[key].evidence)
             naming = [line for line in self._heard.lines if line.id in evidence]
-            naming += [line for line in self._heard.naming(*self._names_of(key)) if line not in naming]
+            naming += [line for line in self._heard.naming(*self._names_of(self._entities[key])) if line not in naming]
             if any(line.said.ordinal in lines for line in naming):
                 continue
             last = max(lines)
@@ -406,8 +367,7 @@ class _Merging:
             lines[nearest.said.ordinal] = nearest
         return [lines[ordinal] for ordinal in sorted(lines)]
 
-    def _names_of(self, key: str) -> tuple[str, ...]:
-        entity = self._entities[key]
+    def _names_of(self, entity: ExtractedEntity) -> tuple[str, ...]:
         known = () if entity.known is None else self._by_id[entity.known].names
         return (entity.name, *entity.aliases, *known)
 

@@ -231,6 +231,7 @@ _SAYINGS: Final = [
     for of, each in _listed("sayings")
 ]
 """The most informative first: a sentence is kept once."""
+FACT_KINDS: Final = tuple(dict.fromkeys(("occupation", "status", "price", *(each.about for each in _SAYINGS))))
 
 
 def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
@@ -343,6 +344,7 @@ _FORMS: Final = [
     for of, each in _listed("relations")
 ]
 """The most informative first: of two matches for the same names, the first wins."""
+RELATION_TYPES: Final = tuple(dict.fromkeys((*KIN_BY_TYPE, *(each.type for each in _FORMS))))
 
 
 def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:

@@ -25,9 +25,9 @@ from glyphoxa.app.background import (
 )
 from glyphoxa.chronicle.chronicler import Chronicler, ChronicleWorker
 from glyphoxa.chronicle.judge import RulesJudge
-from glyphoxa.chronicle.llm_extractor import FACTS
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.statements import FACT_KINDS
 from glyphoxa.chronicle.talk import LONGEST
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import Utterance
@@ -96,7 +96,7 @@ async def learned(table: Store) -> dict[str, str]:
     return {
         fact.claim.predicate: str(fact.claim.content)
         for fact in facts
-        if fact.provenance.origin == "talk" and fact.claim.predicate in FACTS
+        if fact.provenance.origin == "talk" and fact.claim.predicate in FACT_KINDS
     }
 
 
