@@ -191,9 +191,10 @@ class TalkReaders:
         nobody = (*narrators, campaign.name, *campaign.glossary)
         rules = RulesExtractor(campaign.language, nobody=nobody)
         extractor: Extractor = rules
-        if self.asking is not None:
-            extractor = LlmExtractor(rules, self.asking, campaign.language, nobody=nobody)
         topics = topics_of(campaign)
+        if self.asking is not None:  # also about the pages of an import, which no judge reads
+            asking = replace(self.asking, llm=AllowedLines(self.asking.llm, topics))
+            extractor = LlmExtractor(rules, asking, campaign.language, nobody=nobody)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
         judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
         return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)

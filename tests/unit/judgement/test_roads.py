@@ -19,9 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.app.background import TalkReaders
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter, PlayersView
 from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
+from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
@@ -336,6 +338,14 @@ async def model_in_the_background(campaign: Campaign, text: str) -> str:
     return llm.read
 
 
+async def imported_page(campaign: Campaign, text: str) -> str:
+    llm = Listening()
+    asking = LlmReading(llm, Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000))
+    page = Page(EntityId("mill"), text, hidden=False, source="mill.md")
+    await claims_in([page], (), TalkReaders(asking).extractor(campaign), language=campaign.language)
+    return llm.read
+
+
 async def coined_term(campaign: Campaign, text: str) -> str:
     log: Any = Transcript(f"{text} So say the Zornites.", "Who are the Zornites? I saw the Zornites.")
     return repr([found async for found in CoinedTerms(campaign, log).due(SESSION, up_to=2)])
@@ -421,7 +431,7 @@ ROADS: Final[Mapping[str, Sequence[Callable[[Campaign, str], Awaitable[str]]]]] 
         *(earlier_sessions, recalled_line, recalled_summary),
     ),
     "tools": (tool_of_entities, tool_of_talk, tool_of_summaries, tool_of_facts, tool_of_another_server),
-    "models in the background": (model_in_the_background, coined_term),
+    "models in the background": (model_in_the_background, imported_page, coined_term),
     "summaries of sessions": (summary_of_an_earlier_session,),
     "recaps, vaults and bundles": (recap_of_players, recap_of_an_npc, bundle_for_players),
     "pages of players": (page, page_after_a_restart),
