@@ -134,9 +134,8 @@ class CoinedTerms:
         await self._collect(session, known, up_to=up_to)
         for term in [each for each in known if self._heard.get(each.id)]:
             heard = tuple(self._heard.pop(term.id))
-            ids = tuple(each.utterance.id for each in heard)
-            met = ExtractedEntity(str(term.id), term.name, CONCEPT, ids, _PROPOSED, known=term.id)
-            yield SceneTalk(self._campaign, session, self._language, heard), Extraction((met,))
+            talk = SceneTalk(self._campaign, session, self._language, heard)
+            yield talk, _extraction(term.name, heard, term, None)
         by_name = {folded(name): entity for entity in reversed(known) for name in entity.names}
         coined = [(name, lines, by_name.get(folded(name))) for name, lines in self._coined()]
         for name, lines, entity in [each for each in coined if each[2] is None or _is_open(each[2])][:_MOST]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -90,13 +91,12 @@ class _Writing:
         self._accept_at = accept_at
         heard = (each for each in (*talk.before, *talk.said) if each.utterance.aside is None)
         self._said = {each.utterance.id: each for each in heard}
-        self._known = {entity.id: entity for entity in known}
+        self._known: dict[EntityId, KnownEntity] = {}
         self._by_name: dict[str, EntityId] = {}
         for entity in known:
-            for name in entity.names:
-                self._by_name.setdefault(folded(name), entity.id)
+            self._remember(entity)
         self._of_key: dict[str, EntityId] = {}
-        self._events: dict[UtteranceId, list[Event]] = {}
+        self._events = defaultdict[UtteranceId, list[Event]](list)
         self._refused: list[str] = []
 
     def write(self, extraction: Extraction) -> Effects:
@@ -110,7 +110,7 @@ class _Writing:
             len(claims[MAX_CLAIMS:]) for claims in (extraction.relations, extraction.facts)
         )
         if left:
-            self._refuse(f"{left} findings above the limit for a stretch")
+            self._refused.append(f"{left} findings above the limit for a stretch")
         told = sorted(self._events, key=lambda each: self._said[each].ordinal)
         return Effects(
             tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
@@ -122,12 +122,12 @@ class _Writing:
         name = " ".join(entity.name.split())
         rests_on = self._evidence(entity.evidence)
         if not rests_on or not folded(name) or len(name) > MAX_NAME_CHARS or not name.isprintable():
-            self._refuse(f"no name, or no evidence in the transcript: {name[:MAX_NAME_CHARS]!r}")
+            self._refused.append(f"no name, or no evidence in the transcript: {name[:MAX_NAME_CHARS]!r}")
             return
         visibility = self._heard_by_any(rests_on)
         met = self._met(entity, name)
         if met is None and not self._is_told(name, rests_on):
-            self._refuse(f"only asked about, or first named by an NPC: {name!r}")
+            self._refused.append(f"only asked about, or first named by an NPC: {name!r}")
             return
         if met is None:
             type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
@@ -137,7 +137,7 @@ class _Writing:
             self._add_entity(met, _of_players(rests_on)[0])
         elif met.is_of_talk and not visibility.is_within(met.visibility):
             wider = met.visibility.known_to(*visibility.knowers)
-            self._add(_of_players(rests_on)[0], EntityScoped(met.id, wider))
+            self._events[_of_players(rests_on)[0].utterance.id].append(EntityScoped(met.id, wider))
             self._remember(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
         self._of_key[entity.key] = met.id
 
@@ -206,7 +206,8 @@ class _Writing:
             # An entity that another utterance named first exists without this one.
             if end is not None and self._known[end].is_of_talk:
                 self._add_entity(self._known[end], last)
-        self._add(last, FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also))
+        stated = FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also)
+        self._events[last.utterance.id].append(stated)
 
     def _would_overrule(self, claim: Claim) -> bool:
         rule = rule_of(claim, {})
@@ -217,12 +218,12 @@ class _Writing:
         if isinstance(found, ExtractedRelation):
             source, target = self._of_key.get(found.source), self._of_key.get(found.target)
             if source is None or target is None or source == target or not _PREDICATE.fullmatch(found.type):
-                self._refuse(f"no relation: {found.source!r} {found.type!r} {found.target!r}")
+                self._refused.append(f"no relation: {found.source!r} {found.type!r} {found.target!r}")
                 return None
             return Claim.relation(source, found.type, target)
         subject, value = self._of_key.get(found.subject), " ".join(found.value.split())
         if subject is None or not _PREDICATE.fullmatch(found.about) or not 0 < len(value) <= MAX_VALUE_CHARS:
-            self._refuse(f"no fact: {found.subject!r} {found.about!r}")
+            self._refused.append(f"no fact: {found.subject!r} {found.about!r}")
             return None
         return Claim.attribute(subject, found.about, value)
 
@@ -249,15 +250,9 @@ class _Writing:
 
     def _add_entity(self, entity: KnownEntity, by: NumberedUtterance) -> None:
         added = EntityAdded(entity.id, entity.type, entity.name, entity.aliases, entity.visibility, "talk")
-        told = self._events.setdefault(by.utterance.id, [])
+        told = self._events[by.utterance.id]
         if not any(isinstance(event, EntityAdded) and event.entity == entity.id for event in told):
             told.append(added)
-
-    def _add(self, by: NumberedUtterance, event: Event) -> None:
-        self._events.setdefault(by.utterance.id, []).append(event)
-
-    def _refuse(self, why: str) -> None:
-        self._refused.append(why)
 
 
 def _of_players(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:

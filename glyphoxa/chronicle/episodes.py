@@ -132,7 +132,9 @@ class EpisodeWriter:
         heard = {npc: [each.utterance for each in heard_by(npc, said)] for npc in npcs}
         lines = {npc: selection.select(heard[npc], own=npc) for npc in npcs}
         told = {npc: " ".join(one.text for one in chosen) for npc, chosen in lines.items() if chosen}
-        before = {npc: str(fact.claim.content) for fact in kept for npc in _knowers(fact)}
+        before = {
+            npc: str(fact.claim.content) for fact in kept for npc in (knower.npc for knower in fact.visibility.knowers)
+        }
         if told != before:
             at_ms = said[-1].utterance.at_ms if said else 0
             evidence = {told[npc]: [each for one in lines[npc] for each in one.evidence] for npc in told}
@@ -173,7 +175,3 @@ async def said_in(
 ) -> list[NumberedUtterance]:
     """Return all utterances of a session after an ordinal, except retracted ones."""
     return [each async for page in pages_of(log, campaign, session, after=after) for each in page.said]
-
-
-def _knowers(fact: Fact) -> list[NpcId]:
-    return [knower.npc for knower in fact.visibility.knowers]

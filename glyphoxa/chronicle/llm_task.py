@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.statements import clauses_of, sentences_of
+from glyphoxa.chronicle.statements import clauses_of, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
@@ -214,7 +214,7 @@ class ShownLines:
             line
             for line in self.lines
             if folded(line.said.utterance.speaker_name) in of_speakers
-            or any(_stands_in(each, line.words) for each in spelled)
+            or any(stands_in(each, line.words) for each in spelled)
         ]
 
     def writes(self, name: str) -> bool:
@@ -287,8 +287,3 @@ def is_among(word: str, others: Set[str]) -> bool:
 
 def _folded(text: str) -> tuple[str, ...]:
     return tuple(word.folded for word in words(text))
-
-
-def _stands_in(name: Sequence[str], line: Sequence[str]) -> bool:
-    n = len(name)
-    return n > 0 and any(tuple(line[at : at + n]) == tuple(name) for at in range(len(line) - n + 1))

@@ -9,7 +9,15 @@ from typing import Final
 
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder, NewName
-from glyphoxa.chronicle.statements import SPEAKER, MarkedSentence, NameSpan, facts_in, relations_in, sentences_of
+from glyphoxa.chronicle.statements import (
+    SPEAKER,
+    MarkedSentence,
+    NameSpan,
+    facts_in,
+    relations_in,
+    sentences_of,
+    stands_in,
+)
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -50,12 +58,6 @@ def _inflected(name: str) -> Iterator[str]:
     if len(words) > 1 and words[0].endswith("e"):
         yield from (" ".join((words[0] + ending, *words[1:])) for ending in ("n", "m", "r", "s"))
         yield " ".join((words[0] + "n", *words[1:-1], words[-1] + "es"))
-
-
-def _is_part(words: Sequence[str], of: Sequence[str]) -> bool:
-    """Return whether the words are adjacent in a longer name."""
-    n = len(words)
-    return n < len(of) and any(list(of[at : at + n]) == list(words) for at in range(len(of) - n + 1))
 
 
 def without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
@@ -156,7 +158,7 @@ class _Reading:
         self._new = {
             name: new
             for name, new in self._new.items()
-            if not any(_is_part(new.text.split(), other) for other in whole)
+            if not any(other != new.text.split() and stands_in(new.text.split(), other) for other in whole)
         }
         introduced = [Entry(new.text, EntityId(f"new:{name}"), new.type) for name, new in self._new.items()]
         self._names = self._names.having([*self._names.entries, *introduced])

@@ -63,7 +63,8 @@ class MarkedSentence:
     is_denied: bool
 
     def key_of(self, sign: str) -> str:
-        return self.keys[ord(sign) - _FIRST_SIGN]
+        """Return the key of a placeholder; the speaker's for a word such as "I" or "my"."""
+        return self.keys[ord(sign) - _FIRST_SIGN] if re.fullmatch(_NAMED, sign) else SPEAKER
 
     @property
     def may_tell(self) -> bool:
@@ -121,6 +122,12 @@ class StatementWords:
     def shared(self, other: StatementWords) -> float:
         """Return the share of content words that both have, 0 to 1."""
         return len(self.telling & other.telling) / max(1, len(self.telling | other.telling))
+
+
+def stands_in(part: Sequence[str], of: Sequence[str]) -> bool:
+    """Return whether words are adjacent in others, in their order."""
+    n = len(part)
+    return n > 0 and any(tuple(of[at : at + n]) == tuple(part) for at in range(len(of) - n + 1))
 
 
 def named_first(sentence: str, person: str) -> str:
@@ -186,11 +193,6 @@ def _patterns(name: str, **more: str) -> tuple[re.Pattern[str], ...]:
 def _listed(name: str) -> Iterator[tuple[Lexicon, Mapping[str, Any]]]:
     """Yield the tables of a list, English ones first."""
     return ((of, each) for of in _BY_LANGUAGE for each in of.value(name) or ())
-
-
-def key_of(sentence: MarkedSentence, sign: str) -> str:
-    """Return the key of a placeholder; the speaker's for a word such as "I" or "my"."""
-    return sentence.key_of(sign) if re.fullmatch(_NAMED, sign) else SPEAKER
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +285,11 @@ def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
         for match in each.finditer(sentence.marked):
             occupation = occupation_in(match["v"])
             if occupation is not None and not sentence.denies(*match.span()):
-                yield FactClaim(key_of(sentence, match["s"]), "occupation", occupation, 0.8)
+                yield FactClaim(sentence.key_of(match["s"]), "occupation", occupation, 0.8)
     for each in _STATES:
         for match in each.finditer(sentence.marked):
             if not sentence.denies(*match.span()):
-                yield FactClaim(key_of(sentence, match["s"]), "status", match["v"].lower(), 0.8)
+                yield FactClaim(sentence.key_of(match["s"]), "status", match["v"].lower(), 0.8)
 
 
 def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
@@ -298,7 +300,7 @@ def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
         match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
         if match is not None:
             subject = match.groupdict().get("s") or SPEAKER
-            yield FactClaim(key_of(sentence, subject), saying.about, value, saying.confidence)
+            yield FactClaim(sentence.key_of(subject), saying.about, value, saying.confidence)
             return
     if not sentence.is_denied and _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked):
         yield FactClaim(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, 0.7)
@@ -375,4 +377,4 @@ def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
 
 
 def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> RelationClaim:
-    return RelationClaim(key_of(sentence, match["s"]), type_, key_of(sentence, match["o"]), confidence)
+    return RelationClaim(sentence.key_of(match["s"]), type_, sentence.key_of(match["o"]), confidence)

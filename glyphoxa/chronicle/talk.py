@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Visibility
 from glyphoxa.language.sentence_form import form_of, sentences_of
 from glyphoxa.turns.address import marked_out_of_character, out_of_character
@@ -128,13 +128,9 @@ def is_break(last: NumberedUtterance, now: NumberedUtterance) -> bool:
     """Return whether a new scene begins between two consecutive utterances."""
     if now.utterance.at_ms - last.utterance.at_ms >= BREAK_MS:
         return True
-    heard, hears = _hearers(last), _hearers(now)
+    heard, hears = last.utterance.witnesses, now.utterance.witnesses
     # A single arrival or departure does not end a scene.
     return bool(heard) and bool(hears) and heard.isdisjoint(hears)
-
-
-def _hearers(said: NumberedUtterance) -> frozenset[NpcId]:
-    return said.utterance.witnesses
 
 
 # Findings in a stretch, before they are compared with what is known.
