@@ -153,7 +153,7 @@ class LlmExtractor:
         except (Unavailable, Unparseable) as error:
             return _noted(found, f"read by rules only: {error}")
         before = KnownBefore(known, self._rules.names, found, self._nobody)
-        return await asyncio.to_thread(merged, answer, question, before, language=self._language)
+        return await asyncio.to_thread(lambda: Merging(question, before, self._language).merge(answer))
 
 
 def _noted(found: Extraction, why: str) -> Extraction:
@@ -188,12 +188,9 @@ class KnownBefore:
     nobody: frozenset[str] = frozenset()
 
 
-def merged(answer: dict[str, Any], question: TalkQuestion, known: KnownBefore, *, language: str) -> Extraction:
-    """Merge the answer into the rules' findings. Includes reasons for rejected parts."""
-    return _Merging(question, known, language).merge(answer)
+class Merging:
+    """Merges one answer into the rules' findings."""
 
-
-class _Merging:
     def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
         self._known = known
         self._talk = question.talk
@@ -211,6 +208,7 @@ class _Merging:
             self._call(each)
 
     def merge(self, answer: dict[str, Any]) -> Extraction:
+        """Return the findings of both, with the reasons for rejected parts."""
         for what, take in (("entities", self._entity), ("relationships", self._relation), ("facts", self._fact)):
             found = answer.get(what)
             if not isinstance(found, list):

@@ -83,7 +83,8 @@ class RulesExtractor:
         self._language = language
         self._finder = NameFinder(language)
         self._nobody = frozenset(fold(name) for name in nobody)
-        self._gazetteer: Gazetteer | None = None
+        self.names = names_of((), language)
+        """The gazetteer of the entities known at the last reading."""
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         # It takes a few milliseconds, and a table may be playing on the same loop.
@@ -94,15 +95,10 @@ class RulesExtractor:
         names = self.index(known)
         return _Reading(talk, known, names, self._finder, self._nobody).read()
 
-    @property
-    def names(self) -> Gazetteer:
-        """The gazetteer of the entities known at the last reading."""
-        return self._gazetteer or names_of((), self._language)
-
     def index(self, known: Sequence[KnownEntity]) -> Gazetteer:
         """Return the gazetteer of the known entities: that of the last stretch, updated with changes."""
-        self._gazetteer = names_of(known, self._language, self._gazetteer)
-        return self._gazetteer
+        self.names = names_of(known, self._language, self.names)
+        return self.names
 
 
 class _Reading:

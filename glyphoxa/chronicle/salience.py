@@ -210,11 +210,12 @@ class SalienceJudge:
         spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
         spans += [NameSpan(each.text, each.start, each.end) for each in new]
         sentences = list(sentences_of(line.text, sorted(spans, key=lambda span: span.start)))
+        said_lately = frozenset[str]().union(*(each.telling for each in self._lately))
         is_aside = marked_out_of_character(line.text) or out_of_character(line.text) is not None
         quoted = sum(len(each.group()) for each in _QUOTED.finditer(line.text))
         signs = {
             "length": math.log1p(len(spoken)),
-            "new words": math.log1p(len(telling - self._said_lately())),
+            "new words": math.log1p(len(telling - said_lately)),
             "only questions": float(bool(sentences) and all(each.is_question for each in sentences)),
             "an answer": float(bool(self._lately) and self._lately[-1].is_question),
             "a name": float(min(len(spans), 3)),
@@ -230,9 +231,6 @@ class SalienceJudge:
         )
         self._lately.append(_Read(telling, line.text.rstrip().endswith("?"), own))
         return Features(signs, vectors)
-
-    def _said_lately(self) -> frozenset[str]:
-        return frozenset[str]().union(*(each.telling for each in self._lately))
 
     def _judged(self, line: Line, name: str, features: Features) -> Salience:
         model = shipped_models()[f"{name} with vectors" if features.vectors else name]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_extractor import KnownBefore, TalkQuestion, merged, question_about
+from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkQuestion, question_about
 from glyphoxa.chronicle.llm_task import QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
@@ -48,7 +48,7 @@ def feed(data: bytes, scratch: Path) -> None:
 
 def _remembered(answer: dict[str, Any]) -> None:
     asked = _asked()
-    found = merged(answer, asked.question, asked.known, language="en")
+    found = Merging(asked.question, asked.known, "en").merge(answer)
     shown = {line.utterance.id for line in asked.question.lines}
     for each in (*found.entities, *found.relations, *found.facts):
         assert each.evidence, each
