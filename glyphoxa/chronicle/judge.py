@@ -43,6 +43,7 @@ def no_flags(_text: str) -> tuple[str, ...]:
     return ()
 
 
+@dataclass(frozen=True, slots=True)
 class RulesJudge:
     """A `TurnJudge` without a model: safety topics, requests about memory, and the salience model.
 
@@ -53,30 +54,17 @@ class RulesJudge:
         embed: Embeds lines with the model `glyphoxa.chronicle.salience.VECTORS_OF`; None: without vectors.
     """
 
-    def __init__(
-        self,
-        language: str,
-        names: Callable[[Sequence[KnownEntity]], Gazetteer],
-        *,
-        flags: Callable[[str], tuple[str, ...]] = no_flags,
-        embed: EmbedLines | None = None,
-    ) -> None:
-        self._language = language
-        self._names = names
-        self.flags = flags
-        self._embed = embed
+    language: str
+    names: Callable[[Sequence[KnownEntity]], Gazetteer]
+    flags: Callable[[str], tuple[str, ...]] = no_flags
+    embed: EmbedLines | None = None
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
         lines = await self._lines((*talk.before, *talk.said))
         # It takes about a millisecond a line, and a table may be playing on the same loop.
-        return await asyncio.to_thread(self.judged, talk, known, lines)
+        return await asyncio.to_thread(self._judged, talk, known, lines)
 
-    def judged(
-        self, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line] | None = None
-    ) -> list[JudgedUtterance]:
-        """See `TurnJudge.judge`. `lines`: those of the talk with their vectors, and those before it."""
-        if lines is None:
-            lines = [Line(each.utterance.text) for each in (*talk.before, *talk.said)]
+    def _judged(self, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line]) -> list[JudgedUtterance]:
         scores = self._salience(known).judge_all(lines)[len(talk.before) :]
         return [
             JudgedUtterance(said, Judged(self._judgement(said, score)))
@@ -106,14 +94,14 @@ class RulesJudge:
     async def _lines(self, said: Sequence[NumberedUtterance]) -> list[Line]:
         texts = [each.utterance.text for each in said]
         vectors: NDArray[float32] | None = None
-        if self._embed is not None:
+        if self.embed is not None:
             with contextlib.suppress(TimeoutError, Unavailable, InvalidInput):
                 async with asyncio.timeout(EMBED_MS / 1000):
-                    vectors = await self._embed(texts)
+                    vectors = await self.embed(texts)
         return [Line(text, None if vectors is None else vectors[index]) for index, text in enumerate(texts)]
 
     def _salience(self, known: Sequence[KnownEntity]) -> SalienceJudge:
-        return SalienceJudge(self._language, self._names(known))
+        return SalienceJudge(self.language, self.names(known))
 
     def _judgement(self, said: NumberedUtterance, score: Salience) -> TurnJudgement:
         text = said.utterance.text

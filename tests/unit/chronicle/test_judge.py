@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def a_talk(*texts: str, first: int = 1) -> SceneTalk:
 
 
 def judged(text: str) -> TurnJudgement:
-    [one] = RULES.judged(a_talk(text), ())
+    [one] = asyncio.run(RULES.judge(a_talk(text), ()))
     return one.judged.judgement
 
 
