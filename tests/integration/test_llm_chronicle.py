@@ -42,7 +42,7 @@ CAMPAIGN = a_campaign().id
 KEYS = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 SPOKEN = (
     "We found Odo Fennimore in the old mill.",
-    "He tended the lighthouse before the flood.",
+    "He tended the lighthouse, and his father was killed there in the flood.",
     "I promise to bring you six crowns.",
 )
 LIGHTHOUSE = {"subject": "Odo Fennimore", "about": "past", "value": "tended the lighthouse", "confidence": "certain"}
