@@ -57,9 +57,10 @@ PATIENCE_MS = 30_000
 _CHUNK = OUTPUT_RATE_HZ // 50
 _FADE = OUTPUT_RATE_HZ // 200
 _AHEAD_S = 0.06
-"""Sound that a listener has in advance, so that a stall of the event loop that is shorter is not heard."""
-_BEHIND_S = 0.1
-"""After a longer stall the schedule restarts, because catching up would only fill the listeners' buffers."""
+"""Sound that a listener gets in advance, so that a shorter stall of the event loop is not heard.
+
+After a longer one, the schedule restarts, because catching up would only fill the listeners' buffers.
+"""
 
 
 class Speaker(FrameProcessor):
@@ -105,6 +106,8 @@ class Speaker(FrameProcessor):
         self._wake = asyncio.Event()
         self._pacing: asyncio.Task[None] | None = None
         self._is_playing = False
+        self._due_s = 0.0
+        """When the next chunk is due, by the loop's clock."""
         self._fades_in = False
         self._watchdog: asyncio.TimerHandle | None = None
         self._resampler = create_stream_resampler()
@@ -333,9 +336,8 @@ class Speaker(FrameProcessor):
                 await self.push_frame(BotStoppedSpeakingFrame(), FrameDirection.UPSTREAM)
 
     async def _play(self) -> None:
-        """Send available sound in 20 ms chunks on schedule, a little ahead. Returns when there is none for now."""
+        """Send available sound in 20 ms chunks on schedule. Returns when there is none for now."""
         loop = self.get_event_loop()
-        due = loop.time() - _AHEAD_S
         while (turn := self._turn) is not None and (n_samples := self._playback.playable(_CHUNK)):
             source = self._filler if self._filler else self._sound
             pcm = bytes(source[: n_samples * 2])
@@ -344,11 +346,9 @@ class Speaker(FrameProcessor):
                 pcm, self._fades_in = _ramped(pcm[: _FADE * 2], 0, 1) + pcm[_FADE * 2 :], False
             self._sink(self._npc, pcm)
             self._on(turn, Played(n_samples))
-            due += n_samples / OUTPUT_RATE_HZ
             now = loop.time()
-            if now - due > _BEHIND_S:
-                due = now
-            await asyncio.sleep(max(0.0, due - now))
+            self._due_s = max(self._due_s, now - _AHEAD_S) + n_samples / OUTPUT_RATE_HZ
+            await asyncio.sleep(max(0.0, self._due_s - now))
 
 
 def _ramped(pcm: bytes, begin: float, end: float) -> bytes:
