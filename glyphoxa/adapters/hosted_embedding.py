@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -24,7 +25,7 @@ DEADLINE_MS = 10_000
 Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
 
 
-class HostedEmbeddings:
+class HostedEmbeddings(ABC):
     """See `Embedder`. Create inside a running event loop; `close` it.
 
     Args:
@@ -54,8 +55,8 @@ class HostedEmbeddings:
         """As `embed`."""
         return await self._embed(texts, self._prefixes.question, are_questions=True)
 
-    async def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def _embed(self, texts: Sequence[str], prefix: str, *, are_questions: bool) -> NDArray[float32]:
         return await embed_in_batches(
@@ -66,9 +67,9 @@ class HostedEmbeddings:
             most_texts=self.most_texts,
         )
 
+    @abstractmethod
     async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
         """Send one request."""
-        raise NotImplementedError
 
 
 async def embed_in_batches(
