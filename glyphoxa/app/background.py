@@ -544,7 +544,7 @@ async def load_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     safety: SafetyTopics,
     environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
-    """As `open_deep_recall`, for commands without a table. Loads a local model if needed; downloads nothing.
+    """Open deep recall for commands without a table. Loads a local model if needed; downloads nothing.
 
     Raises:
         NotFound: Its weights are missing.

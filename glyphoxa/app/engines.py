@@ -53,7 +53,7 @@ class Host(Protocol):
         """Ask a remote provider one short question; return how long it took and what it can do, in words.
 
         Args:
-            section: Of the settings: `providers.llm`, `stt`, `tts` or `s2s`.
+            section: A section of the settings: `providers.llm`, `stt`, `tts` or `s2s`.
 
         Raises:
             InvalidInput: The key or the provider's package is missing.

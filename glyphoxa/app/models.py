@@ -67,7 +67,7 @@ def needed(settings: Settings) -> list[str]:
 
 
 def named(settings: Settings) -> list[str]:
-    """As `needed`, including files given by path."""
+    """Return the weights that these settings need, including files given by path."""
     return [
         name for section in _local_sections(settings) for name in weights_of(section, _local_choice(section, settings))
     ]
@@ -233,7 +233,7 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
 
 
 async def fetch_embedder(settings: Settings) -> Embedder:
-    """As `load_embedder`, downloading missing weights first.
+    """Download missing weights, then load the embedder.
 
     Raises:
         Unavailable: They cannot be downloaded.

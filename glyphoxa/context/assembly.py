@@ -74,8 +74,7 @@ class Gathering:
 
         Args:
             deadline_ms: From the start of this gathering's first part, so that a part that is read twice takes no
-                longer than
-                one that is read once.
+                longer than one that is read once.
         """
         loop = asyncio.get_running_loop()
         if self._began_s is None:

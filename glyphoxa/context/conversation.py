@@ -43,7 +43,7 @@ def others_line(speaker_name: str, text: str, *, to: str = "") -> Message:
 class _Line:
     """
     Attributes:
-        words: As they were said: in a message they may be quoted.
+        words: The spoken words; the message may quote them.
     """
 
     utterance_id: UtteranceId
@@ -69,7 +69,7 @@ class Conversation:
         history_tokens: Budget of the transcript with its summary. If no summary comes in time, the oldest lines are
             held back until one does; never the newest line.
         language: BCP 47 tag of the words before the summary.
-        safety: What must not come up enters neither the transcript nor a summary or question.
+        safety: Topics that enter neither the transcript nor a summary or question.
     """
 
     npc: Npc
@@ -201,7 +201,7 @@ class Conversation:
         than that of its last answer.
 
         Args:
-            question: What was said to it so far; may be empty while nobody speaks.
+            question: The words addressed to the NPC so far; may be empty while nobody speaks.
             speaker_name: The asker.
             unless: Lines to leave out: the question itself, if it is already in the transcript.
             expecting: A line that will have been said by then, see `own_line` and `others_line`.

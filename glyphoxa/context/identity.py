@@ -152,7 +152,7 @@ class Identity:
         facts: The content of the lines.
         secrets: In a prompt only when the conversation touches them.
         known: The source of all of it; None: nothing is known.
-        holdings: What it got or gave in play, in words.
+        holdings: Lines about things that it got or gave in play.
     """
 
     lines: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class Identities:
 
     Args:
         graph: None without long-term memory: the campaign's file is the source.
-        tokens: Of one identity, its secrets not counted.
+        tokens: Budget of one identity without its secrets.
         accept_at: The certainty from which the file's facts are accepted.
     """
 
@@ -309,7 +309,7 @@ def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Mes
     """Return the same from what the NPC knows.
 
     Args:
-        known: What the NPC knows of itself now; None: nothing.
+        known: The NPC's present knowledge of itself; None: nothing.
     """
     words, safety = wording(campaign.language), topics_of(campaign)
     persona = safety.allowed(npc.persona) or words.persona.format(name=npc.name)
@@ -385,7 +385,7 @@ _MOST_HELD: Final = 2_048
 """Texts whose sentences are cached."""
 
 WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
-"""What an NPC may know of an entity now; None: its world is not in memory."""
+"""Returns an NPC's view of an entity now; None: its world is not in memory."""
 
 
 class KnownSentences:
@@ -446,15 +446,15 @@ def _names(sentence: str, name: str) -> bool:
 # what this NPC may not know is left out.
 
 _BARE_TOKENS: Final = 100
-"""Of terms without a meaning: a name alone says little."""
+"""Budget of terms without a meaning: a name alone says little."""
 CoinedOf: TypeAlias = Callable[[NpcId], Sequence[tuple[str, str]]]
 
 
 class Bible:
     """
     Args:
-        budgets: Of the bible and the glossary. The terms that follow a question take as much as the facts, and that
-            much less is left for a glossary that does not fit.
+        budgets: Budgets of the bible and the glossary. The terms that follow a question take as much as the facts, and
+            that much less is left for a glossary that does not fit.
         terms: The terms coined in play that an NPC may know, each with its meaning; empty if it has none.
     """
 

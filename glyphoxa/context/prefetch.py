@@ -32,9 +32,8 @@ class Prefetch:
     """Results of look-ups for the current speech.
 
     Args:
-        language: Of the speech.
         present: Returns the NPCs in the scene, with their names, at each partial.
-        conversations: What the NPCs have heard and said. Lines in a prompt are not recalled again.
+        conversations: The NPCs' transcripts. Lines in a prompt are not recalled again.
         deadline_ms: For a look-up; well above what a healthy database needs.
         max_recalled: Utterances to request from memory.
     """

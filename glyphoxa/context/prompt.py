@@ -41,22 +41,22 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class HotContext:
-    """What an NPC has in mind for one turn.
+    """Everything that an NPC has in mind for one turn.
 
     Attributes:
-        facts: What it knows of the world: short sentences in reading order, already visible to this NPC.
+        facts: Its knowledge of the world: short sentences in reading order, already visible to this NPC.
         not_known: The facts that say that it knows nothing about the question.
-        shrugs: What the NPC can say to that without a model, of which one is enough; empty if it needs the model.
-        told: What the NPC can say from what the asker told it about this, the best first.
+        shrugs: Replies to that without a model, of which one is enough; empty if it needs the model.
+        told: Replies from what the asker told it about this, the best first.
         remembered: Past utterances, each with its speaker; they need not be true. Also visible and in order.
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": missing parts, each with its reason.
-        identity: What it knows of itself: its description, its relationships. The same from turn to turn.
+        identity: Its knowledge of itself: its description, its relationships. The same from turn to turn.
         glossary: Terms of the campaign, each with its meaning. Others that the question or the talk has are in `facts`.
         scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
         guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
-        past: What happened in earlier sessions, as far as it recalls that unasked.
+        past: Events of earlier sessions that it recalls unasked.
         direction: How to answer, if what it recalls must not be described.
         rejected: Other recalled items that are not in the prompt, each with the reason.
         gathered: How each part was gathered, by its name.
@@ -90,8 +90,7 @@ class HotContextSource(Protocol):
         Args:
             asker: The asker's name; empty if it is unknown.
             within_ms: For look-ups that the question asks for: a session, a time, a relation of two entities. Other
-                parts keep
-                their own deadlines.
+                parts keep their own deadlines.
         """
         ...
 
@@ -122,9 +121,8 @@ class Placement:
 
     Attributes:
         depth: In a message of its own, with that many messages of the transcript after it. 0 is after the question, and
-            a
-            number above the number of messages is before the transcript. None: in the question's message, after it.
-        role: Of that message of its own. Past utterances never have the role `system`: they follow, as the user's.
+            a number above the number of messages is before the transcript. None: in the question's message, after it.
+        role: Role of that message. Past utterances never have the role `system`: they follow, as the user's.
     """
 
     depth: int | None = None
@@ -146,9 +144,10 @@ class Prompt:
         speaker_name: The asker.
         n_examples: Messages after the first that precede the transcript.
         tier: How deep the answer may search memory; None without a question.
-        direction: What the DM wants of this answer. It is for this NPC only, and not part of the transcript.
-        flags: What the question touches: see `glyphoxa.judgement.safety`. Then `direction` leads away from it, too.
-        words: What the DM gave it to say: then no model is asked.
+        direction: The DM's direction for this answer. It is for this NPC only, and not part of the transcript.
+        flags: Topics that the question touches: see `glyphoxa.judgement.safety`. Then `direction` leads away from it,
+            too.
+        words: An answer from the DM: then no model is asked.
         is_brief: The answer is one sentence.
         language: BCP 47 tag of the talk.
     """
@@ -258,7 +257,7 @@ def _joined(*lines: str) -> str:
 
 
 PERSONA_TOKENS = 300
-"""Of an NPC's text by its author. Beyond that, a small model's 2,048 tokens leave little for the transcript."""
+"""Budget of an NPC's text by its author. Beyond that, a small model's 2,048 tokens leave little for the transcript."""
 STANDING_TOKENS = 800
 """Persona, frame and examples of an NPC, which precede the parts with budgets, and its reply."""
 GLOSSARY_TOKENS = 298
@@ -275,21 +274,19 @@ _LEAST_RECALLED = 15
 class Budgets:
     """
     Attributes:
-        identity_tokens: Of what an NPC knows of itself, and of each secret it has in mind. A small local model gets
-            few,
+        identity_tokens: An NPC's knowledge of itself, and each secret it has in mind. A small local model gets few,
             because they weaken its voice.
-        scene_tokens: Of the line with the NPC's place. From 100 it contains more, see `glyphoxa.context.scene`.
-        bible_tokens: Of the campaign's bible, see `glyphoxa.context.identity`.
-        glossary_tokens: What the model's window has room for beside all other budgets. Of a longer glossary only terms
-            that occur in the prompt are in it.
-        past_tokens: Of the summaries of earlier sessions, see `glyphoxa.context.scene`.
-        facts_tokens: Of recalled and looked-up sentences together, tokens of 4 characters. A small model uses few; a
-            large
+        scene_tokens: The line with the NPC's place. From 100 it contains more, see `glyphoxa.context.scene`.
+        bible_tokens: The campaign's bible, see `glyphoxa.context.identity`.
+        glossary_tokens: The room that all other budgets leave in the model's window. A longer glossary is reduced to
+            terms that occur in the prompt.
+        past_tokens: The summaries of earlier sessions, see `glyphoxa.context.scene`.
+        facts_tokens: Recalled and looked-up sentences together, tokens of 4 characters. A small model uses few; a large
             one's budget covers nearly everything that is found at all (94 % of LoCoMo's questions in 1,500).
         max_facts: The same in lines; None: as many as usually fit.
-        history_tokens: Of the transcript with its summary.
-        summary_tokens: Of that summary.
-        window_tokens: Of the whole prompt, by `tokens_at_most`.
+        history_tokens: The transcript with its summary.
+        summary_tokens: That summary.
+        window_tokens: The whole prompt, counted by `tokens_at_most`.
     """
 
     identity_tokens: int = 120

@@ -40,8 +40,8 @@ AT_MOST_LATER_MS: Final = 450
 class ComposedPrompt:
     """
     Attributes:
-        prompt: As it is sent.
-        hot: What was added to it.
+        prompt: The prompt that is sent.
+        hot: The part that was added to it.
         parts: Its parts, in reading order.
     """
 
@@ -66,7 +66,7 @@ async def compose(
     """Return the prompt with what its NPC has in mind. Never raises.
 
     Args:
-        deadline_ms: Of the source.
+        deadline_ms: Time limit for the source.
     """
     return composed(prompt, await _gathered(source, prompt, deadline_ms), facts_at, limits)
 
@@ -137,7 +137,7 @@ async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) 
 
 
 def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
-    """Of missing parts, list those that were requested, because an empty or late result is worth knowing."""
+    """Yield the parts; missing ones only if they were requested, because an empty or late result is worth knowing."""
     persona, *between, question = prompt.messages
     examples = [message.content for message in between[: prompt.n_examples]]
     talk = [message.content for message in between[prompt.n_examples :] if not message.is_synthetic]

@@ -62,7 +62,7 @@ class TopicWords:
     """The stems of the words that carry a text's topic.
 
     Args:
-        language: Of the text, as a tag.
+        language: BCP 47 tag of the text.
     """
 
     def __init__(self, text: str, language: str) -> None:
@@ -104,14 +104,14 @@ _EMBEDDED: Final = "en"
 
 @dataclass(frozen=True, slots=True)
 class InMind:
-    """What the prompt contains.
+    """Contents of the prompt.
 
     Attributes:
         name: The NPC's.
-        facts: What it knows that the question calls for.
+        facts: The known facts that the question calls for.
         remembered: Past utterances.
         talk: The lines in the prompt, without the question.
-        beside: What it knows of itself, and its place.
+        beside: Its knowledge of itself, and its place.
         asker: The asker's name; empty if it is unknown.
         is_known: Returns whether it has heard a name.
         aliases: Other names that it is called by.
@@ -326,7 +326,7 @@ class NotKnown:
     """
     Attributes:
         facts: Sentences for the facts of the prompt.
-        replies: What the NPC can say to that, of which one is enough. Empty if a model has to find the words.
+        replies: Possible answers, of which one is enough. Empty if a model has to find the words.
     """
 
     facts: tuple[str, ...] = ()

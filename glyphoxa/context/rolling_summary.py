@@ -48,7 +48,7 @@ class RollingSummary:
     Attributes:
         summary: In order. No line is both in it and in `lines`.
         lines: Not summarised yet, oldest first.
-        last_ordinal: Of the stored state that this one continues.
+        last_ordinal: Last ordinal of the stored state that this one continues.
         covered_to: The last summarised line; None: none since the session was opened.
         is_stored: Whether the stored state is up to date.
     """
@@ -66,7 +66,7 @@ class RollingSummary:
         """Continue a session after a restart.
 
         Args:
-            state: As it was stored.
+            state: The stored state.
             lines: All lines after it.
         """
         self.summary, self.last_ordinal, self.flags = state.summary, state.last_ordinal, set(state.flags)

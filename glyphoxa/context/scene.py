@@ -67,7 +67,7 @@ class Scenes:
     """A campaign's scenes, each as one NPC may know it.
 
     Args:
-        tokens: Of a line. Time, place and company are included even if they are longer.
+        tokens: Budget of a line. Time, place and company are included even if they are longer.
         world_of: If it is not in memory, the campaign's file is the source.
         story_day: In words; empty if it is unknown.
     """
@@ -240,7 +240,7 @@ class Past:
         """Read the summaries, once for each NPC.
 
         Args:
-            holdings: What the NPC got or gave, in words.
+            holdings: Lines about things that the NPC got or gave.
 
         Raises:
             Unavailable: The database is unavailable. The next call tries again.

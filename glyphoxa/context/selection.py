@@ -92,8 +92,7 @@ def worth_telling(
 
     Args:
         said: Best first.
-        tokens: Of the budget. In a tight one, questions, the NPC's own words, and lines without information or answer
-            must
+        tokens: The budget. In a tight one, questions, the NPC's own words, and lines without information or answer must
             bear on the question by themselves.
     """
     is_tight = tokens <= TIGHT_TOKENS
@@ -212,7 +211,7 @@ def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: S
 
     Args:
         candidates: Unique by their line; kinds in reading order.
-        tokens: Of all together.
+        tokens: Budget of all together.
         most: Lines.
         already: Lines of a former selection for the same speech: a prompt cache has read them.
     """
@@ -254,8 +253,8 @@ def _worth_per_token(one: Recalled) -> float:
 
 
 LONGEST_TOKENS: Final = 30
-"""Of an excerpt. At 20 tokens 3 % more questions find evidence, but the cut lines keep the sentence nearest to the
-question in meaning in 72 of 100 cases, instead of 78."""
+"""Limit of an excerpt. At 20 tokens 3 % more questions find evidence, but the cut lines keep the sentence nearest to
+the question in meaning in 72 of 100 cases, instead of 78."""
 _SHARED, _TELLING, _MOST_TELLING = 2.0, 0.25, 8
 """The worth of a word of the question, and of another word that carries a topic, up to a maximum number."""
 _LEAST_CHARACTERS: Final = 20
@@ -305,7 +304,7 @@ NOT_PLAYED: Final = "it touches a topic that the group does not play"
 NOT_NEEDED: Final = "another one contains it, or is nearer to the question"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
 _NEAR_THE_BEST: Final = 0.15
-"""Of what is near to a question, only what is almost as near as the best enters."""
+"""Largest distance from the best: among facts near to a question, only those almost as near as the best enter."""
 OWN_WORDS: Final = "its own words, and the question does not ask for them"
 
 
@@ -313,8 +312,8 @@ OWN_WORDS: Final = "its own words, and the question does not ask for them"
 class Candidates:
     """
     Attributes:
-        question: As it was asked.
-        language: Of the campaign.
+        question: The question in the asker's words.
+        language: The campaign's language.
         facts: About the entities in the question, in its order.
         talk: Best first.
         forbids: Returns whether a text must not come up.
@@ -351,7 +350,7 @@ class PromptSoFar:
 class Selection:
     """
     Attributes:
-        chosen: What enters the prompt, in its order.
+        chosen: Items that enter the prompt, in its order.
         rejected: The rest, each with the reason, except what is chosen in the same words.
     """
 
@@ -457,8 +456,7 @@ class ByName:
     """
     Args:
         memory: None without long-term memory: the campaign's file is the source. With it the file is not used, even
-            while
-            the database is unavailable, because the DM may have hidden what the file makes public.
+            while the database is unavailable, because the DM may have hidden what the file makes public.
         accept_at: The certainty from which the file's facts are accepted, if it is the source.
 
     Attributes:

@@ -62,7 +62,7 @@ class Example:
     """An exchange with the places `{name}`, `{occupation}` and `{place}`.
 
     Attributes:
-        kept: What the NPC keeps secret in it.
+        kept: The secret that the NPC keeps in it.
     """
 
     said: str
@@ -95,8 +95,7 @@ class Wording:
         fillers: Sounds of an NPC without its own, while its answer is on its way.
         deflects: Said instead of a secret of its own.
         knows_nothing: Said instead of an answer that it does not know. `never_heard` is the same for a name, `{what}`,
-            and
-            `never_said` for words of its own.
+            and `never_said` for words of its own.
         you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
         they_said: The same from what somebody else, `{who}`, told.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
@@ -104,8 +103,7 @@ class Wording:
         redirect: Directions for an answer when a player brings up such a topic, without its name.
         veil: The direction for a topic that may happen, but is not described.
         untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
-            `unsaid`
-            for words of its own, and `no_more` if it knows something else about an entity in the question.
+            `unsaid` for words of its own, and `no_more` if it knows something else about an entity in the question.
     """
 
     persona: str

@@ -4,9 +4,9 @@ A model does not obey a request to be quick, but it cannot call a tool that it c
 declared tools, and cuts a running call at its ceiling. The lower of two tiers applies: the NPC's own and the
 question's.
 
-The question's tier is the first that applies: a word that asks for depth (within half a minute
-after another one only STANDARD); a queue of three or more turns (FAST); a word that asks for memory; the first turn of
-a conversation; else FAST. The words depend on the language.
+The question's tier is the first that applies: a word that asks for depth (within half a minute after another one only
+STANDARD); a queue of three or more turns (FAST); a word that asks for memory; the first turn of a conversation; else
+FAST. The words depend on the language.
 """
 
 from __future__ import annotations

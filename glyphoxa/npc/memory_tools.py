@@ -168,7 +168,7 @@ class NpcMemory:
         around: Searches talk around an entity; None if the graph does not support it.
         deep_talk: Past talk for tier DEEP; None: `talk`.
         people: Names of those who speak, by their ids.
-        safety: What no answer contains.
+        safety: Topics that no answer contains.
     """
 
     campaign: CampaignId

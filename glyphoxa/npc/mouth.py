@@ -190,7 +190,7 @@ class _Turn:
 
     Attributes:
         why: Why the first engine failed.
-        heard: What was heard of the first engine's answer before it failed.
+        heard: The part of the first engine's answer that was heard before it failed.
     """
 
     id: TurnId

@@ -58,13 +58,13 @@ _LOOK_EVERY_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class EarlierTalk:
-    """What was said in a session before a restart, oldest first.
+    """Utterances of a session before a restart, oldest first.
 
     Attributes:
-        remembered: What NPCs continue with. While the database is unreachable, only utterances that it does not have,
-            because the others may have been rolled back.
-        shown: What players and the DM see. While the database is unreachable, players' words are uncorrected, because a
-            corrected name may be secret.
+        remembered: Utterances with which NPCs continue. While the database is unreachable, only utterances that it does
+            not have, because the others may have been rolled back.
+        shown: Utterances that players and the DM see. While the database is unreachable, players' words are
+            uncorrected, because a corrected name may be secret.
         covered: Which of `remembered` the summaries cover.
     """
 

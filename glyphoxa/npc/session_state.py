@@ -33,7 +33,7 @@ ITEM_ACQUIRED: Final = "item_acquired"
 LOCATION_CHANGE: Final = "location_change"
 DECISION_MADE: Final = "decision_made"
 _FLAGS: Final = {"decision": DECISION_MADE, **dict.fromkeys(("gave", "bought", "took"), ITEM_ACQUIRED)}
-"""By the kind of a fact that the rules find in a line."""
+"""Flags by the kind of a fact that the rules find in a line."""
 
 SUMMARISE_MS: Final = 60_000
 """Deadline of a summariser with a model, with its pauses between requests. Then lines are selected."""
@@ -63,8 +63,8 @@ class SessionStateKeeper:
         selection: Replaces a summariser that is late or fails.
         tell: Gives an NPC a new summary.
         stored: None without long-term memory.
-        summarisers: Of the views that have a model. Lines of the others are selected, unless a model has summarised the
-            same lines.
+        summarisers: Those of views that have a model. Lines of the others are selected, unless a model has summarised
+            the same lines.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class Table(Protocol):
 
     @property
     def earlier(self) -> Sequence[Utterance]:
-        """What was said in this session before a restart, as far as it may be shown, oldest first."""
+        """Return the utterances of this session before a restart that may be shown, oldest first."""
         ...
 
     @property
@@ -189,8 +189,8 @@ class Covered:
     """How far summaries cover a session.
 
     Attributes:
-        states: Of each view that has one.
-        ordinals: Of the utterances in the log.
+        states: The state of each view that has one.
+        ordinals: Ordinals of the utterances in the log.
     """
 
     states: Mapping[View, SessionState] = field(default_factory=dict)
@@ -207,7 +207,7 @@ class TableState:
 
     Args:
         conversations: One for each NPC of the campaign.
-        summaries: What each view has of the session, the DM's included.
+        summaries: Each view's summary of the session, the DM's included.
 
     Attributes:
         scene: The current scene.

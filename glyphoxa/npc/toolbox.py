@@ -52,7 +52,7 @@ class OutsideTool:
 
     Attributes:
         ask: Calls the server; raises a `GlyphoxaError` on failure.
-        safety: What no answer contains.
+        safety: Topics that no answer contains.
     """
 
     spec: ToolSpec

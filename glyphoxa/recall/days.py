@@ -24,7 +24,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId
 
 Zone = tzinfo | None
-"""As `datetime` takes it. None: the machine's zone, as its C library has it, with daylight saving."""
+"""A zone for `datetime`. None: the machine's zone, as its C library has it, with daylight saving."""
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -90,10 +90,9 @@ class Days:
 
     Args:
         now_ms: Milliseconds since the Unix epoch.
-        zone: Of the table's clock.
+        zone: Time zone of the table's clock.
         evening: The day on which the current evening started: for the players it is still that day after midnight.
-            None:
-            the day of the clock.
+            None: the day of the clock.
     """
 
     now_ms: int

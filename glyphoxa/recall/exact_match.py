@@ -128,8 +128,8 @@ class NameMention:
     """A name in a text, and one of its bearers.
 
     Attributes:
-        name: As its bearer writes it.
-        heard: As the text writes it.
+        name: Spelling of its bearer.
+        heard: Spelling in the text.
         first: Index of its first word.
         last: Index of its last word, inclusive.
         is_typo: The text spells it differently.
@@ -153,7 +153,7 @@ class NamesInText:
     """The names to look for. One thread makes changes and look-ups; a change costs as much as its names.
 
     Args:
-        language: Of the campaign. It decides which words are ordinary and which may be omitted from a name.
+        language: The campaign's language. It decides which words are ordinary and which may be omitted from a name.
     """
 
     def __init__(self, language: str = "en") -> None:
@@ -167,7 +167,7 @@ class NamesInText:
         """Set all names of a bearer, the own one first.
 
         Args:
-            kind: Of an entity: persons and places have short forms.
+            kind: The type of an entity: persons and places have short forms.
         """
         self.remove(bearer)
         if not names:
@@ -320,9 +320,9 @@ class Named:
 
     Attributes:
         names: Its own name first, then its aliases; none for items that only accompany others.
-        kind: Of an entity, its type: persons and places have short forms.
+        kind: The type of an entity: persons and places have short forms.
         participants: Ids of both ends of a relation.
-        part_of: Of a relation, the participant that brings the others along: for participants of a battle, the battle.
+        part_of: The participant of a relation that brings the others along: for participants of a battle, the battle.
         has_ended: It was superseded or resolved, and is never returned.
     """
 
@@ -368,9 +368,6 @@ class ExactGate:
     """The items that can be called for. One thread makes changes and look-ups; a change costs as much as its names.
 
     No answer depends on the order in which items were added.
-
-    Args:
-        language: Of the names and questions.
     """
 
     def __init__(self, items: Iterable[Named] = (), *, language: str = "en") -> None:

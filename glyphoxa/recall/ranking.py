@@ -52,9 +52,9 @@ def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32
 
     Args:
         best: Places, best first; those after the first fifty keep their position.
-        scores: Of all turns.
-        sessions: Of all turns.
-        cost: By how much each selected turn lowers the others.
+        scores: Scores of all turns.
+        sessions: Session numbers of all turns.
+        cost: How much each selected turn lowers the others.
     """
     pool = np.array(best[:POOL], np.int64)
     left = scores[pool].astype(np.float64)

@@ -41,7 +41,6 @@ class RecallSettings:
         refresh_deadline_ms: For changes in the log. Later changes are not recalled yet.
         patient_refresh_deadline_ms: The same where nobody waits for the answer.
         summaries_deadline_ms: For the session summaries of a recap.
-        weights: Of the ranking.
     """
 
     deadline_ms: int = 1_000
@@ -64,7 +63,7 @@ class RecallResult:
     """
     Attributes:
         items: Best first.
-        left_out: What was not considered, with the reason: "meaning: the embedding was late".
+        left_out: Omitted signals and summaries, each with the reason: "meaning: the embedding was late".
     """
 
     items: tuple[RecalledTalk, ...] = ()
@@ -144,7 +143,7 @@ class Recall:
             by_words: Ignore the question's meaning.
 
         Raises:
-            Unavailable: As `PastTalk.recall`.
+            Unavailable: See `PastTalk.recall`.
         """
         left_out: list[str] = []
         waits = self._waits(patient=patient)
@@ -183,10 +182,10 @@ class Recall:
 
         Args:
             left_out: Receives what was not considered.
-            weights: Of the ranking, in place of the usual ones.
+            weights: Weights of the ranking; None: the usual ones.
 
         Raises:
-            Unavailable: As `PastTalk.recall`.
+            Unavailable: See `PastTalk.recall`.
         """
         index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=True), left_out)
         return None if asked is None else await self._ranked(index, npc, asked, query, weights or self.weights)

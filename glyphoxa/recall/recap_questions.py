@@ -168,9 +168,9 @@ def _sessions_in_question(index: TalkIndex, seen: ViewSnapshot, fit: Fit | None)
 class TimelinePiece:
     """
     Attributes:
-        number: Of the session.
+        number: The session's number.
         at_ms: Time of the turn; for a summary, the start of its session.
-        place: Of the turn; None for a summary.
+        place: Place of the turn; None for a summary.
         reason: Why it is included: "asked about last session (session 11)".
     """
 
@@ -191,7 +191,7 @@ class RankedTalk:
             rarity of its words works better than their number or their centrality.
         text_of: Returns a turn's words; empty if it must not be included.
         lead_of: Returns the number of characters before the words in a prompt, which name the speaker.
-        anchors: As in `fit_in_time`.
+        anchors: See `fit_in_time`.
     """
 
     turns: TurnTimes

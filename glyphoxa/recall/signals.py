@@ -25,7 +25,7 @@ from glyphoxa.recall.time_reader import Anchor, Part, PlaceKind, Relation, Sessi
 Values = NDArray[float32]
 """The values of one signal: a number for each turn."""
 _K1, _B = 0.9, 0.2
-"""Of BM25. Utterances are short, and a longer one contains more, so length counts little."""
+"""Parameters of BM25. Utterances are short, and a longer one contains more, so length counts little."""
 _SCENE_K1, _SCENE_B = 1.2, 0.75
 SCENE_TURNS = 60
 """A session is cut into equal stretches of at most this length, which represent its scenes."""
@@ -116,7 +116,7 @@ class _Hits:
         matches: Which of the matches each hit belongs to.
         places: Turns, in no order.
         counts: How often the term occurs in the turn.
-        rarities: Of each match.
+        rarities: Rarity of each match.
     """
 
     matches: NDArray[int64]
@@ -253,7 +253,7 @@ def _best_near(values: Values, seen: ViewSnapshot) -> Values:
 _TOLD_LATER: Final = 6.0
 """It fades this much slower after a span than before it."""
 _STORY_FADES: Final = 0.1
-"""As a share of the requested span. Two evenings are often one story day apart, and a named day is only one of them."""
+"""Share of the requested span. Two evenings are often one story day apart, and a named day is only one of them."""
 _STORY_FADES_LEAST_DAYS: Final = 0.5
 _STORY_FADES_OPEN_DAYS: Final = 3.0
 _STORY_TOLD_LATER: Final = 2.0
@@ -263,7 +263,7 @@ _PART_AT: Final[Mapping[Part, float]] = {"beginning": 1 / 6, "middle": 1 / 2, "e
 _RECENT_SESSIONS: Final = 2
 _MOST_ANCHORS: Final = 3
 _SURE: Final = 0.6
-"""Of the best by words: a turn that is nearly as good may mention the event as well."""
+"""Share of the best score by words: a turn that is nearly as good may mention the event as well."""
 _NEAR_EVENT: Final = 10.0
 """An utterance this many turns after an event is still about it, more likely than not."""
 _BESIDE_EVENT: Final = 3.0
@@ -289,7 +289,7 @@ class PastSession:
         number: From 1; see `sessions_of`.
         first_ms: Time of its first turn, milliseconds since the Unix epoch.
         story: Its story days, as far as they are known.
-        summary: As the viewer may know it; None if there is none.
+        summary: The version that the viewer may know; None if there is none.
     """
 
     number: int
@@ -327,7 +327,7 @@ class TurnTimes:
 class Fit:
     """
     Attributes:
-        scores: Of each turn, 0 to 1; float32, shape (n,).
+        scores: Fit of each turn, 0 to 1; float32, shape (n,).
         prior: The same for a ranking, shape (n,): each kind of time is weighted by how well it locates answers. A date
             locates them well. For an event, the words already find its turns, and its time adds little.
         reason: For display: "asked about last session (session 11)".
@@ -366,7 +366,7 @@ def sessions_of(
     that the viewer attended: "long ago" does not change with evenings that it does not know of.
 
     Args:
-        summaries: As the viewer may know them.
+        summaries: The versions that the viewer may know.
     """
     place = question.time.place
     numbers = index.session_numbers() if place is None or place.kind == "session" else None

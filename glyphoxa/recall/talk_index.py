@@ -168,8 +168,7 @@ class ViewSnapshot:
 class TalkIndex:
     """
     Args:
-        terms: Of the campaign's language.
-        dimensions: Of the vectors.
+        terms: Terms of the campaign's language.
         edition: Generation of the vectors; None if no vectors are read.
     """
 
@@ -292,7 +291,7 @@ class TalkIndex:
         """Return what a ranking needs for one question in the name of a viewer.
 
         Args:
-            vector: Of the question, of unit length.
+            vector: The question's embedding, of unit length.
         """
         with self._lock:
             view = self._views.of(viewer)

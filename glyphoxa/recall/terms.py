@@ -156,7 +156,7 @@ _SHORTEST = 3
 class RecallQuestion:
     """
     Attributes:
-        text: As it was asked; only the end if it is very long.
+        text: The question in the asker's words; only the end if it is very long.
         terms: Search terms, without names of speakers; see `speakers`.
         speakers: Names of heard speakers that the question contains.
         meaning: The text to embed. People say "I" about themselves: "When did I go to the fair?" is nearer to "I went

@@ -164,7 +164,7 @@ class SessionReference:
 
     Attributes:
         back: Sessions before the present one, for "session"; how many sessions, for "recent".
-        number: Of the session, from 1, for "session"; instead of `back`.
+        number: Number of the session, from 1, for "session"; instead of `back`.
         relation: The answer is there ("during"), before it or after it.
         part: Only its beginning, middle or end.
     """

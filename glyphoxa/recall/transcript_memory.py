@@ -38,10 +38,10 @@ _DEFAULT_TIMES: Final = CampaignTimes(time_zone="UTC")
 
 @dataclass(slots=True, eq=False)
 class _Transcript:
-    """What was read of a campaign, and how far.
+    """The part of a campaign's transcript that was read.
 
     Attributes:
-        head: As of the last page.
+        head: State of the log at the last page.
         asked: State when vectors were last requested: up to which change, and how far they were embedded.
         times: How the campaign counts time, with its version.
     """

@@ -64,7 +64,7 @@ class VectorsNow:
         """Return the similarity of each turn of a view, shape (n_turns,): that of its nearest piece, NaN without one.
 
         Args:
-            question: Of unit length, as all vectors are.
+            question: The question's embedding, of unit length as all vectors are.
             places: Places of the owners in the view; -1 for those outside it.
         """
         found = np.full(n_turns, np.nan, float32)
@@ -87,7 +87,7 @@ class VectorsNow:
 class Vectors:
     """
     Args:
-        dimensions: Of each vector.
+        dimensions: Length of each vector.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -158,8 +158,8 @@ class Embedder:
     """A model that turns texts into vectors.
 
     Attributes:
-        name: Of the model and its version. Vectors of different names are never compared.
-        dimensions: Of each vector.
+        name: Name and version of the model. Vectors of different names are never compared.
+        dimensions: Length of each vector.
         embed: Embeds utterances to float32 of shape (len(texts), dimensions), rows of unit length. A row that the model
             could not compute is not finite or is zero. None: not now. Raises Unavailable while the model is away, and
             InvalidInput for a text that it rejects.
@@ -243,7 +243,7 @@ class QuestionVectors:
         embedder: None: there are no vectors, and results say so.
         now_ms: Any monotonic clock; by default that of the running event loop.
         most_remembered: Cached vectors; the least recently used is dropped first.
-        longest_ms: Of one call to the model.
+        longest_ms: Time limit for one call to the model.
         rest: When to pause the model.
     """
 

@@ -153,7 +153,7 @@ class ViewColumns:
     They keep their length while the view grows; corrected utterances change in place.
 
     Attributes:
-        rows: Of the index.
+        rows: Rows of the index.
         sessions: The session of each turn in the view, from 0, never decreasing.
         starts: The first turn of each session.
         lengths: In terms.
@@ -180,7 +180,8 @@ class View:
     Args:
         table: All rows of the index, of type `glyphoxa.recall.view.ROW`.
         chosen: Those in the view.
-        session_ids: By their numbers in the table; sessions with the same start are in the order of their ids.
+        session_ids: In the order of their numbers in the table; sessions with the same start are in the order of their
+            ids.
     """
 
     def __init__(self, table: NDArray[Any], chosen: NDArray[int64], session_ids: Sequence[str]) -> None:
@@ -193,7 +194,7 @@ class View:
         self._last_began = max(self._began.values(), default=-NEVER)
         self._last = (int(table["session"][rows[-1]]), int(table["ordinal"][rows[-1]])) if n else (NOWHERE, 0)
         self.total_length = int(of_rows["length"].sum(dtype=int64))
-        """Of all turns together, in terms."""
+        """Length of all turns together, in terms."""
         self.speakers = set(np.flatnonzero(np.bincount(of_rows["speaker"])).tolist())
         """The numbers of all speakers in it."""
         of_session = np.zeros(n, int32)

@@ -54,7 +54,7 @@ from glyphoxa.world.state import Changes, WorldEntity, WorldState
 class KnownByName:
     """
     Attributes:
-        known: What the viewer may know, as it holds now.
+        known: The facts that the viewer may know and that hold now.
         why: "named 'the smith'".
         is_named: The question itself names it.
         similarity: How near to the question a fact is that was found by its meaning.
@@ -144,11 +144,7 @@ class WordedFact:
 
 @dataclass(slots=True)
 class WordedFacts:
-    """An inverted index of texts.
-
-    Args:
-        terms: Of the language of texts and questions.
-    """
+    """An inverted index of texts."""
 
     terms: Terms
     _having: dict[str, set[FactId]] = field(default_factory=dict)
@@ -207,7 +203,6 @@ class NamedWorld:
 
     Args:
         state: Complete, except for ended facts. This object takes ownership of it.
-        language: Of names and questions.
         also_called: Other names of entities; those of unknown entities are ignored.
     """
 
@@ -265,7 +260,7 @@ class NamedWorld:
         """Return whom a question names, and what the viewer knows about them; see `FactsByName.by_name`.
 
         Args:
-            question: Of a long one, the end counts.
+            question: Only the end of a long one counts.
             at_ms: Now, session time.
             nearest: Texts near to the question, see `TextVectors.nearest`.
             at_hand: The NPC's own entity and its place, to which questions refer without a name.
