@@ -113,7 +113,7 @@ class _Manifest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class VaultChanges:
-    """What a run did; `kept` are paths of notes that somebody else wrote or edited. They are unchanged."""
+    """The result of a run; `kept` are paths of notes that somebody else wrote or edited. They are unchanged."""
 
     n_written: int = 0
     n_unchanged: int = 0

@@ -26,11 +26,11 @@ _NO_DATA: Final = (":", "event:", "id:", "retry:")
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What one piece of an answer adds.
+    """The content that one piece of an answer adds.
 
     Attributes:
         has_reasoning: It has reasoning in a field of its own.
-        tool_calls: As the protocol has them: parts with an `index`.
+        tool_calls: Parts with an `index`, as the protocol has them.
         finish: Why the model stopped; "" while it has not.
         n_tokens: Tokens of the answer so far, if the server counts them.
         extras: The whole piece, for fields of one server.

@@ -42,7 +42,7 @@ class HostedEmbeddings(ABC):
         self._deadline_ms = deadline_ms
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
-        """As `Embedder.embed`.
+        """Embed utterances; see `Embedder.embed`.
 
         Raises:
             Unavailable: The provider is away, late, refuses the key, or has no such model.
@@ -52,7 +52,7 @@ class HostedEmbeddings(ABC):
         return await self._embed(texts, self._prefixes.found, are_questions=False)
 
     async def embed_questions(self, texts: Sequence[str]) -> NDArray[float32]:
-        """As `embed`."""
+        """Embed questions, otherwise like `embed`."""
         return await self._embed(texts, self._prefixes.question, are_questions=True)
 
     @abstractmethod

@@ -209,7 +209,7 @@ async def _answer(chat: ChatClient, request: Mapping[str, Any], *, name: str, de
     """Return the text of a whole answer, without reasoning.
 
     Raises:
-        Unavailable: As `StructuredLlm.complete`.
+        Unavailable: See `StructuredLlm.complete`.
         Unparseable: The answer was cut off.
     """
     text = ""

@@ -29,7 +29,7 @@ _TITLE_CHARS: Final = 60
 _SUMMARY_CHARS: Final = 240
 _PEOPLE: Final = ("npc", "player")
 _LEFT_OPEN: Final = frozenset({"promise", "plan", "decision", "wish", "quest"})
-"""What a thread is about. Other findings are discoveries, except relations between people."""
+"""Subjects of a thread. Other findings are discoveries, except relations between people."""
 _WITHOUT_FINDING: Final = 0.5
 _FIRST_PERSON: Final = lexicon("chronicle").compile(r"\b{first_person}\b", flags=re.IGNORECASE)
 _SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
@@ -37,7 +37,7 @@ _SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=r
 
 @dataclass(frozen=True, slots=True)
 class StateAtom:
-    """What one utterance leaves in the graph. Its witnesses, time and session are those of the utterance.
+    """The node that one utterance adds to the graph. Its witnesses, time and session are those of the utterance.
 
     Attributes:
         confidence: That of the surest finding in the utterance, 0 to 1.
@@ -150,7 +150,7 @@ def _kind_of(
     """Return the kind of an atom.
 
     Args:
-        about: What its facts are about.
+        about: The subjects of its facts, such as a promise.
         named: The types of the entities it names, without its speaker.
     """
     people = {each.key for each in entities if each.type in _PEOPLE}
@@ -186,7 +186,7 @@ class EarlierAtom:
     """An earlier atom that shares an entity or the speaker with a new one.
 
     Attributes:
-        cosine: Of the two vectors; None if one is missing.
+        cosine: Similarity of the two vectors; None if one is missing.
         is_by_same: Both have the same speaker and the same witnesses, so that merging them shows nobody more.
     """
 

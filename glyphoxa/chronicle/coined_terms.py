@@ -39,7 +39,7 @@ from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
 
 MAX_WORDS: Final = 10
-"""Of a meaning."""
+"""Limit of a meaning."""
 _MAX_LINES: Final = 6
 """Lines that a model is shown: the first ones, which introduce the term."""
 _USES: Final = 2
@@ -55,7 +55,7 @@ _SYSTEM: Final = (
 
 
 class TermMeaning(ModelAnswer):
-    """What a model answers about a term."""
+    """An answer of a model about a term."""
 
     meaning: str
     lines: list[LineNumber] = Field(json_schema_extra={"maxItems": _MAX_LINES})

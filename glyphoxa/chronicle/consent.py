@@ -30,7 +30,7 @@ _WORDS: Final = lexicon("consent")
 
 
 class ConsentRequest(Enum):
-    """What a line asks for: forget this line, forget what was said, or remember it again."""
+    """The request in a line: forget this line, forget what was said, or remember it again."""
 
     LINE = "line"
     WITHHOLD = "withhold"
@@ -45,7 +45,7 @@ _NO_REQUEST: Final = _WORDS.pattern("no_request")
 
 @dataclass(frozen=True, slots=True)
 class ConsentEffect:
-    """What a request changes; `cause` names the request, which counts once, however often it is read."""
+    """The change that a request makes; `cause` names the request, which counts once, however often it is read."""
 
     change: ConsentChange
     cause: Cause
@@ -90,7 +90,7 @@ def consent_effect(said: NumberedUtterance, before: Sequence[NumberedUtterance])
 
 
 class SpokenRequests:
-    """What the players of one session asked to forget, without a database.
+    """Lines that the players of one session asked to forget, without a database.
 
     As in the database, an NPC's answer belongs to the withheld line just before it, because it may repeat it.
     """

@@ -71,7 +71,7 @@ class TalkQuestion:
     """A prompt for `glyphoxa.domain.structured.StructuredLlm`.
 
     Attributes:
-        talk: What it is about.
+        talk: The stretch that it asks about.
         lines: The numbered lines; the first is number 1.
         max_found: Limit for each kind.
         n_left: Lines of the stretch that did not fit.
@@ -175,7 +175,7 @@ _KIN: Final[dict[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class KnownBefore:
-    """What is known before the model's answer, from the campaign and the rules.
+    """The knowledge before the model's answer, from the campaign and the rules.
 
     Attributes:
         names: Index of `entities` by sound.

@@ -44,7 +44,7 @@ class Page:
     """A text of a document that was accepted.
 
     Attributes:
-        entity: What the document became.
+        entity: The entity that the document became.
         text: Markdown. Headings, tables and quoted blocks of it are not read.
         source: Where it stands, for the DM.
     """

@@ -63,7 +63,7 @@ class SessionProgress:
     """Reading progress of a session.
 
     Attributes:
-        last_ordinal: Of its last utterance.
+        last_ordinal: Number of its last utterance.
         read_ordinal: Everything up to it was read.
         n_rereads: Utterances changed since they were read.
         attempts: Failures in a row; `error` is the last reason.

@@ -91,7 +91,7 @@ class Salience:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a model knows about a line.
+    """The input of a model for one line.
 
     Attributes:
         signs: Features by name.

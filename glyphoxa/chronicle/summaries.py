@@ -91,7 +91,7 @@ class LineSelection:
 
     Args:
         names: Returns the names known now.
-        tokens: Of a summary.
+        tokens: Budget of a summary.
     """
 
     language: str

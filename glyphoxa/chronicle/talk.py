@@ -18,7 +18,7 @@ class NumberedUtterance:
     """An utterance and its position.
 
     Attributes:
-        utterance: As in the log, with the DM's corrections.
+        utterance: The version in the log, with the DM's corrections.
         ordinal: Its number in its session, from 1.
     """
 

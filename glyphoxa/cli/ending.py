@@ -38,7 +38,7 @@ class Ending:
         end: Ends the process with a code, at once.
 
     Attributes:
-        act: What the first signal does; called in the event loop. Without a loop the first signal ends the process.
+        act: Called at the first signal, in the event loop. Without a loop the first signal ends the process.
         last_words: Writes what is said and not on disk, in any thread; returns how much of it could not be written.
     """
 

@@ -210,8 +210,7 @@ def on_any_output() -> Iterator[None]:
     """Write characters that cannot be shown as `?`, and end quietly when nobody reads the output.
 
     Raises:
-        SystemExit: What was to be written could not be, and standard error says so; or a file could not be used in a
-            way that nobody foresaw.
+        SystemExit: Output could not be written, and standard error says so; or a file operation failed unexpectedly.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -27,7 +27,7 @@ from glyphoxa.providers.extras import LOCAL, need
 from glyphoxa.providers.rows import ROWS
 
 DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
-"""What a table without any key needs; the voices come with their package."""
+"""The weights for a table without any key; the voices come with their package."""
 
 
 def list_models(store: WeightStore, out: TextIO) -> int:
@@ -53,7 +53,7 @@ def fetch(
     """Fetch artefacts with progress (`None`: what the local stack needs).
 
     Raises:
-        NotFound, Corrupt, Unavailable: As `ModelWeights.ensure`.
+        NotFound, Corrupt, Unavailable: See `ModelWeights.ensure`.
     """
     with ShownProgress(out) as progress:
         wanted = DEFAULT_NAMES if names is None else names

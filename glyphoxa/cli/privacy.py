@@ -147,9 +147,7 @@ async def erase_old(store: Store, settings: Settings, only: CampaignId | None, *
 
 
 async def erase_old_before_opening(settings: Settings, campaign: CampaignId) -> None:
-    """As `erase_old`, before a table opens and uses the spool. A table also opens without the database; the next
-    opening retries.
-    """
+    """Erase old talk before a table opens and uses the spool. Without the database, the next opening retries."""
     if settings.privacy.retain_days is None or not settings.has_memory:
         return
     try:

@@ -155,7 +155,7 @@ class DeepSearch(Protocol):
     async def recall(self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, world: str = "") -> RecallResult:
         """
         Args:
-            world: What the NPC knows of itself, for a language model.
+            world: The NPC's knowledge of itself, for a language model.
         """
         ...
 
@@ -164,9 +164,9 @@ class DeepSearch(Protocol):
 class AskedAbout:
     """
     Attributes:
-        facts: What the question asks for by name.
-        said: What was said before, best first.
-        left_out: What has no part in it, each with the reason.
+        facts: Facts about entities that the question names.
+        said: Earlier utterances, best first.
+        left_out: Omitted parts, each with the reason.
     """
 
     facts: Sequence[RecalledThen]
@@ -192,8 +192,8 @@ class ExplainedQuestion:
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
         """
         Args:
-            limit: Of what was said.
-            by_words: Without what the question means.
+            limit: Most utterances.
+            by_words: Ignore the question's meaning.
 
         Raises:
             Unavailable: The database cannot be reached.

@@ -45,7 +45,7 @@ def _people(option: str, *, required: bool = False) -> Argument:
 # Facts
 
 _QUEUES = {"pending": "no facts need review", "conflict": "no facts disagree", "stale": "no facts are stale"}
-"""What is said where there are none."""
+"""The message for an empty queue."""
 
 
 @FACTS.action(

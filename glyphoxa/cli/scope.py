@@ -1,4 +1,4 @@
-"""What a verb works on: settings, memory, one campaign and one session; and what it asks and writes for the user.
+"""The scope of a verb: settings, memory, one campaign and one session; and its prompts and messages for the user.
 
 Every verb names them alike:
 
@@ -52,7 +52,7 @@ def campaign_argument(*names: str, otherwise: str, **how: Any) -> Argument:
     """Declare an option or argument that names a campaign.
 
     Args:
-        otherwise: What holds without it, for its help.
+        otherwise: Help text on what holds without it.
     """
     text = f"a campaign file, or the id of a stored campaign; {otherwise}"
     return argument(*names, metavar="WHICH", help=text, **how)
@@ -83,7 +83,7 @@ A_DAY: Final = 'such as "12 Hammer 1492", or 12 where days are only counted'
 def settings_with_memory(config: Path | None, *, to_hold: str) -> Settings:
     """
     Args:
-        to_hold: What the verb looks for, for the message: "names".
+        to_hold: The object of the verb's search, for the message: "names".
 
     Raises:
         InvalidInput: The settings want no long-term memory, or cannot be read.
@@ -186,7 +186,7 @@ def in_scope(
 
     Args:
         make: Makes what the act works on.
-        to_hold: As in `settings_with_memory`.
+        to_hold: See `settings_with_memory`.
         takes_new: Whether the session may be one of which nothing is stored yet.
     """
 
@@ -214,7 +214,7 @@ async def desk_at(store: Store, settings: Settings, wanted: str | None) -> Desk:
     """Open a desk in an open store.
 
     Raises:
-        GlyphoxaError: As `stored_campaign`.
+        GlyphoxaError: See `stored_campaign`.
     """
     return await desk_in(Scope(store, settings, await stored_campaign(store, wanted, settings)))
 
@@ -280,7 +280,7 @@ async def file_or_stored(wanted: str | None, settings: Settings, store: Store | 
         store: One that is open already.
 
     Raises:
-        NotFound: As `stored_campaign`.
+        NotFound: See `stored_campaign`.
         InvalidInput: Likewise; or no table can be opened with what is stored.
     """
     file = settings.campaign if wanted is None else file_named(wanted)

@@ -90,7 +90,7 @@ def _command(
     """Declare an action that sends a command to the table.
 
     Args:
-        told: What the command needs besides its name; see `glyphoxa.dm.table_commands`.
+        told: Returns the command's values besides its name; see `glyphoxa.dm.table_commands`.
     """
 
     @VERB.action(text, *arguments, name=do)

@@ -31,7 +31,7 @@ _MOST_ROWS = 1_000_000
 
 
 def argument(*names: str, **how: Any) -> Argument:
-    """As `ArgumentParser.add_argument`; an option with only a help text is a switch."""
+    """Declare an argument like `ArgumentParser.add_argument`; an option with only a help text is a switch."""
     if names[0].startswith("-") and not how.keys() - {"help", "dest"}:
         how["action"] = "store_true"
     return lambda parser: parser.add_argument(*names, **how)
@@ -98,8 +98,8 @@ class Verb(Generic[A]):
         """Declare an act as an action.
 
         Args:
-            text: What it does, for the help.
-            name: Of the action; default: that of the act.
+            text: Its description in the help.
+            name: Name of the action; default: that of the act.
             parser: More arguments for its parser.
         """
 
@@ -115,8 +115,8 @@ class Verb(Generic[A]):
         repeated after it.
 
         Args:
-            text: What it does, at length; default: its line in the help of all verbs.
-            defaults: Of options that only actions have.
+            text: A long description; default: its line in the help of all verbs.
+            defaults: Values for options that only actions have.
         """
 
         def declare(act: A) -> A:

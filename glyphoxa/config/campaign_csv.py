@@ -65,7 +65,7 @@ class LocatedCsv:
     """
     Attributes:
         own: Columns that are not of its kind, as they are written.
-        remarks: What its author may have meant otherwise.
+        remarks: Entries whose author may have meant something else.
     """
 
     path: Path
@@ -162,7 +162,7 @@ class _Reading:
     is_alone: bool = False
     unknown: list[str] = field(default_factory=list)
     known: dict[str, Entity] = field(default_factory=dict)
-    """By name, those of the tables among them."""
+    """Entities by name, those of the tables among them."""
     told: dict[EntityId, Entity] = field(default_factory=dict)
     """Entities of the campaign file."""
     made: list[Entity] = field(default_factory=list)
@@ -311,7 +311,7 @@ _ALMOST: Final = 0.8
 def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
     """
     Args:
-        kinds: What the table may be; its header says which. The first whose required columns are there is taken.
+        kinds: Possible kinds of the table. The first kind whose required columns are in the header is used.
 
     Raises:
         NotFound: There is no such file.

@@ -33,7 +33,7 @@ class AtomicFile:
     """A text file that is replaced as a whole, or not at all.
 
     Attributes:
-        path: Of the file itself, or of a link to it, which stays one.
+        path: The file, or a link to it, which stays a link.
     """
 
     path: Path
@@ -80,7 +80,7 @@ _WIDTH: Final = 110
 class Insertion:
     """
     Attributes:
-        place: Of the list that grows: keys, and indices of lists.
+        place: Place of the list that grows: keys, and indices of lists.
         value: Its new last item: a text, or keys with texts, switches and lists of texts.
     """
 
@@ -195,8 +195,8 @@ Form = Mapping[str, str]
 def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
     """
     Args:
-        form: Of the kind `add`: one of `KINDS`. What is empty is left out.
-        campaign: As the file describes it now; None while it has mistakes.
+        form: A form whose `add` is one of `KINDS`. Empty fields are omitted.
+        campaign: The campaign in the file now; None while the file has mistakes.
 
     Raises:
         InvalidInput: There is no such kind, or what it cannot do without is missing.
@@ -307,7 +307,7 @@ _LANGUAGES: Final = ("en", "de")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What is known of a campaign before anything is written.
+    """The start of a new campaign file.
 
     Attributes:
         language: A tag such as en; a text in German begins `de`.

@@ -81,7 +81,7 @@ def read_campaign(
     """Read a campaign file.
 
     Args:
-        text: What the file is to hold, if that is not what it holds now.
+        text: Content to read instead of the file's own.
         also: Further checks, whose mistakes are reported together with all others.
 
     Raises:
@@ -448,7 +448,7 @@ class _Reading:
 
 MOST_BYTES: Final = 2_000_000
 MOST_PIXELS: Final = 2_048
-"""Of its width, and of its height."""
+"""Limit of a picture's width and height."""
 _SHOWN_PIXELS: Final = 512
 """Pages show a portrait in a circle a few millimetres wide."""
 
@@ -457,8 +457,8 @@ def read_portrait(folder: Path, name: str) -> Portrait:
     """Read a portrait as it is served.
 
     Args:
-        folder: Of the campaign file.
-        name: Of the picture, from that folder on.
+        folder: Folder of the campaign file.
+        name: Path of the picture, relative to that folder.
 
     Raises:
         InvalidInput: It is outside of the folder, is not there, is too large, or is no picture that can be read.

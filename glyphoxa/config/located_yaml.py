@@ -79,7 +79,7 @@ class InvalidFile(InvalidInput):
             lines.append(f"{path}: and {more} more")
         super().__init__("\n".join(lines))
         self.paths: tuple[YamlPath, ...] = ()
-        """Of the values that are wrong, if they are known."""
+        """Paths of the wrong values, if they are known."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +91,8 @@ class Node:
         column: From 0.
         end: Index of the first character after a scalar or a value between brackets. A block's is where the next
             value begins.
-        keys: Of a mapping: the line of each key, and its value.
-        items: Of a sequence.
+        keys: For a mapping: the line of each key, and its value.
+        items: For a sequence: its values.
         is_plain: A scalar without quotes.
         is_flow: Between brackets or braces.
     """
@@ -114,7 +114,7 @@ class LocatedYaml:
     """A file's content as plain values, and the line of each of them.
 
     Attributes:
-        remarks: What its author may have meant otherwise.
+        remarks: Entries whose author may have meant something else.
     """
 
     path: Path
@@ -149,7 +149,7 @@ def read_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     """Read one YAML document.
 
     Args:
-        text: What the file is to hold, if that is not what it holds now.
+        text: Content to read instead of the file's own.
 
     Raises:
         NotFound: There is no such file.
@@ -214,7 +214,7 @@ def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = N
     """Return the file's content as `model`.
 
     Args:
-        folder: What validators of the model are given as `context["folder"]`.
+        folder: The value of `context["folder"]` for validators of the model.
 
     Raises:
         InvalidFile: With one problem for each mistake, at its line.
@@ -344,7 +344,7 @@ _EXPECTED: Final = {
     "string_too_long": "text of at most {} characters",
     "too_short": "a list that is not empty",
 }
-"""What is expected, for each kind of error of pydantic that names a value; `{}` is the limit."""
+"""The expected value for each kind of error of pydantic that names one; `{}` is the limit."""
 
 
 def written_as(pattern: str, example: str) -> AfterValidator:
@@ -466,8 +466,8 @@ class _Composer:
     """Build the nodes of one document. The events are `Any`: their types say that a mark may be missing.
 
     Attributes:
-        problems: What would be lost, or stands twice.
-        remarks: What the author may have meant otherwise.
+        problems: Entries that would be lost, or are there twice.
+        remarks: Entries whose author may have meant something else.
     """
 
     def __init__(self, text: str) -> None:
@@ -748,7 +748,7 @@ def _in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     """Return the line, from 1, and what to do about the error.
 
     Args:
-        text: Of the file. The message repeats at most one character of it: the file may hold a password.
+        text: The file's content. The message repeats at most one character of it: the file may hold a password.
     """
     problem, context = error.problem or "", error.context or ""
     mark = error.problem_mark or error.context_mark

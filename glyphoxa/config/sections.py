@@ -146,7 +146,7 @@ class TurnsSettings(Section):
 
 
 class ContextSettings(Section):
-    """What a prompt contains for one turn.
+    """Contents of the prompt for one turn.
 
     Attributes:
         part_deadline_ms: Deadline for identity and facts, each. A late part is omitted.

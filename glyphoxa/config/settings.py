@@ -183,7 +183,7 @@ class Settings(Section):
         """Return the provider that a section names.
 
         Args:
-            section: As in `glyphoxa.providers.building.KINDS`.
+            section: A key of `glyphoxa.providers.building.KINDS`.
         """
         found: Any = self
         for name in section.split("."):

@@ -48,14 +48,14 @@ _MOST_FACTS: Final = 1_000
 _MOST_SUGGESTED: Final = 25
 _LONGEST_SUGGESTION: Final = 100
 _MOST_BYTES: Final = 32 << 20
-"""Of an upload, which is held in memory; a larger file is imported on the desk or the command line."""
+"""Limit of an upload, which is held in memory; a larger file is imported on the desk or the command line."""
 
 Act = Callable[[], Awaitable["Answer"]]
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the commands work on; `link` returns a player's personal link, or with None the game master's. May block."""
+    """Services for the commands; `link` returns a player's personal link, or with None the game master's. May block."""
 
     source: DeskSource
     tables: PostgresTableCommands
@@ -113,7 +113,7 @@ def _command(
 
     Args:
         is_public: Whether everybody in the channel may read the answer, given the options.
-        meanings: What each option means.
+        meanings: The meaning of each option.
     """
 
     def declare(run: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:

@@ -73,7 +73,7 @@ def claims_of(
 
     Args:
         resolve: Maps an entity to the one it was merged into.
-        guards: As `_guards` returns them.
+        guards: The result of `_guards`.
 
     Raises:
         InvalidInput: A secret is known to nobody and about nothing, or JSON cannot hold a value.
@@ -212,8 +212,8 @@ class Findings:
 class FactComparison:
     """
     Args:
-        before: What the file stated when it was last loaded.
-        now: What it states now.
+        before: The file's statements when it was last loaded.
+        now: Its present statements.
         rules: The campaign's current slot rules.
     """
 

@@ -36,7 +36,7 @@ from glyphoxa.language.words import fold
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What a source brought, in numbers of documents.
+    """The documents of a source, in numbers.
 
     Attributes:
         source: `kind:id`, as in `DocumentSelection.source`.
@@ -61,7 +61,7 @@ class Proposal:
         document: With the DM's edits.
         same_as: The entity of the campaign that it becomes part of; None: it becomes an entity.
         like: Entities with a similar name, which it may be.
-        changes: What changed since it was accepted, in words.
+        changes: Descriptions of what changed since it was accepted.
     """
 
     document: SourceDocument
@@ -274,7 +274,7 @@ def differences(before: SourceDocument, after: SourceDocument, names: Mapping[st
     """Return how a document changed, in words. The texts `before` are as they are in the campaign.
 
     Args:
-        names: Of other documents, by key.
+        names: Names of other documents, by key.
     """
     found = [
         f"{part}: {old} is now {new}"
@@ -315,7 +315,7 @@ def _compared(what: str, before: Mapping[str, str], after: Mapping[str, str]) ->
 
 
 _MOST_CHARACTERS: Final = 500
-"""Of a text in the campaign; the whole text stays with its document."""
+"""Limit of a text in the campaign; the whole text stays with its document."""
 
 
 def placed(
@@ -354,8 +354,8 @@ def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> E
 def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:
     """Return what the accepted documents of one source state together about the entities that they are part of.
 
-    An entity that exists only because of documents hidden from players is hidden. The content of
-    a hidden document about an entity that exists anyway becomes hidden secrets.
+    An entity that exists only because of documents hidden from players is hidden. The content of a hidden document
+    about an entity that exists anyway becomes hidden secrets.
     """
     by_entity: dict[EntityId, list[tuple[bool, SourceDocument]]] = {}
     entity_of: dict[str, EntityId] = {}

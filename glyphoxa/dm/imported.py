@@ -1,4 +1,4 @@
-"""What an import brings: documents of another tool, and the DM's decisions about them.
+"""The content of an import: documents of another tool, and the DM's decisions about them.
 
 Every reader (`glyphoxa.imports`) returns a `SourceWorld`. Nothing of it enters the campaign before the DM accepts it.
 """
@@ -14,7 +14,7 @@ from glyphoxa.domain.ids import EntityId, plain_name
 ImportKind = Literal["foundry", "roll20", "markdown", "csv"]
 Decision = Literal["waiting", "accepted", "skipped"]
 NEW_ENTITY = EntityId("")
-"""As `DocumentEdit.same_as`: the document is an entity of its own, whatever its name."""
+"""A value of `DocumentEdit.same_as`: the document is an entity of its own, whatever its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class SourceDocument:
     Attributes:
         key: Identifies it in its source, also in a later version of it.
         type: One of `ENTITY_TYPES`, or another word that the source uses ("deity").
-        kind: What the tool calls it: "Actor (npc)", "handout", "note".
+        kind: The tool's word for it: "Actor (npc)", "handout", "note".
         file: Its path inside the source.
         folders: Names of the folders it is in, outermost first.
-        attributes: What is known of it besides its texts; statistics of the rules are not read.
+        attributes: Data besides its texts; statistics of the rules are not read.
         hidden: Only the DM could see it in the other tool, or nobody can tell.
         portrait: Path of its picture inside the source; "" for none.
     """
@@ -92,7 +92,7 @@ class SourceWorld:
 
 @dataclass(frozen=True, slots=True)
 class DocumentEdit:
-    """What the DM changed in a document before accepting it; None: as the document says. Survives later imports.
+    """The DM's changes to a document before accepting it; None: no change. Survives later imports.
 
     Attributes:
         same_as: The entity that it is; `NEW_ENTITY` for one of its own.
@@ -112,8 +112,8 @@ class DocumentSelection:
     """Which waiting documents are meant: those that match every given part. Without any part: all.
 
     Attributes:
-        keys: Of single documents.
-        source: Of a `SourceWorld`, as `kind:id`.
+        keys: Keys of single documents.
+        source: A `SourceWorld`, as `kind:id`.
         folder: Name of a folder that it is in, at any depth; "/Name": of the outermost one; "/": it is in none.
     """
 

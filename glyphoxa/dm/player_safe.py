@@ -1,4 +1,4 @@
-"""What players may know of a campaign: its entities and facts, and the bundle that the DM can give to them.
+"""The content that players may know of a campaign: its entities and facts, and the bundle that the DM can give to them.
 
 Everything here is chosen, nothing is removed: a column or table that is not named stays out.
 """
@@ -85,7 +85,7 @@ class PublicPart:
         return [*rules, *statements(entities, facts, cause)]
 
     def rows(self, table: str, rows: Sequence[Row], n_before: int) -> list[Row]:
-        """What players may read of rows of a table; the utterances count on from `n_before`."""
+        """Return what players may read of rows of a table; the utterances count on from `n_before`."""
         match table:
             case "sessions":
                 return [{name: row[name] for name in _OF_SESSION} for row in rows]

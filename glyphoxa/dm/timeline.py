@@ -86,7 +86,7 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a rollback would change.
+    """The effects of a rollback.
 
     Attributes:
         events: Events that would be dropped.
@@ -255,7 +255,7 @@ class Timeline:
         What happened in a session is one of them; that the session has an entity, and who took part in it, is not.
 
         Args:
-            as_of: As `as_of` takes it; empty: now, and no names are returned.
+            as_of: A time for `as_of`; empty: now, and no names are returned.
 
         Raises:
             NotFound: There is no such time.

@@ -66,7 +66,7 @@ class ExplainedTurn:
     Attributes:
         heard: The logged utterance that the NPC answered; None if unknown.
         spoken: The logged utterance of its answer, as heard; None if unknown.
-        memories: What the prompt included, in that order, then what it did not.
+        memories: Those in the prompt, in that order, then the others.
     """
 
     turn: TurnRecord

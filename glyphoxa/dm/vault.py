@@ -30,7 +30,7 @@ from glyphoxa.language.relations import in_words
 from glyphoxa.world.wording import known_to_in_words, visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
-"""By file systems, or in a wikilink."""
+"""Characters that file systems or wikilinks do not allow."""
 _PORTS: Final = (f"{port}{n}" for port in ("com", "lpt") for n in range(10))
 _RESERVED: Final = frozenset(("con", "prn", "aux", "nul", *_PORTS))
 _LONGEST_NAME: Final = 120
@@ -46,7 +46,7 @@ class PlayedSession:
         ended: When its last utterance began.
         days: Days of the story in words.
         dm_recap: Lines for the game master only.
-        said: What the readers may read of it, in order.
+        said: Utterances that the readers may read, in order.
     """
 
     id: SessionId
@@ -61,7 +61,7 @@ class PlayedSession:
 
 @dataclass(frozen=True, slots=True)
 class VaultContent:
-    """What a vault is made of: entities with their scopes, and facts, of which accepted ones are written.
+    """The content of a vault: entities with their scopes, and facts, of which accepted ones are written.
 
     Attributes:
         with_transcript: Whether the notes of sessions contain everything in `said`.

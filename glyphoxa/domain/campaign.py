@@ -101,11 +101,11 @@ class Exchange:
     """An example of how an NPC answers: shown to the model, never part of the story.
 
     Attributes:
-        facts: What the NPC knows in the example; may be empty.
+        facts: The NPC's knowledge in the example; may be empty.
         remembered: Earlier lines with their speakers ("Peter said: ..."); may be empty.
-        said: What a player says.
-        reply: What the NPC answers.
-        kept: What the NPC keeps secret in the example; may be empty.
+        said: The player's words.
+        reply: The NPC's answer.
+        kept: The NPC's secret in the example; may be empty.
     """
 
     said: str
@@ -135,7 +135,7 @@ class Npc:
         entity_id: Its node in the graph.
         persona: Who it is and how it speaks, in the second person ("You are Grimjaw ...").
         fillers: Short sounds in character ("Hm.") for when a reply takes long.
-        aliases: What players call it ("the smith"). Used for address detection.
+        aliases: Other names that players use ("the smith"). Used for address detection.
         standing: Rules it always follows: promises, limits, a mood. In the second person.
         speaks: Names of its languages; empty for any.
         priority: When several NPCs wait for the floor, the highest goes first.
@@ -200,14 +200,14 @@ class Campaign:
         time_zone: IANA name of the table's time zone; "" for the machine's.
         calendar: None if the story does not count days.
         story_day: The current day of the story, as written in the campaign's calendar; "" if not given.
-        bible: What every NPC knows of the party, the world and how it began.
+        bible: The common knowledge of all NPCs about the party, the world and how it began.
         glossary: Words the campaign coined, with their meanings.
         relation_types: Sentences for relation types, with `{source}` and `{target}`.
         units: Its measures by their sign, each as a voice says one ("one crown") and any other number ("crowns").
         safety: Topics that never come up, or are never described.
         memory_interval: Rounds between two summaries of a running session; 0: as the settings say.
-        findings: What becomes of claims found in the transcript: `review` (the DM confirms each), or `accept` (those of
-            enough confidence need no review).
+        findings: The treatment of claims found in the transcript: `review` (the DM confirms each), or `accept` (those
+            of enough confidence need no review).
     """
 
     id: CampaignId

@@ -23,7 +23,7 @@ def new_version(path: Path, *, mode: int = _USUAL, is_synced: bool = True, repla
     """Yield a new file that takes its place when the block succeeds. A killed process leaves `NAME.PID.new`.
 
     Args:
-        mode: As `os.open` takes it, which subtracts the umask.
+        mode: A mode for `os.open`, which subtracts the umask.
         is_synced: Whether it survives a power failure, too. False for many files that can be made again.
         replaces: Whether it may replace another file.
 

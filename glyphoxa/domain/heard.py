@@ -16,7 +16,7 @@ UNSURE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class HeardWord:
-    """What a recogniser reports about one word of its transcript.
+    """A recogniser's report about one word of its transcript.
 
     Attributes:
         start: First character of the word in the raw text.
@@ -75,7 +75,7 @@ class Utterance:
         at_ms: When it began, milliseconds since the Unix epoch.
         duration_ms: How long it lasted; 0 for typed text, and for speech too short to measure.
         text: Corrected text. For an NPC: what was heard of its reply before it ended or was cut off.
-        raw_text: What the recogniser returned. For an NPC: the whole intended reply.
+        raw_text: The recogniser's output. For an NPC: the whole intended reply.
         npc_id: The NPC that spoke, None for a player.
         witnesses: The NPCs in the scene. An NPC that speaks is a witness of its own words.
         corrections: The replacements that lead from `raw_text` to `text`.
@@ -131,7 +131,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a player has said so far in the current turn.
+    """A player's words so far in the current turn.
 
     Attributes:
         began_ms: When the speech began.

@@ -29,7 +29,7 @@ class SummarySentence:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What a view keeps of a session beside the most recent lines.
+    """A view's memory of a session beside the most recent lines.
 
     Attributes:
         summary: In the order of the talk.

@@ -101,7 +101,7 @@ class Fault(StrEnum):
 
 
 ENDS_REPLY: Final = (Fault.SECRET, Fault.SAFETY)
-"""What follows in the reply depends on such a sentence and is not said either."""
+"""Faults that end a reply: its rest depends on such a sentence and is not said either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +131,15 @@ class Asked:
         facts: The NPC's knowledge relevant to the question, one sentence each.
         not_known: Those facts that say it knows nothing about the question.
         remembered: Relevant lines it heard, each with its speaker, and the summaries of what was said before.
-        identity: What it knows of itself and the current scene.
+        identity: Its knowledge of itself and the current scene.
         kept: Its own secrets that the question touches.
         told: Answers from what the asker told it about exactly this, best first.
         before: The conversation so far: what was said to it and what it answered, oldest first.
         so_far: The part of this reply that has passed already.
         direction: The DM's instruction for the answer. Players must not hear it.
-        flags: What the question touches, see `glyphoxa.judgement.safety`.
-        persona: What the author says of the NPC.
-        examples: What is asked and known in each example of the prompt, which is no fact of the story.
+        flags: Topics that the question touches, see `glyphoxa.judgement.safety`.
+        persona: The author's description of the NPC.
+        examples: The question and the facts of each example in the prompt; they are not part of the story.
     """
 
     question: str = ""
@@ -163,7 +163,7 @@ class Verdict:
     """Which part of a reply's sentence may be said.
 
     Attributes:
-        text: What may be said; empty for nothing.
+        text: The words that may be said; empty for none.
         fault: Why a sentence was rejected. None with an empty text: there was nothing to say, or it is held for the
             next piece.
     """
@@ -272,12 +272,12 @@ class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
 
     Attributes:
-        recalled: What the prompt contained, in that order.
+        recalled: Recalled items in the prompt, in that order.
         stages: Milliseconds since the Unix epoch at which each stage was reached.
         omitted: Parts of the hot context that were late or failed, each with its reason.
         prompt_text: The whole prompt, for the DM's inspection and for leak checks.
         parts: Its parts, in reading order.
-        rejected: What was recalled but left out of the prompt.
+        rejected: Recalled items that were left out of the prompt.
         looked_up: The model's own look-ups, in the order of their answers.
         unsaid: Sentences of the reply that were rejected and never heard.
         utterance_id: `text` in the log.

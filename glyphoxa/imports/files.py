@@ -28,12 +28,12 @@ from typing import IO, Final
 from glyphoxa.domain.errors import InvalidInput, NotFound, shown
 
 MOST_BYTES: Final = 1 << 30
-"""Of a file inside a source, and of all files that are read of it together."""
+"""Limit of a file inside a source, and of all files that are read of it together."""
 MOST_FILES: Final = 200_000
 _MOST_LINE: Final = 64 << 20
 _PIECE: Final = 1 << 20
 _MOST_CONTENTS: Final = 64 << 20
-"""Of a zip's table of contents."""
+"""Limit of a zip's table of contents."""
 _MOST_RATIO: Final = 200
 """Times that a file may be larger than in its zip, once it is larger than `_SMALL`; JSON reaches 30."""
 _SMALL: Final = 16 << 20
@@ -75,7 +75,7 @@ class SourceFiles:
     """The files of a source: read only, each by its path inside it, with `/` between folders.
 
     Attributes:
-        path: What the user named.
+        path: The path that the user named.
         names: Paths of all regular files that do not lead out of the source, sorted.
         left_out: Links, devices, folders that may not be read, and names of several files, of which the last is read.
     """
@@ -119,7 +119,7 @@ class SourceFiles:
         """A private copy of a folder with the files directly in it, which is deleted at the end of the block.
 
         Raises:
-            InvalidInput: As `read`, or two of its files have the same name here.
+            InvalidInput: See `read`; or two of its files have the same name here.
         """
         _remove_abandoned()
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as copy:

@@ -31,7 +31,7 @@ _NOTION_ID: Final = 32
 _MOST_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
-"""Of a key that names a relation."""
+"""Limit of a key that names a relation."""
 _NAMES: Final = ("name", "title")
 _ALIASES: Final = ("aliases", "alias")
 _TAGS: Final = ("tags", "tag")

@@ -47,7 +47,7 @@ class NoteLink:
 
 @dataclass(frozen=True, slots=True)
 class NoteText:
-    """What players may read of a note as Markdown without links, images and code; likewise what only the DM reads.
+    """The part of a note that players may read, as Markdown without links, images and code; likewise the DM's part.
 
     The tags, without `#`, and the pictures, as they are written, are those of the visible part.
     """

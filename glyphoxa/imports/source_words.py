@@ -1,4 +1,4 @@
-"""What the names and the bytes in a source mean: types of entities, marks of secrets, encodings."""
+"""The meaning of names and bytes in a source: types of entities, marks of secrets, encodings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLOSE: Final = 88
 _LONG: Final = 6
 _FEW_BYTES: Final = 16
 MOST_VALUES: Final = 30_000_000
-"""Of a JSON text; they take a few GB. An export of 100 MB has about 10 million."""
+"""Limit of values in a JSON text; they take a few GB. An export of 100 MB has about 10 million."""
 _ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
 
 

@@ -245,7 +245,7 @@ def _forms(language: str) -> Mapping[str, str]:
 
 
 IRREGULAR: Final[Mapping[str, Mapping[str, str]]] = {language: _forms(language) for language in languages()}
-"""By language: irregular forms that a stemmer misses, each with its verb ("stole": "steal").
+"""Irregular forms that a stemmer misses, by language, each with its verb ("stole": "steal").
 
 Forms that are also other words ("left", "wound", "bore", "found") map to the verb too: question and transcript are
 treated the same.

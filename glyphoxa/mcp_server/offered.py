@@ -111,7 +111,7 @@ class ToolOffer:
 
 
 def _wrong_value(value: object, schema: Mapping[str, object]) -> str:
-    """What is wrong with an argument; empty if nothing is."""
+    """Return what is wrong with an argument; empty if nothing is."""
     if value is None:
         return ""
     if schema["type"] == "integer":

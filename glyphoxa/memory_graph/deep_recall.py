@@ -105,12 +105,12 @@ class DeepRecall:
         Args:
             query: A reranker or a filtering language model receives more than its limit.
             recent: The preceding utterances, oldest first, each with its speaker: a language model receives the end.
-            world: What the NPC knows of itself and of the world anyway, for a language model.
+            world: The NPC's standing knowledge of itself and of the world, for a language model.
             deadline_ms: For all of it. Without the graph by then, the result is the ranking. A late language model
                 leaves what it has chosen so far, or the ranking.
 
         Raises:
-            Unavailable: As `PastTalk.recall`.
+            Unavailable: See `PastTalk.recall`.
         """
         until = None if deadline_ms is None else asyncio.get_running_loop().time() + deadline_ms / 1_000
         left_out: list[str] = []
@@ -175,8 +175,8 @@ class DeepTalk:
     Args:
         talk: The fallback.
         deadline_ms: For one answer; below the limit of a tool, so that there is one.
-        recent: What an NPC heard last, oldest first, each with its speaker.
-        world: What an NPC knows of itself and of the world anyway.
+        recent: Returns the utterances that an NPC heard last, oldest first, each with its speaker.
+        world: Returns an NPC's standing knowledge of itself and of the world.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ def _line(recalled: RecalledUtterance, zone: Zone) -> str:
 
 
 WEIGHT: Final = 1.0
-"""As much as any signal of the ranking."""
+"""The weight of a full signal of the ranking."""
 _FIRST_HITS: Final = 3
 _FEWEST, _MOST = 2, 6
 """A linking word must be in that many turns: a single one leads nowhere, and a common one everywhere."""

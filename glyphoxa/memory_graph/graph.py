@@ -135,10 +135,10 @@ class TalkGraph(MemoryGraph):
     Turns are events, linked by names and by time. Nodes before `n_turns` are turns.
 
     Args:
-        ids: Of the turns.
+        ids: Ids of the turns.
         names: The names that each turn mentions, in any case; its speaker too, if a name shall lead to what they said.
-        sessions: Of each turn, never decreasing; None: one session.
-        vectors: Of the turns, shape (turns, dimensions).
+        sessions: The session of each turn, never decreasing; None: one session.
+        vectors: Embeddings of the turns, shape (turns, dimensions).
     """
 
     def __init__(

@@ -28,7 +28,7 @@ Scores: TypeAlias = NDArray[float64]
 """Shape (n,): one for each node."""
 
 _ANCHOR_ENERGY: Final = 2.0
-"""Of nodes that the question names (memory graph document)."""
+"""Energy of nodes that the question names (memory graph document)."""
 _RESIDUAL_HITS: Final = 10
 _RESIDUAL_LEAST: Final = 0.1
 _RESIDUAL_SHARE: Final = 0.5
@@ -52,7 +52,7 @@ WEIGHTS: Final[Mapping[str, SignalWeights]] = MappingProxyType(
         "rule_constraint": SignalWeights(0.25, 0.10, 0.35, 0.05, 0.0),
     }
 )
-"""By type of node: the numbers of the memory graph document."""
+"""The numbers of the memory graph document, by type of node."""
 _OTHER_WEIGHTS: Final = SignalWeights(0.30, 0.25, 0.25, 0.05, 0.15)
 
 

@@ -1,9 +1,9 @@
 """Evidence for and against words being a misheard name, in log-odds.
 
-The similarity required depends on the alternative meaning of the words. "Crimjaw" is in no dictionary; "bard" is
-said at every table; words that are a whole sentence are a name far more often than the same words in
-the middle of a sentence; and a recogniser reports when it has guessed. Each of these adds to one sum; above 0 the
-words count as the name.
+The similarity required depends on the alternative meaning of the words. "Crimjaw" is in no dictionary; "bard" is said
+at every table; words that are a whole sentence are a name far more often than the same words in the middle of a
+sentence; and a recogniser reports when it has guessed. Each of these adds to one sum; above 0 the words count as the
+name.
 
 The weights are those of a logistic regression (fitted at or before commit 592d5a9; the tool is gone) on the tuning
 half of the spoken names, transcribed by a local recogniser, and on real table talk without any of the names. Set by
@@ -39,7 +39,7 @@ class WordContext(Enum):
 
 
 class Look(Enum):
-    """What the words look like, independent of any name."""
+    """The look of the words, independent of any name."""
 
     ODD = "in no dictionary"
     CAPITAL = "written as a name"

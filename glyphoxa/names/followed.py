@@ -99,7 +99,7 @@ class NamesFollowed:
         self._retry_ms = retry_ms
 
     async def take_once_available(self, changed: NamesChanged) -> None:
-        """As `take`, but wait for the database."""
+        """Wait for the database, then do the same as `take`."""
         while True:
             try:
                 return await self.take(changed)

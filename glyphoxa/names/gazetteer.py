@@ -285,8 +285,7 @@ class ObservableGazetteer:
     """Holds the current names of an open table: the only place where they change.
 
     Changes come from one thread, readers from any: `current` is replaced as a whole, and a reader keeps the one it
-    took.
-    Objects built from the names (a corrector, key terms) subscribe.
+    took. Objects built from the names (a corrector, key terms) subscribe.
     """
 
     current: Gazetteer

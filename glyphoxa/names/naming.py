@@ -48,7 +48,7 @@ class Name:
     """One way to name an entity.
 
     Attributes:
-        text: As it is written.
+        text: The name as it is written.
         canonical: The entity's own name.
         joined: `text` folded, without spaces.
         words: Its words, folded.

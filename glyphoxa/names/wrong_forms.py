@@ -322,7 +322,7 @@ def too_short_or_long(heard: str) -> str | None:
 
 
 def warning(heard: str, vocabulary: Vocabulary, uses: Uses) -> str | None:
-    """What the DM should know before a form of ordinary words is confirmed."""
+    """Return a warning for the DM if the form consists of ordinary words."""
     if not uses.spoken or not is_ordinary(heard, vocabulary):
         return None
     times = counted(uses.spoken, "earlier utterance")

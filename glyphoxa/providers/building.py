@@ -132,7 +132,7 @@ class Connection:
     Attributes:
         model: The provider's name for it; empty if chosen otherwise.
         base_url: None is the provider's own address.
-        habits: What the settings say about an OpenAI-compatible server.
+        habits: Settings of an OpenAI-compatible server.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""What a server of OpenAI's chat protocol accepts, as far as it is known.
+"""The requests that a server of OpenAI's chat protocol accepts, as far as they are known.
 
 Compatible servers differ. Some refuse fields that they do not know, some refuse a value of null, some want the limit of
 a reply under its new name and some under its old one, some want roles that alternate, and some chat templates have no
@@ -37,7 +37,7 @@ _STARTS_TALK: Final = "…"
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What the settings say about a server and its model.
+    """Settings of a server and its model.
 
     Attributes:
         roles: `alternate`: consecutive messages of one role are merged. `no_system`: the system message also becomes
@@ -59,7 +59,7 @@ class Rejection:
     """Why a server refuses a request.
 
     Attributes:
-        status: Of HTTP.
+        status: The HTTP status.
         text: Its body, or the message in it.
     """
 
@@ -197,7 +197,7 @@ def dialect_of(model: str, *, has_new_limit: bool = False, habits: Habits = UNKN
 
 @dataclass(slots=True)
 class Dialects:
-    """What the servers of a session accept, by address and model. Shared by all NPCs."""
+    """The dialects of a session's servers, by address and model. Shared by all NPCs."""
 
     _known: dict[tuple[str, str], Dialect] = field(default_factory=dict)
 

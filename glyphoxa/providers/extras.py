@@ -66,7 +66,7 @@ class NotInstalled(InvalidInput):
     """Modules of an extra are required and not installed.
 
     Args:
-        by: What requires them, as the user knows it: a command, a setting, a provider.
+        by: The command, setting or provider that requires them, as the user knows it.
         missing: Names of modules.
         extra: The extra that provides them.
     """

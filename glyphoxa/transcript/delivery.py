@@ -320,7 +320,7 @@ class MemoryWatch:
         self.since_ms: int | None = None
         """Since when memory is degraded; None while it works."""
         self.why = ""
-        """What is wrong, for the DM."""
+        """The reason, for the DM; empty while all is well."""
 
     def suspect(self) -> None:
         """Report that a query failed or was too slow: check whether the database caused it."""

@@ -105,7 +105,7 @@ class Decided:
     """An utterance that the DM has decided on.
 
     Attributes:
-        utterance: As the log has it now.
+        utterance: Its present version in the log.
         is_retracted: It was retracted or rolled back, and nobody may recall it.
         own_text: Its text before the DM's correction; None without one.
     """
@@ -151,11 +151,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class TalkFilter:
-    """What to search for.
+    """A search of the transcript.
 
     Attributes:
-        words: As a user types them; any spelling is valid. Inflected forms of the campaign's language match; the names
-            of speakers are searched as well.
+        words: Words as a user types them; any spelling is valid. Inflected forms of the campaign's language match; the
+            names of speakers are searched as well.
         match: Whether any of the words is enough or all must occur, as they seldom do for a question.
         between: When an utterance began.
     """
@@ -189,7 +189,7 @@ class TalkQuery:
 
     Attributes:
         text: The question.
-        exclude: What is in the prompt already.
+        exclude: Utterances that are in the prompt already.
         limit: Most results.
         between: The time of the results; others take no place in `limit`.
     """
@@ -287,7 +287,7 @@ class IndexGeneration:
 
     Attributes:
         model: Its name; "" while nothing is embedded.
-        dimensions: Of each vector.
+        dimensions: Length of each vector.
         number: Changes when all utterances are embedded again.
     """
 
@@ -306,7 +306,7 @@ class TalkHead:
 
     Attributes:
         language: BCP 47 tag; "en" for a campaign that is not stored.
-        generation: Of the present vectors; None if no vectors are read.
+        generation: Generation of the present vectors; None if no vectors are read.
         embedded: Changes whenever utterances may have been embedded.
         times: Changes whenever the campaign's way of counting time changes.
     """
@@ -348,7 +348,7 @@ class TalkFeed(Protocol):
         """Return the vectors of those that are embedded; none if the generation has changed.
 
         Raises:
-            Unavailable: As above.
+            Unavailable: The database cannot be reached in time.
         """
         ...
 

@@ -242,8 +242,7 @@ class Reviser:
         gazetteer: Returns the campaign's current names, which change during play.
         correct: The stage by sound (`glyphoxa.names.corrector`); None skips it.
         transcribed: NPCs whose words come from a speech-to-speech provider's transcript and are not corrected yet.
-            Other
-            NPCs' words are the model's own text and are skipped.
+            Other NPCs' words are the model's own text and are skipped.
         asking: None queries no language model.
         log: None without long-term memory.
         wait_until_logged: See `glyphoxa.transcript.delivery.Delivery.wait_until_logged`.

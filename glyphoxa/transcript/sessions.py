@@ -90,7 +90,7 @@ class DayTold:
     """
     Attributes:
         session: Also played on this day; or BETWEEN.
-        day: As the calendar wrote it.
+        day: The day in the calendar's notation.
         file_day: The campaign file's day at that time.
         told_ms: Milliseconds since the Unix epoch.
     """

@@ -220,7 +220,7 @@ class Spool:
 
     @property
     def size_bytes(self) -> int:
-        """Of all segments that are not deleted yet."""
+        """Return the size of all segments that are not deleted yet."""
         return self._segments.size_bytes
 
     def close(self) -> None:

@@ -127,7 +127,7 @@ class Segments:
 
     @property
     def size_bytes(self) -> int:
-        """Of all segments that are not deleted yet."""
+        """Return the size of all segments that are not deleted yet."""
         return sum(self._sizes.values()) + self._end.offset
 
     def find(self) -> list[int]:

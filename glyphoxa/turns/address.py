@@ -104,7 +104,7 @@ _TOPICS: Final = tuple(
 _SOUNDS: Final = lexicon("fillers").words("sounds")
 """Sounds of listening, thinking and laughing."""
 _THINKING: Final = _SOUNDS | lexicon("fillers").words("thinking")
-"""As `_SOUNDS`. As a question ("Well?") they ask for an answer."""
+"""These sounds and words of thinking. As a question ("Well?") the words ask for an answer."""
 _FILLERS: Final = _THINKING | BACKCHANNEL
 _WORDS_REMEMBERED = 8192
 _WORD = re.compile(r"[^\W\d_]+")

@@ -37,7 +37,7 @@ def cuts_off(text: str) -> bool:
 
 
 class BargeInAction(Enum):
-    """What an NPC does when a voice overlaps its own."""
+    """An NPC's action when a voice overlaps its own."""
 
     HOLD = auto()
     RESUME = auto()

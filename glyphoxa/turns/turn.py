@@ -155,7 +155,7 @@ class OpenTurns:
         """Open a turn.
 
         Args:
-            words: What the NPC says instead of an answer.
+            words: Words that the NPC says instead of an answer.
         """
         turn = Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, Phase.PREPARING)
         turn.words = words
@@ -298,7 +298,7 @@ _CLAUSE_MS = 1_000
 
 
 class Overdue(Enum):
-    """What to do about an overdue turn."""
+    """The action for an overdue turn."""
 
     DROP = auto()
     """The answer waited too long for players to fall silent."""

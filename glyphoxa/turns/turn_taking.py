@@ -226,7 +226,7 @@ class TurnTaking:
         """Queue the DM's words for this NPC before all waiting turns. Cancel its current answer.
 
         Args:
-            draft: What the NPC says. Its speaker has no seat at the table.
+            draft: The NPC's words. Their speaker has no seat at the table.
         """
         effects = self.turns.hush(turn for turn in self.turns.to(npc) if turn.begun and not turn.words)
         turn = self.turns.open(npc, draft, SpokenQuestion((draft.text,)), words=draft.text)

@@ -159,7 +159,7 @@ _OPEN: Final = ("public", "witnessed", "told")
 
 
 class Statement(Protocol):
-    """What an event states about a claim."""
+    """The statement of an event about a claim."""
 
     @property
     def provenance(self) -> Provenance: ...

@@ -75,7 +75,7 @@ def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str
     """Decode a stored event.
 
     Args:
-        kind: As returned by `event_type`.
+        kind: A result of `event_type`.
 
     Raises:
         Corrupt: The type is unknown to this version, or the payload does not match it.

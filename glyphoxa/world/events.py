@@ -105,7 +105,7 @@ class TalkErased(Undoing):
     it restores nothing.
 
     Attributes:
-        events: As in `RolledBack`.
+        events: See `RolledBack`.
     """
 
     events: tuple[int, ...] = ()
@@ -123,7 +123,7 @@ class UtteranceRetracted(Undoing):
     """Drops an utterance and what was learned from it.
 
     Attributes:
-        events: As in `RolledBack`.
+        events: See `RolledBack`.
     """
 
     utterance: UtteranceId
@@ -151,7 +151,7 @@ class UtteranceCorrected(Undoing):
 
     Attributes:
         was: The previous text.
-        events: As in `RolledBack`.
+        events: See `RolledBack`.
     """
 
     utterance: UtteranceId
@@ -199,7 +199,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What caused an event.
+    """The cause of an event.
 
     Attributes:
         at_ms: When it was said or decided, milliseconds since the Unix epoch.

@@ -36,7 +36,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class IdentitySnapshot:
-    """What an NPC knows of itself: its node, its relations with their other ends, and its secrets.
+    """An NPC's knowledge of itself: its node, its relations with their other ends, and its secrets.
 
     Attributes:
         secrets: Secret or hidden facts it knows, about any entity.
@@ -199,7 +199,7 @@ class KnowledgeGraph(Protocol):
         depth: int = 1,
         through: Collection[str] = KNOWN_THROUGH,
     ) -> Subgraph:
-        """What the NPC would logically know.
+        """Return the part of the graph that the NPC would logically know.
 
         Its own node, everything directly related to it, and what is connected by `through` up to `depth` relations
         away.
@@ -253,7 +253,7 @@ class TalkAround(Protocol):
     async def recall_around(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
     ) -> list[Passage]:
-        """What the viewer heard about `around`, or entities at most two relations away, that matches `question`.
+        """Return what the viewer heard about `around`, or entities at most two relations away, and matches `question`.
 
         Best first. Empty if the viewer may not know of `around`.
 
@@ -319,8 +319,7 @@ class World(Protocol):
         """Return to what was known after that ordinal of the session.
 
         Drops what was learned from later utterances of that session and of later sessions, and retracts these
-        utterances.
-        Decisions of the DM and campaign files stay. None when there is nothing to drop.
+        utterances. Decisions of the DM and campaign files stay. None when there is nothing to drop.
 
         Raises:
             NotFound: There is no such session.
@@ -342,7 +341,7 @@ class World(Protocol):
         With them the answers of NPCs that follow directly. What the DM retracted stays retracted.
 
         Args:
-            cause: By a player, with the utterance that asked for it, if any.
+            cause: A cause by a player, with the utterance that asked for it, if any.
         """
         ...
 
@@ -420,6 +419,6 @@ class WorldFeed(Protocol):
         """The events from a number on (0: all), in order, at most `limit`.
 
         Raises:
-            Unavailable: As above.
+            Unavailable: The database cannot be reached in time.
         """
         ...

@@ -117,7 +117,7 @@ class Missing(Exception):
     """A partial state was asked for something it has not loaded.
 
     Attributes:
-        keys: What to load.
+        keys: The keys to load.
     """
 
     def __init__(self, keys: Iterable[Key]) -> None:
@@ -210,7 +210,7 @@ class WorldState:
             seen.add(entity)
 
     def entity(self, entity: EntityId) -> WorldEntity | None:
-        """By its id, or by that of one that was merged into it."""
+        """Return the entity with this id, or the one into which it was merged."""
         return self.entities.get(self.resolve(entity))
 
     def visibility_of(self, entity: EntityId) -> Visibility | None:

@@ -172,7 +172,7 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ChatShape:
-    """What has to be changed in a chat for a template.
+    """The changes that a chat needs for a template.
 
     Attributes:
         joins: Consecutive messages of one role are joined into one.

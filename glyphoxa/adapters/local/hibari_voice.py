@@ -35,8 +35,8 @@ class Preset:
         pitch_range: Exponent on F0 about its mean: below 1 is flatter, above 1 is livelier.
         breath: Added to the log magnitude of the noise.
         pace: 1 is the model's own.
-        gain: Brings the voice's speech to about -20 dBFS RMS; fixed, so that loudness
-            never pumps between sentences. A whisper stays a little below.
+        gain: Brings the voice's speech to about -20 dBFS RMS; fixed, so that loudness never pumps between sentences. A
+            whisper stays a little below.
         about: A description for users.
     """
 

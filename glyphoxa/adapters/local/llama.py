@@ -355,7 +355,7 @@ async def measure(path: Path) -> Measured:
     """Measure how fast a model reads and speaks on this machine: load it, run it for a few seconds, unload it.
 
     Raises:
-        NotFound, Corrupt, InvalidInput: As `LlamaServer.start`.
+        NotFound, Corrupt, InvalidInput: See `LlamaServer.start`.
         Unavailable: It does not answer.
     """
     header = read_header(path)
@@ -379,7 +379,7 @@ def measure_within(path: Path, *, deadline_s: float) -> Measured:
     """Like `measure`, blocking. Do not call in a thread that runs an event loop.
 
     Raises:
-        Unavailable: As `measure`, or it takes longer.
+        Unavailable: See `measure`; or it takes longer.
     """
     try:
         return asyncio.run(asyncio.wait_for(measure(path), deadline_s))

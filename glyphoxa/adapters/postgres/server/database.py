@@ -190,8 +190,7 @@ class Database:
     """Connections to one database with an up-to-date schema.
 
     The first use connects and migrates; while the server is away, a use raises `Unavailable`, and the next one tries
-    again.
-    No call is needed when the server returns.
+    again. No call is needed when the server returns.
 
     Args:
         dsn: A DSN, or a function that returns one and is called before each new connection attempt. The embedded
@@ -278,7 +277,7 @@ class Database:
 
         Raises:
             Unavailable: It does not before the deadline.
-            InvalidInput, Corrupt: As `open`.
+            InvalidInput, Corrupt: See `open`.
         """
         async with self.use(None, deadline_ms=deadline_ms) as connection:
             await connection.fetchval("SELECT 1")

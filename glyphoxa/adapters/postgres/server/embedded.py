@@ -283,7 +283,7 @@ def check_cluster(data: Path, binaries: Binaries) -> bool:
     """Whether the data directory exists. Writes nothing.
 
     Raises:
-        InvalidInput: As `create_cluster`.
+        InvalidInput: See `create_cluster`.
     """
     version = data / "PG_VERSION"
     if version.exists():
@@ -405,7 +405,7 @@ class EmbeddedPostgres:
         """The version of PostgreSQL that would start here, and whether data exist. Writes and starts nothing.
 
         Raises:
-            InvalidInput, Unavailable: As `start`, as far as can be checked in advance.
+            InvalidInput, Unavailable: See `start`, as far as can be checked in advance.
         """
         binaries = find_binaries(server_account(self.data))
         if self.directory.is_dir():

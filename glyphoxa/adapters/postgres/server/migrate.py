@@ -121,7 +121,7 @@ async def not_applied(connection: asyncpg.Connection[asyncpg.Record], *, embeddi
     """The migrations that `migrate` would apply. Writes nothing.
 
     Raises:
-        Corrupt, InvalidInput: As `migrate`, as far as can be checked without writing.
+        Corrupt, InvalidInput: See `migrate`, as far as can be checked without writing.
     """
     migrations = read_migrations(migrations_folder())
     if await connection.fetchval("SELECT to_regclass('schema_migrations') IS NULL"):

@@ -108,7 +108,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a bundle contains besides the world.
+    """The optional parts of a bundle.
 
     Attributes:
         transcript: Without it, sessions keep their length, and everything counts as read.
@@ -191,7 +191,7 @@ async def bind_campaign(
     yet, they are attached to nothing. No transcript is copied. Raises: As `import_campaign`.
 
     Returns:
-        What the bundle contains, and the events.
+        The content of the bundle, and the events.
     """
     cause = await _cause_at(database, place, now_ms)
     async with (

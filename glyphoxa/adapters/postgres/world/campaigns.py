@@ -70,7 +70,7 @@ class PostgresCampaignTimes(CampaignQueries):
         """The session with the latest utterance, and its time (ms since the Unix epoch).
 
         Raises:
-            Unavailable: As above.
+            Unavailable: The database cannot be reached in time.
         """
         row = await self._row("last_said", campaign)
         return None if row is None else (SessionId(row["session_id"]), row["at_ms"])
@@ -79,7 +79,7 @@ class PostgresCampaignTimes(CampaignQueries):
         """Record that a session is played from the current story day on. Idempotent.
 
         Raises:
-            Unavailable: As above.
+            Unavailable: The database cannot be reached in time.
         """
         async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
@@ -97,7 +97,7 @@ class PostgresCampaignTimes(CampaignQueries):
             session: The session played on that day, or `BETWEEN`.
 
         Raises:
-            Unavailable: As above.
+            Unavailable: The database cannot be reached in time.
         """
         async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
@@ -109,7 +109,7 @@ class PostgresCampaignTimes(CampaignQueries):
         The current story day changes too if the latest record is of this session.
 
         Raises:
-            Unavailable: As above.
+            Unavailable: The database cannot be reached in time.
         """
         async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)

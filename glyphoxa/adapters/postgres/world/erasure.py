@@ -43,7 +43,7 @@ class Meant:
 
 @dataclass(frozen=True, slots=True)
 class ErasedTalk:
-    """What is, or would be, erased from one campaign.
+    """Utterances that are, or would be, erased from one campaign.
 
     Attributes:
         n_events: Number of events learned from it.
@@ -97,7 +97,7 @@ class PostgresErasure(CampaignQueries):
         return frozenset(UtteranceId(row["utterance_id"]) for row in await self._fetch("erased", campaign))
 
     async def preview(self, campaign: CampaignId, meant: Meant) -> list[ErasedTalk]:
-        """What `erase` would erase: in the campaign, then in each affected fork."""
+        """Return what `erase` would erase: in the campaign, then in each affected fork."""
         async with self._transaction(campaign) as world:
             found = await self._found(world.connection, campaign, meant)
             return [await self._counted(world.connection, each, entries) for each, entries in found]

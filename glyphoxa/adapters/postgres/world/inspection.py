@@ -171,7 +171,7 @@ class PostgresInspection(CampaignQueries):
     # Further inspection
 
     async def entries_per_session(self, campaign: CampaignId) -> list[SessionTalk]:
-        """By session, earliest first."""
+        """Return one item for each session, earliest first."""
         return [
             SessionTalk(
                 SessionId(row["id"]),
@@ -196,7 +196,7 @@ class PostgresInspection(CampaignQueries):
     async def own_lines(
         self, campaign: CampaignId, speaker: SpeakerId, *, before: UtteranceId | None = None, limit: int
     ) -> list[CitedUtterance]:
-        """What a player said, newest first, in the words as they were heard or typed.
+        """Return a player's utterances, newest first, in the words as they were heard or typed.
 
         Args:
             before: Only earlier ones.
@@ -208,7 +208,7 @@ class PostgresInspection(CampaignQueries):
         return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
 
     async def coverage(self, campaign: CampaignId) -> list[Coverage]:
-        """By session, earliest first."""
+        """Return one item for each session, earliest first."""
         return [
             Coverage(SessionId(row["id"]), row["n_entries"], row["n_embedded"], row["n_chunks"])
             for row in await self._fetch("coverage", campaign)
@@ -224,7 +224,7 @@ class PostgresInspection(CampaignQueries):
         """The chunks nearest to an embedding by cosine, exactly.
 
         Args:
-            embedding: Of unit length.
+            embedding: A vector of unit length.
             model: Its model; chunks of other models are ignored.
         """
         return [
@@ -271,7 +271,7 @@ class PostgresInspection(CampaignQueries):
         return [fact_of_row(row) for row in rows]
 
     async def reach(self, campaign: CampaignId, entity: EntityId, *, depth: int) -> list[ReachedEntity]:
-        """By depth, then name."""
+        """Return the entities within `depth` relations, by depth, then name."""
         return [
             ReachedEntity(EntityId(row["id"]), row["type"], row["name"], row["depth"])
             for row in await self._fetch("reach", campaign, entity, depth)
