@@ -86,7 +86,7 @@ def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
 class Answer:
     """
     Attributes:
-        record: Of the turn; None: nothing within the patience.
+        record: The record of the turn; None: nothing within the patience.
     """
 
     record: TurnRecord | None

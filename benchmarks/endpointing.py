@@ -43,8 +43,9 @@ _VOICE_RATE_HZ = 24_000
 _STEP = RATE_HZ // 100
 _NEAR_S = 0.3
 _MEDIAN_MS, _SPREAD = 600, 0.45
-"""Of the pauses: log-normal, as pauses within turns are in recorded conversations (M. Heldner and J. Edlund, Pauses,
-gaps and overlaps in conversations, Journal of Phonetics 38, 2010). The two figures are assumptions of this set."""
+"""Distribution of the pauses: log-normal, as pauses within turns are in recorded conversations (M. Heldner and J.
+Edlund, Pauses, gaps and overlaps in conversations, Journal of Phonetics 38, 2010). The two figures are assumptions of
+this set."""
 _SHORTEST_MS, _LONGEST_MS = 250, 2_000
 
 Sound = npt.NDArray[np.int16]

@@ -47,7 +47,7 @@ class FoundryWorld:
         collections: Documents of the world.
         before: Documents as they were before they were changed or deleted.
         pack: Items of the compendium.
-        truth: What should be found: name, type, and whether only the GM may see it.
+        truth: The documents that should be found: name, type, and whether only the GM may see it.
     """
 
     collections: dict[str, list[Document]] = field(default_factory=lambda: {name: [] for name in _CLASSES})

@@ -164,10 +164,10 @@ class InventedTalk:
     """A `TalkFeed` over utterances in memory.
 
     Attributes:
-        said: By their change numbers, which count from 0.
+        said: Utterances by their change numbers, which count from 0.
         vectors: Shape (turns, dimensions).
         ends_ms: A day after the last utterance.
-        places: Of each utterance.
+        places: The index of each utterance.
     """
 
     said: Sequence[FeedUtterance]

@@ -201,8 +201,7 @@ class Verdict:
         is_right: It contains a part of a right answer.
         knows_not: It says that the NPC does not know.
         is_false: It contains a memory or a fact that does not exist: one of the forbidden words, or a claim to have
-            seen,
-            heard or been told what the NPC was not.
+            seen, heard or been told what the NPC was not.
         leaks: It reveals somebody's secret.
         breaks: It breaks character.
         asserts: Asked for what it does not know, it neither says so nor evades.

@@ -126,7 +126,7 @@ def _masked_crc(data: bytes) -> bytes:
 
 @cache
 def _crc_table() -> tuple[int, ...]:
-    """Of CRC-32C."""
+    """Return the table of CRC-32C."""
 
     def entry(crc: int) -> int:
         for _ in range(8):

@@ -47,7 +47,7 @@ _SETTLED = 1 / 3
 
 @dataclass(slots=True)
 class Heard:
-    """What was heard at all tables."""
+    """The results of all tables."""
 
     turns: list[TurnHeard] = field(default_factory=list)
     dropouts_ms: list[float] = field(default_factory=list)

@@ -73,7 +73,7 @@ class Question:
     """
     Attributes:
         at: Rounds of the session after which it is asked; sessions, if there are several.
-        any_of: What the evidence and a right answer contain, and nothing else that is said does.
+        any_of: Words that occur in the evidence and in a right answer, and in no other utterance.
         said_in: The round or session in which it was said.
     """
 

@@ -214,7 +214,7 @@ async def _distances(
 
 
 def _share(found: Sequence[float], true: Sequence[float]) -> float:
-    """Of the truly nearest, by distance: any of several equally distant chunks is right."""
+    """Return the share of the truly nearest, by distance: any of several equally distant chunks is right."""
     return sum(distance <= true[-1] + _TIE for distance in found[:_TOP]) / len(true) if true else 1.0
 
 

@@ -95,7 +95,7 @@ class Line:
     """
     Attributes:
         kind: One of `KINDS`.
-        language: Of the line: `en` or `de`.
+        language: Language of the line: `en` or `de`.
         told_by: Words that reveal the NPC's secret, in any answer.
         guess: The line contains the secret, so a yes reveals it.
     """

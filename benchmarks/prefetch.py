@@ -53,11 +53,11 @@ _SMALL_TALK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What one question adds to a prompt.
+    """The lines that one question adds to a prompt.
 
     Attributes:
         covers: It contains some of the evidence.
-        tokens: Of 4 characters.
+        tokens: Tokens of 4 characters.
     """
 
     covers: bool = False

@@ -65,7 +65,7 @@ class Question:
 class RecallData:
     """
     Attributes:
-        turns: Of each campaign, in the order of the file.
+        turns: The turns of each campaign, in the order of the file.
         questions: Those that have evidence.
         without_evidence: Questions whose evidence matches no turn.
         evidence_dropped: Ids that match no turn.

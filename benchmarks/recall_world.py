@@ -78,7 +78,7 @@ class LoadedTalk:
     Attributes:
         past_talk: The store's own recall, with the utterances loaded.
         clock: The time at which a question is asked.
-        figures: Of loading.
+        figures: Measurements of the loading.
     """
 
     store: Store

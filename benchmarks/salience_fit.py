@@ -33,10 +33,10 @@ Array: TypeAlias = NDArray[float64]
 RECALL: Final = 0.85
 """Share of the turns to be kept that each pass is to find. A missed line costs more than an unneeded one."""
 PENALTY: Final = 5.0
-"""Of the weight of a feature whose deviation is 1."""
+"""Penalty of the weight of a feature whose deviation is 1."""
 PENALTIES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Of the weights of the vectors: candidates. Vectors have unit length and are not standardised: a number that hardly
-varies would get a weight of any size."""
+"""Candidates for the penalty of the weights of the vectors. Vectors have unit length and are not standardised: a number
+that hardly varies would get a weight of any size."""
 FOLDS: Final = 8
 _STEPS: Final = 30
 _LEAST_DEVIATION: Final = 0.01
@@ -90,7 +90,7 @@ class Examples:
         """Return by what each column is multiplied, so that one penalty of 1 fits all of them.
 
         Args:
-            penalty: Of the weights of the vectors.
+            penalty: Penalty of the weights of the vectors.
         """
         n_signs = len(self.signs)
         signs = 1 / (np.maximum(self.rows[:, :n_signs].std(0), _LEAST_DEVIATION) * PENALTY**0.5)

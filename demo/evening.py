@@ -49,7 +49,7 @@ CLOSING_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What to play, where to write it, and the function that opens the table ("module:function")."""
+    """The script to play, where to write it, and the function that opens the table ("module:function")."""
 
     script: Path
     out: Path

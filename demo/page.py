@@ -36,7 +36,7 @@ def page(
     """Return the page as HTML.
 
     Args:
-        sound: What was heard in each session, by session number: 24 kHz mono s16le.
+        sound: The sound of each session, by session number: 24 kHz mono s16le.
         titles: Session titles, by session number.
     """
     rate_hz = embedded_rate_hz(sum(len(pcm) for pcm in sound.values()))

@@ -84,7 +84,7 @@ class Close:
 
 Wire = dict[str, Any] | str | bytes | Close
 OnWire = Callable[[Connection, dict[str, Any]], Iterable[Wire]]
-"""What really goes over the wire, instead of a message."""
+"""Returns what really goes over the wire, instead of a message."""
 
 
 class DeepgramServer(LocalServer):
@@ -94,9 +94,8 @@ class DeepgramServer(LocalServer):
         script: The messages of each connection, in order of `after_ms`.
         on_finalize: The words that Nova still holds when the client asks for the final ones; sent once.
         voices: The word for samples of each value.
-        on_configure: What Nova does with new key terms on the open connection. Older models refuse them; an endpoint
-            that
-            does not know the message does one of the others.
+        on_configure: Nova's reaction to new key terms on the open connection. Older models refuse them; an endpoint
+            that does not know the message does one of the others.
         max_keyterms: A connection with more is refused with HTTP 400, a Configure with more fails.
         hangs_up_after_ms: Drop the first connection after this much audio.
         stops_reading_after_ms: Keep the first connection open after this much audio, and read nothing more from it.

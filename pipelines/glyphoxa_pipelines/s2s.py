@@ -56,7 +56,7 @@ def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mappin
     """Create the endpoint of a provider.
 
     Raises:
-        InvalidInput: As `glyphoxa.providers.building.build`.
+        InvalidInput: See `glyphoxa.providers.building.build`.
     """
     made: Endpoint = building.build(provider, section=S2S, environ=environ, voice=voice)
     return made

@@ -51,10 +51,10 @@ def make_llm(  # noqa: PLR0913 - settings, passed on
     Args:
         temperature: None: the provider's default.
         stalled_after_ms: A stream without data for this long has failed.
-        dialects: What such servers have refused in this session.
+        dialects: Requests that such servers have refused in this session.
 
     Raises:
-        InvalidInput: As `build`.
+        InvalidInput: See `build`.
     """
     made: LLMService[Any] = build(
         provider,
@@ -92,7 +92,7 @@ def openai(
 
 
 def ollama(connection: Connection, **options: Any) -> SpokenLLM:
-    """As `openai`, on this machine by default."""
+    """Create a model like `openai`, on this machine by default."""
     return openai(replace(connection, base_url=connection.base_url or "http://localhost:11434/v1"), **options)
 
 

@@ -29,7 +29,7 @@ def make_stt(
     `keyterms` must already fit the provider's limits (`glyphoxa.names.hints`). Update them with a `KeytermsFrame`.
 
     Raises:
-        InvalidInput: As `build`; or the language is unknown.
+        InvalidInput: See `build`; or the language is unknown.
     """
     made: FrameProcessor = build(
         provider, section=STT, environ=environ, keyterms=keyterms, sample_rate=sample_rate, language=language

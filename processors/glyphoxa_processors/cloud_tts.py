@@ -54,7 +54,7 @@ def make_tts(
         voice: The provider's voice id; None for the default.
 
     Raises:
-        InvalidInput: As `build`.
+        InvalidInput: See `build`.
     """
     made: TTSService = build(provider, section=TTS, environ=environ, voice=voice, sample_rate=sample_rate)
     return made
@@ -186,7 +186,7 @@ STALLED_AFTER_S = 4.0
 
 
 class VoiceWire(Protocol):
-    """What one connection to a provider's voice says."""
+    """The protocol of one connection to a provider's voice."""
 
     name: str
     url: str

@@ -266,7 +266,7 @@ class DeepgramLine:
 
 
 class DeepgramStt(FrameProcessor):
-    """What Nova and Flux share: the connection, the sound without a transcript, segments and key terms.
+    """The common base of Nova and Flux: the connection, the sound without a transcript, segments and key terms.
 
     Args:
         url: Address with the path, without the query.

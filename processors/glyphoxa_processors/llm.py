@@ -96,9 +96,9 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         as_words: Removes control tokens of the endpoint's model from messages. None: not needed.
         primes: The endpoint has a prompt cache that a one-token request fills, at no cost.
         cache: That prompt cache, if it is on this machine. None: the endpoint handles parallel requests well.
-        expected: What the server accepts, unless `dialects` knows better.
-        dialects: What servers have refused in this session.
-        others: As for `LLMService`.
+        expected: The requests that the server accepts, unless `dialects` knows better.
+        dialects: Requests that servers have refused in this session.
+        others: Arguments of `LLMService`.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -338,7 +338,7 @@ class NoWords(Exception):
 
 
 class _Reading:
-    """What has been read of one answer."""
+    """The part of one answer that has been read."""
 
     def __init__(self, dialect: Dialect) -> None:
         removes = dialect.habits.reasoning != "none"

@@ -74,7 +74,7 @@ class SpokenText(FrameProcessor):
         new_splitter: Called once for each reply, so that replies do not mix.
         new_check: Called once for each try of the model at a reply.
         stand_in: Chooses what to say if nothing of a reply may be said. Without it, the reply is withheld.
-        npc_name: What a model's `{{char}}` stands for.
+        npc_name: The name that replaces a model's `{{char}}`.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
