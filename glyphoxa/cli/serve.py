@@ -130,9 +130,10 @@ Ask = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """Attributes:
-    say: Shows a line.
-    ask: None if nobody can answer: then a session continues only if an option says so.
+    """
+    Attributes:
+        say: Shows a line.
+        ask: None if nobody can answer: then a session continues only if an option says so.
     """
 
     say: Callable[[str], None]

@@ -2,8 +2,8 @@
 
 Obsidian hides nothing from its author, so these marks say that a part is for the DM: comments (`%%`, `<!-- -->`),
 callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), sections under a heading like "GM notes", and
-paragraphs that begin like `**GM:**` or `secret::`.
-A hidden part is taken out before anything is rendered: nothing written in it can end it early.
+paragraphs that begin like `**GM:**` or `secret::`. A hidden part is taken out before anything is rendered: nothing
+written in it can end it early.
 """
 
 from __future__ import annotations

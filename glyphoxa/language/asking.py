@@ -1,8 +1,7 @@
 """Classify a question and find the names in it.
 
 Every question is checked, using words only. A false positive costs an NPC a shrug; a miss lets a small model invent.
-The
-patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them, every answer is no unless a function
+The patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them, every answer is no unless a function
 says otherwise.
 """
 

@@ -48,20 +48,21 @@ class Look(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Attributes:
-    bias: Intercept of the sum.
-    sound: For `Similarity.sound`; likewise `edits` and `spelling`.
-    margin: For the distance of the second-best name, if it is at least a fifth.
-    same_sound: They share a phonetic code.
-    capital: Relative to a word in no dictionary; likewise `ordinary`.
-    edge: A stop word is first or last.
-    stop_word: For each stop word, up to three.
-    rarity: For an ordinary word that only the largest dictionaries list; proportional for others.
-    short: For each letter that the name has less than seven.
-    short_form: The name is only part of a person's name.
-    missing_word: For each additional word of the name.
-    unsure: Weights by upper limits of the recogniser's mean confidence.
-    sure: Its confidence is 0.95 or more.
+    """
+    Attributes:
+        bias: Intercept of the sum.
+        sound: For `Similarity.sound`; likewise `edits` and `spelling`.
+        margin: For the distance of the second-best name, if it is at least a fifth.
+        same_sound: They share a phonetic code.
+        capital: Relative to a word in no dictionary; likewise `ordinary`.
+        edge: A stop word is first or last.
+        stop_word: For each stop word, up to three.
+        rarity: For an ordinary word that only the largest dictionaries list; proportional for others.
+        short: For each letter that the name has less than seven.
+        short_form: The name is only part of a person's name.
+        missing_word: For each additional word of the name.
+        unsure: Weights by upper limits of the recogniser's mean confidence.
+        sure: Its confidence is 0.95 or more.
     """
 
     bias: float = -8.5
@@ -160,8 +161,9 @@ class Window:
 
 
 def log_odds_of_similarity(likeness: Similarity, *, margin: float) -> float:
-    """Args:
-    margin: How much lower the overall similarity of the second-best name is.
+    """
+    Args:
+        margin: How much lower the overall similarity of the second-best name is.
     """
     its = WEIGHTS
     return (
@@ -239,9 +241,10 @@ class Reader:
     def read(
         self, spoken: Sequence[Word], heard: Sequence[HeardWord] = (), fixed: Collection[int] = frozenset()
     ) -> Transcript:
-        """Args:
-        heard: Recogniser details for the words.
-        fixed: Indices of words that are part of a correctly spelled name.
+        """
+        Args:
+            heard: Recogniser details for the words.
+            fixed: Indices of words that are part of a correctly spelled name.
         """
         confidences = _confidences(spoken, heard)
         traits = [

@@ -112,8 +112,7 @@ class NamesFollowed:
         """Read these names and update the gazetteer in one step.
 
         The entries are independent of the order of changes. Their order, which decides who gets a shared spelling, is
-        only
-        final after a full read: until then new entities come last.
+        only final after a full read: until then new entities come last.
 
         Raises:
             Unavailable: The database is away; the gazetteer is unchanged.

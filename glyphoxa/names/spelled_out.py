@@ -7,10 +7,9 @@ These count as a repetition:
 - correction: "No, Eldrinax.", "I mean Eldrinax", "you mean Eldrinax?".
 
 The name must be correct in the raw transcript: one that a correction inserted proves nothing. The wrong form is
-searched
-in the last few utterances: adjacent words that are not a name, were not corrected, sound like the name, and are odd (in
-no dictionary, a capital, or the recogniser was unsure). Ordinary words ("elder nacks") must sound nearly the same. The
-latest utterance with candidates decides, and in it the most similar words. No candidate, no proof.
+searched in the last few utterances: adjacent words that are not a name, were not corrected, sound like the name, and
+are odd (in no dictionary, a capital, or the recogniser was unsure). Ordinary words ("elder nacks") must sound nearly
+the same. The latest utterance with candidates decides, and in it the most similar words. No candidate, no proof.
 """
 
 from __future__ import annotations

@@ -131,8 +131,7 @@ class HibariVoice:
         """Speak `text`: int16, mono, 24 kHz, one block per sentence, each as soon as it is ready.
 
         Numbers are read out. Unpronounceable text (empty, punctuation, emoji, other scripts) gives no block. Names may
-        have
-        explicit phonemes: `[Eldrinax](/ˈɛldɹɪnæks/)`.
+        have explicit phonemes: `[Eldrinax](/ˈɛldɹɪnæks/)`.
         """
         rng = np.random.default_rng(self._seed)
         with self._reading:
