@@ -39,8 +39,8 @@ def opened(chromium: Browser) -> Open:
     ) -> AsyncIterator[Page]:
         """
         Args:
-            flags: As for `a_browser`, for a browser of its own.
-            options: As for `a_page`.
+            flags: Arguments of `a_browser`, for a browser of its own.
+            options: Options of `a_page`.
         """
         async with AsyncExitStack() as stack:
             browser = await stack.enter_async_context(a_browser(**flags)) if flags else chromium  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ class FrozenNetwork:
 
         Args:
             way: Which direction is frozen.
-            late: What is sent meanwhile arrives afterwards; else it never does, and nothing more on that connection.
+            late: Messages of that time arrive afterwards; else they never do, and nothing more on that connection.
         """
         self._frozen = frozenset({"to_page"} if way == "to_page" else {"to_page", "to_server"})
         self._late = late

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SPEECH = Path(__file__).parents[2] / "demo" / "players" / "greeting.wav"
 LONG_REPLY_MS = 3_000
-"""Of the NPC, for the player who hears it."""
+"""Length of the NPC's reply, for the player who hears it."""
 
 
 async def test_a_player_types_reads_the_answer_and_hears_it(table: TwinTable, opened: Open) -> None:

@@ -33,7 +33,7 @@ def with_pictures() -> TwinTable:
 
 
 def contrasts() -> Iterator[float]:
-    """Of white letters with each colour of a name."""
+    """Yield the contrast of white letters with each colour of a name."""
     for colour in re.findall(r'data-tint="\d+"\] \{ background: #(\w{6})', (STATIC / "app.css").read_text("utf-8")):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (0, 2, 4)]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]

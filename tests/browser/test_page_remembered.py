@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @dataclass
 class Words(WorldTwin):
-    """What Tamsin said, in memory."""
+    """Tamsin's utterances, in memory."""
 
     lines: list[CitedUtterance] = field(default_factory=list)
 

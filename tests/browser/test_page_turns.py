@@ -1,4 +1,4 @@
-"""What the chat shows of a turn that nobody heard an answer to, or not yet."""
+"""The chat shows a turn whose answer nobody heard, or not yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the contracts of ports are run over: a real database, as the integration tests have it, and twins in memory."""
+"""Subjects of the ports' contracts: a real database, as the integration tests have it, and twins in memory."""
 
 from tests.integration.conftest import dsn, postgres, reachable_dir, store, without_hurry
 

@@ -1,4 +1,4 @@
-"""What every `TranscriptLog` promises, in PostgreSQL and in memory alike."""
+"""The contract of `TranscriptLog`, in PostgreSQL and in memory alike."""
 
 from __future__ import annotations
 

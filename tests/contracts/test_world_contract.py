@@ -1,4 +1,4 @@
-"""What every `World` promises, in PostgreSQL and in memory alike."""
+"""The contract of `World`, in PostgreSQL and in memory alike."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.fuzz.targets import TARGETS
 _ROUND = 500
 _STUCK_S = 120.0
 _LONGEST_WORD = 64
-"""Of libFuzzer's dictionaries."""
+"""Limit of a word in libFuzzer's dictionaries."""
 _TOLD = 4_000
 
 
@@ -93,7 +93,7 @@ def _guide(target: FuzzTarget, scratch: Path, size: tuple[int, float | None, int
 
 
 def _escaped(word: bytes) -> str:
-    """As libFuzzer reads a dictionary."""
+    """Escape a word for a dictionary of libFuzzer."""
     return "".join(f"\\x{byte:02x}" for byte in word)
 
 

@@ -1,4 +1,4 @@
-"""What a language model answers, refused with `Unparseable`: whatever is in it, the chronicle and the second look keep
+"""Answers of a language model, refused with `Unparseable`. Whatever is in them, the chronicle and the second look keep
 only what they were shown, and say of the rest why it does not count.
 """
 

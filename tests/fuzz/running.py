@@ -1,4 +1,4 @@
-"""What a target is, and how it is run: hypothesis breaks up the seeds of its corpus."""
+"""Targets, and how they are run: hypothesis breaks up the seeds of their corpus."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LONGEST_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class FuzzTarget:
-    """What reads hostile bytes.
+    """A reader of hostile bytes.
 
     Attributes:
         name: Also that of its directory of seeds.
         feed: Takes the bytes and a scratch file. It swallows the documented refusal; what else it raises is a finding.
-        words: What a change puts in: what the reader has a rule for.
+        words: Words that a change inserts: the reader has a rule for each.
     """
 
     name: str
@@ -51,7 +51,7 @@ def fuzz(target: FuzzTarget, scratch: Path, *, n_inputs: int, start: int) -> Non
 
     Raises:
         FuzzFinding: An input took more processor time than `LONGEST_S` seconds.
-        Exception: What the target raised that is no documented refusal, with the smallest input that does it.
+        Exception: The target raised it, it is no documented refusal, and this is the smallest input that does it.
     """
 
     @seed(start)

@@ -111,7 +111,7 @@ def wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a table goes without when it comes too late, tests wait for: a slow machine is no fault of the code.
+    """Wait for parts that a table would omit when late: a slow machine is no fault of the code.
 
     A deadline of less than a second is a test's own.
     """

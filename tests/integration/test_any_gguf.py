@@ -31,7 +31,7 @@ from tests.support.hub_server import HubServer, Refusal, begin_file, begins_at, 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
 NAME = f"{REPO}/chatty-Q4_K_M.gguf"
 TEMPLATES = Path(__file__).parent.parent / "data" / "chat_templates"
-"""As their publishers describe them, shortened; `one-system` and `user-last` are of no model."""
+"""Shortened templates of publishers; `one-system` and `user-last` belong to no model."""
 PERSONA, ONE, TWO, ANSWER = ("system", "Be."), ("user", "Hm."), ("user", "Who?"), ("assistant", "I.")
 RAIN, LATE = ("system", "It rains."), ("system", "It is late.")
 CHATS = {
@@ -51,7 +51,7 @@ class Hub(HubServer):
     """Speaks the hub's protocol: declares a repository's files, and gives their bytes through a redirect, in ranges.
 
     Attributes:
-        files: By repository and path.
+        files: Contents by repository and path.
         gated: Only for users with this token.
         refuse: Answers every request, if set.
         asked: Paths, in order.
@@ -95,7 +95,7 @@ class Hub(HubServer):
             request.end_headers()
 
     def _declare(self, request: BaseHTTPRequestHandler, repo: str) -> None:
-        """As `?blobs=true` is answered: the hashes of large files are in the list of all."""
+        """Answer `?blobs=true`: the hashes of large files are in the list of all."""
         files: list[dict[str, object]] = [{"rfilename": "README.md", "size": 12, "blobId": "1" * 40}]
         for name, content in self.files[repo].items():
             lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 134}

@@ -1,4 +1,4 @@
-"""What an NPC knows is found by the meaning of a question, with the embedding model of a default installation."""
+"""An NPC's facts are found by the meaning of a question, with the embedding model of a default installation."""
 
 from __future__ import annotations
 

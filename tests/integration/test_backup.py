@@ -97,7 +97,7 @@ def dump(server: EmbeddedPostgres, dsn: str, into: Path) -> Path:
 
 @pytest.fixture
 def another_server() -> Iterator[TestServer]:
-    """Of which nobody has heard yet: neither the schema nor a role is there."""
+    """Start a new server with neither the schema nor a role."""
     with a_directory() as directory:
         server = EmbeddedPostgres(directory, settings=TEST_SETTINGS)
         server.start()

@@ -43,7 +43,7 @@ async def _started(*options: str, temporary: Path) -> asyncio.subprocess.Process
 
 
 def _left_over(temporary: Path) -> list[str]:
-    """What the run left in its temporary directory, and who still works there."""
+    """Return the files that the run left in its temporary directory, and the processes that still work there."""
     files = [str(path) for path in temporary.glob("glyphoxa-benchmark-*")]
     running = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):

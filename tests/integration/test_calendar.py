@@ -182,7 +182,7 @@ async def test_recap_is_made_once_until_something_changes(evenings: Store, monke
 
 
 async def test_nothing_hidden_leaves_in_vault_recap_or_feed(store: Store) -> None:
-    """Of random campaigns in one database: what is written has words that are public, or were said by players."""
+    """Play random campaigns in one database: written words are public, or were said by players."""
     for seed in range(6):
         town = SecretCampaign.of(seed)
         campaign = replace(town.campaign, id=CampaignId(f"town{seed}"))

@@ -58,7 +58,7 @@ async def read_new(store: Store, campaign: CampaignId) -> int:
 
 
 async def learned(store: Store) -> list[tuple[str, str, str]]:
-    """Of talk: status, predicate and value of each fact."""
+    """Return status, predicate and value of each learned fact."""
     facts = await PostgresInspection(store.database).current(CAMPAIGN, DM, limit=1_000)
     return [
         (fact.status, fact.claim.predicate, str(fact.claim.content if fact.claim.object is None else fact.claim.object))
@@ -204,7 +204,7 @@ async def test_a_failure_is_noted_tried_again_and_given_up_until_somebody_says_o
 
 
 async def test_workers_that_die_anywhere_leave_nothing_out_and_nothing_twice(table: Store) -> None:
-    """Of three steps one is cut off before it is written, and one after."""
+    """Cut off one of three steps before it is written, and one after."""
     promises = [said(n, f"I promise to bring you {n} crowns by Friday.") for n in range(1, 121)]
     await table.log.append(promises)
     cut = 0

@@ -1,4 +1,4 @@
-"""What a player does not want to be remembered is recalled by nobody, until that player allows it again."""
+"""Nobody recalls a line that its player withholds, until that player allows it again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def read_new(store: Store) -> None:
 
 
 async def known(store: Store, campaign: CampaignId = CAMPAIGN) -> set[str]:
-    """What the smith knows of talk: contents of facts."""
+    """Return the contents of facts that the smith learned from talk."""
     facts = await PostgresInspection(store.database).current(campaign, SMITH, limit=1_000)
     return {str(fact.claim.content) for fact in facts if fact.provenance.origin == "talk"}
 
@@ -74,7 +74,7 @@ async def recalled(store: Store, question: str = "How many crowns?") -> list[str
 
 
 async def states(store: Store, campaign: CampaignId = CAMPAIGN) -> dict[str, tuple[bool, bool]]:
-    """Of each utterance that is retracted: whether it is, and whether it is withheld."""
+    """Return each retracted utterance: whether it is retracted, and whether it is withheld."""
     async with store.database.use(campaign) as connection:
         rows = await connection.fetch("SELECT utterance_id, retracted, withheld FROM session_entries ORDER BY ordinal")
     return {row["utterance_id"]: (row["retracted"], row["withheld"]) for row in rows if row["retracted"]}
@@ -206,7 +206,7 @@ ACTIONS = ("withhold", "give", "withhold session", "give session", "strike", "re
 
 @pytest.mark.parametrize("seed", range(n_examples(40, one_of=10)))
 async def test_nothing_rests_on_a_withheld_line_in_any_order(table: Store, seed: int) -> None:
-    """Of each line, keep what players and the DM decided. All that is known rests on lines that neither took away."""
+    """Keep the decisions of players and the DM on each line. All facts rest on lines that neither took away."""
     dice, promised = random.Random(seed), list[str]()
     withheld, struck = set[str](), dict[str, int]()
     for at_ms in range(2_000_000, 2_000_025):

@@ -141,7 +141,7 @@ def serves_until_it_is_stopped(
 
 
 def with_stand_ins(stage: Stage) -> Stage:
-    """As the docstring of this module says."""
+    """Replace steps by stand-ins, see the module's docstring."""
     steps: list[Step] = []
     for step in stage.steps:
         match step:
@@ -180,7 +180,7 @@ def a_machine_like_this(place: Path, lent: list[Lent]) -> Root:
 
 
 def a_bare_debian(kept: Path) -> Path:
-    """What an image of Debian's own begins with; made once."""
+    """Return the root of a Debian base image; made once."""
     making = program("debootstrap", package="debootstrap")
     bookworm, begun = kept / "bookworm", kept / "bookworm.begun"
     if not bookworm.is_dir():

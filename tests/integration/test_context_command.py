@@ -24,7 +24,7 @@ KNOWN = {"name": "Odo", "type": "npc", "attributes": {"description": "Odo keeps 
 
 @pytest.fixture
 def settings_file(tmp_path: Path, dsn: str) -> Path:
-    """Of a campaign that nobody has played. Nothing is late, however slow the machine."""
+    """Write settings of a campaign that nobody has played. Nothing is late, however slow the machine."""
     campaign = write_campaign(tmp_path, more=[KNOWN])
     settings = settings_for(campaign, dsn, tmp_path / "data")
     document = settings.model_dump(mode="json", include={"campaign", "data_dir", "memory", "providers"})
@@ -45,7 +45,7 @@ async def shown(capsys: Capture, settings_file: Path, *options: object, line: st
 async def played(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, *lines: str, session: str = "evening"
 ) -> TurnRecord:
-    """What was recorded of the last of these lines."""
+    """Return the turn record of the last of these lines."""
     async with an_evening(settings, monkeypatch, session=session) as evening:
         await evening.ear()
 

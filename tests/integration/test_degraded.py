@@ -96,7 +96,7 @@ async def fetch(dsn: str, query: str) -> list[Any]:
 
 
 async def logged(dsn: str) -> list[str]:
-    """What the database holds of the session, in order of arrival."""
+    """Return the session's texts in the database, in order of arrival."""
     return await fetch(dsn, "SELECT text FROM session_entries ORDER BY session_id, ordinal")
 
 
@@ -185,7 +185,7 @@ async def test_a_connection_that_breaks_within_a_transaction_neither_loses_nor_d
 async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_where_it_was(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the NPCs heard before is read from disk, and sent from there."""
+    """Earlier utterances are read from disk, and sent from there."""
     network.cut()
     with monkeypatch.context() as hasty:
         hasty.setattr("glyphoxa.app.memory.FLUSH_MS", IN_TIME_MS)

@@ -59,7 +59,7 @@ async def shown(dm: Visitor, form: Mapping[str, str] | None = None) -> httpx.Res
 
 
 def carried(page: httpx.Response) -> dict[str, str]:
-    """What the page's form takes along."""
+    """Return the hidden fields and the text of the page's form."""
     assert page.status_code == 200, page.text
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="(\w*)">', page.text))
     found = re.search(r'<textarea name="text".*?>\n(.*?)</textarea>', page.text, re.DOTALL)
@@ -116,7 +116,7 @@ async def test_save_is_refused_after_a_change_that_was_not_shown(dm: Visitor, st
 
 
 async def test_file_is_unchanged_if_the_database_refuses_the_campaign(dm: Visitor, store: Store, file: Path) -> None:
-    """What another window loads between the look and the keeping."""
+    """Another window loads the campaign between preview and saving."""
     before = text_of(file)
     looked = carried(await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"}))
     campaign = read_campaign(file).campaign

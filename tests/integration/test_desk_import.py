@@ -60,7 +60,7 @@ async def upload(visitor: Visitor, file: Path) -> httpx.Response:
 
 
 def copies(file: Path) -> list[Path]:
-    """What is left of uploads of this file."""
+    """Return the remaining copies of uploads of this file."""
     return list(Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*/{file.name}"))
 
 

@@ -51,7 +51,7 @@ def settings_with(place: Path, text: str) -> Path:
 
 
 async def doctor(capsys: pytest.CaptureFixture[str], *arguments: object, status: int) -> Found:
-    """What it finds: by subject, levels and texts."""
+    """Return its findings: by subject, levels and texts."""
     assert await run("doctor", "--json", *arguments) == status
     shown = capsys.readouterr().out
     assert "hunter2" not in shown

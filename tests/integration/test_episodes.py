@@ -1,4 +1,4 @@
-"""What NPCs recall of a session: lines they heard, kept when it ends, and as long as nobody takes them back."""
+"""NPCs recall lines of a session that they heard, kept when it ends, and as long as nobody takes them back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evening leaves behind: asides, NPCs' inventions and a secret are played through a table's room."""
+"""Results of an evening: asides, NPCs' inventions and a secret are played through a table's room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph answers, in whose name it is asked."""
+"""The graph's answers depend on the viewer in whose name it is asked."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ async def test_facts_are_found_by_their_words_and_by_the_names_of_their_entities
 
 
 async def test_a_word_of_very_many_facts_finds_them_only_where_nothing_else_is_asked(town: Store) -> None:
-    """What a viewer may not know makes no word common for that viewer."""
+    """Facts that a viewer may not know make no word common for that viewer."""
     await town.world.commit(TOWN, [relation(NODE, "KNOWS", TIDE, visibility=secret_of([MIRA]))], CAUSE)
 
     async def found(npc: NpcId, words: str, common_from: int | None) -> set[str]:

@@ -39,7 +39,7 @@ def whisper() -> Whisper:
 
 @pytest.fixture(scope="module")
 def hints() -> Hints:
-    """As they are when a table of the demo's campaign has just been opened."""
+    """Return the hints of a table of the demo's campaign that has just been opened."""
     campaign = read_campaign(DEMO / "campaign.yaml").campaign
     hints = Hints(campaign, Gazetteer.build(entries_of(campaign), language=campaign.language), now_ms=lambda: 0)
     hints.scene_is(campaign.scenes[0])

@@ -84,7 +84,7 @@ async def provider(
 
 
 def texts_of(body: dict[str, Any]) -> list[str]:
-    """Of a request to either."""
+    """Return the texts of a request to either."""
     if "input" in body:
         return list(body["input"])
     return [part["text"] for each in body["requests"] for part in each["content"]["parts"]]

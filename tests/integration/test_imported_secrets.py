@@ -1,4 +1,4 @@
-"""What players could not see in another tool, no NPC and no player gets from an import."""
+"""No NPC and no player gets from an import what players could not see in the other tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the DM is shown of a world is what its twin in memory shows, whatever happened to it."""
+"""The DM's view of a world is that of its twin in memory, whatever happened to it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class File:
 
 
 def read_lock(path: Path) -> list[Requirement]:
-    """What a requirement file pins, without the hashes."""
+    """Return the pins of a requirement file, without the hashes."""
     return [Requirement(line) for line in _LOCKED.findall(path.read_text("utf-8"))]
 
 
@@ -84,7 +84,7 @@ def future_index(pinned: Iterable[Requirement], *, real: Iterable[Path]) -> list
 
 
 def write_index(files: Iterable[File], root: Path) -> None:
-    """As a simple repository in a directory: pip reads it by its file address."""
+    """Write a simple repository into a directory: pip reads it by its file address."""
     pages: dict[str, list[str]] = {}
     for file in files:
         folder = root / file.project
@@ -119,7 +119,7 @@ def _newer(version: str) -> str:
 
 
 def _wants(name: str) -> list[str]:
-    """What the real package requires, where it is installed."""
+    """Return the requirements of the real package, where it is installed."""
     try:
         return importlib.metadata.requires(name) or []
     except importlib.metadata.PackageNotFoundError:
@@ -229,7 +229,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list
 
 
 def a_checkout(directory: Path, files: list[File]) -> Path:
-    """What `make` needs of a checkout, with the locks of the packages that the index has."""
+    """Copy the files that `make` needs of a checkout, with the locks of the packages that the index has."""
     (directory / "requirements").mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy2(ROOT / name, directory)

@@ -80,7 +80,7 @@ async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_
 
 
 async def test_what_a_process_could_not_send_the_next_one_sends(store: Store, tmp_path: Path) -> None:
-    """What was kept in memory only would be lost with its process."""
+    """Utterances in memory alone would be lost with their process."""
     async with a_journal(tmp_path / "spool", ClosableLog(store.log, is_open=False)) as journal:
         await keep(journal, *lines(5))
     async with a_journal(tmp_path / "spool", store.log) as journal:

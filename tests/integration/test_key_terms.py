@@ -197,7 +197,7 @@ async def test_a_request_that_is_refused_whatever_its_names_is_an_error(name: st
 
 @dataclass
 class TableNames:
-    """What a table expects, and who wants to know."""
+    """Key terms of a table, and their listeners."""
 
     keyterms: Sequence[str]
     listeners: list[Callable[[], None]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is said at a live table is known there, and recalled in the next session."""
+"""A live table knows what was said at it, and the next session recalls it."""
 
 from __future__ import annotations
 

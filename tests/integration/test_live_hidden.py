@@ -1,4 +1,4 @@
-"""What the DM hides leaves every part of an open table's prompts, with the real database."""
+"""Facts that the DM hides leave every part of an open table's prompts, with the real database."""
 
 from __future__ import annotations
 

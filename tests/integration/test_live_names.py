@@ -50,7 +50,7 @@ async def dm(directory: Path, dsn: str, *arguments: str) -> None:
 
 
 async def happen(dsn: str, *events: Event) -> None:
-    """As the DM's commands have it, on a connection of its own."""
+    """Commit events like the DM's commands, on a connection of their own."""
     async with open_store(dsn, data_dir=Path("unused")) as store:
         await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
 

@@ -1,4 +1,4 @@
-"""What the DM retracts, corrects or rolls back leaves the prompts of an open table, with the real database."""
+"""Talk that the DM retracts, corrects or rolls back leaves the prompts of an open table, with the real database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 
 
 async def decided(dsn: str, decide: Callable[[Store], Awaitable[WorldEvent | None]]) -> WorldEvent:
-    """As the DM's commands have it, on a connection of its own."""
+    """Decide like the DM's commands, on a connection of its own."""
     async with open_store(dsn, data_dir=Path("unused")) as store:
         event = await decide(store)
     assert event is not None

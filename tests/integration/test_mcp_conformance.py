@@ -1,4 +1,4 @@
-"""What the Model Context Protocol asks of every server, message by message, without an SDK on the asking side.
+"""Requirements of the Model Context Protocol on every server, message by message, without an SDK on the client's side.
 
 The rules are those of its specification of 2025-11-25 (base protocol, lifecycle, transports, tools), and of
 JSON-RPC 2.0: https://modelcontextprotocol.io/specification/2025-11-25

@@ -1,4 +1,4 @@
-"""What is said at the table is in the log once, whatever dies, is cut or is full meanwhile.
+"""Each utterance is in the log once, whatever dies, is cut or is full meanwhile.
 
 Real processes, the real server, a real small disk.
 """

@@ -40,7 +40,7 @@ def _holds(fact: Fact) -> bool:
 
 
 def as_held(known: Known | None) -> Known | None:
-    """What the graph says, without what holds at other times, and attributes as facts alone."""
+    """Return the graph's answer without facts of other times, and with attributes as facts alone."""
     if known is None:
         return None
     return Known(

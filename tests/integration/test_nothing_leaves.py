@@ -1,4 +1,4 @@
-"""What leaves the machine of a table: nothing but what its settings send to a provider."""
+"""Nothing leaves the machine of a table but what its settings send to a provider."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ import onnxruntime
 
 
 def run_alone(*command: str) -> dict[str, list[str]]:
-    """What a program says that gives itself a network of its own."""
+    """Return the report of a program that gives itself a network of its own."""
     done = subprocess.run(
         [sys.executable, *command],
         cwd=_ROOT,

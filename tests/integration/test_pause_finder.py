@@ -14,7 +14,7 @@ BY_NAME = {recorded.path.stem: recorded for recorded in demo_recordings()}
 
 @pytest.fixture
 def waits_ms(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What the detector waits for the end of a pause; no time passes."""
+    """Record how long the detector waits for the end of a pause; no time passes."""
     waits: list[int] = []
 
     async def wait(s: float) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong in pipecat graphs that are put together as its examples do, and does not in ours.
+"""Faults of pipecat graphs that are built like its examples, and that ours do not have.
 
 Where pipecat 1.14 still has the hazard, the test shows it first: when that part fails, the precaution may go.
 """

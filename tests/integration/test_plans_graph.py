@@ -144,7 +144,7 @@ async def indexes_within(store: Store, query: str, *arguments: object) -> set[st
 
 
 async def plan_of_any_values(connection: Any, query: str, n_arguments: int) -> str:  # a pool's own kind of connection
-    """As it is after a few executions; the campaign is given, so that other partitions are left out."""
+    """Return the plan after a few executions; the campaign is given, so that other partitions are left out."""
     async with connection.transaction():
         await connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         await connection.execute(f"PREPARE asked AS {query}")

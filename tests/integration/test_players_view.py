@@ -74,7 +74,7 @@ class GuardedHouse:
         assert answer.status_code == 200, answer.text
 
     async def put_right(self, utterance: UtteranceId, **form: str) -> None:
-        """What the page of a line posts."""
+        """Post the form of a line's page."""
         await self.evening.table.kept()
         page = (await self.dm.get(f"/desk/lines/{utterance}")).headers["location"]
         found = re.fullmatch(r"(.*/line)\?line=(\d+)", page)
@@ -133,7 +133,7 @@ async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator
 
 
 def _routes_of(evening: Evening, desk: DeskParts) -> tuple[tuple[str, str], ...]:
-    """Of a server that nobody asks. What a path leaves open is filled with what players may know."""
+    """Return the routes of a server that nobody asks. Parameters of a path are filled with what players may know."""
     app = create_app(evening.table, connect=build(evening.table).connect, entrance=desk.entrance)
     add_desk(app, desk)
     add_calendar(app, None, desk.entrance)
@@ -303,7 +303,7 @@ async def the_master_acts(house: GuardedHouse, ear: ToldEar, tamsins: Any) -> No
 
 
 async def the_master_reads(house: GuardedHouse) -> None:
-    """What the desk shows of the evening."""
+    """Read the desk's pages about the evening."""
     for path in (
         "/desk",
         "/desk/world",

@@ -1,4 +1,4 @@
-"""What a player said is gone for good: searched for in every column of every table, and in every file."""
+"""A player's erased words are gone for good: searched for in every column of every table, and in every file."""
 
 from __future__ import annotations
 

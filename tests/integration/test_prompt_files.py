@@ -1,4 +1,4 @@
-"""What the local model has read of an NPC's prompt is there in the next process."""
+"""The next process continues with the part of an NPC's prompt that the local model has read."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
 
 
 async def recalled(cli: CommandLine, question: str, npc: str, *options: str) -> str:
-    """What a question that is answered by words prints."""
+    """Return the output for a question that is answered by words."""
     return await cli.told("recall", question, "--npc", npc, "--lexical", *options)
 
 

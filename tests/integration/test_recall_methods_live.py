@@ -122,7 +122,7 @@ async def asked(
 async def test_a_model_behind_openai_s_protocol_picks_what_an_npc_is_reminded_of(
     talk: Store, method: RecallMethod, model: Any, picked: list[str]
 ) -> None:
-    """What the NPC did not witness is never sent."""
+    """Utterances that the NPC did not witness are never sent."""
     async with OpenAiServer(model, key="secret-1234") as server:
         found = await asked(talk, settings_with(method, name="openai", base_url=server.base_url), method)
     assert [one.utterance_id for one in found.items] == [UtteranceId(each) for each in picked]

@@ -39,7 +39,7 @@ WIDE = embedder_of_topics(TOPICS, name="wide", dimensions=768)
 OTHER = CampaignId("other")
 
 PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
-"""What is recalled on a slow machine is no other than on a fast one: it comes later."""
+"""Deadlines for a slow machine: it recalls the same as a fast one, later."""
 
 
 def said(n: int, text: str = "", **changes: Any) -> Utterance:

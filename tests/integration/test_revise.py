@@ -24,7 +24,7 @@ from tests.support.postgres import the_one_that_waits, two_others
 NAMES = ("Eldrinax", "elder nacks", "Ironhold")
 
 PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
-"""What is recalled on a slow machine is no other than on a fast one: it comes later."""
+"""Deadlines for a slow machine: it recalls the same as a fast one, later."""
 
 
 async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -146,7 +146,7 @@ async def test_session_crash_fails_the_turn_and_the_next_gets_all_context(kind: 
 
 @every_provider
 async def test_a_connection_that_is_lost_before_a_word_came_is_opened_again_in_the_same_turn(kind: Any) -> None:
-    """As of a session that the server closed while nobody spoke to it."""
+    """The server may have closed the session while nobody spoke to it."""
     replies = [SpokenReply("It is sharp.", dies_after=0), SpokenReply("Aye.")]
     async with brisk(kind, replies) as server, play_with(server) as play:
         finished = await play.answer()

@@ -1,4 +1,4 @@
-"""What speech-to-speech servers send besides a reply: errors, repeats, rubbish, and the end of a session."""
+"""Messages of speech-to-speech servers besides a reply: errors, repeats, rubbish, and the end of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only one provider's speech-to-speech protocol has."""
+"""Features that only one provider's speech-to-speech protocol has."""
 
 from __future__ import annotations
 

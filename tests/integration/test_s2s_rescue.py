@@ -22,7 +22,7 @@ from tests.support.realtime_server import RealtimeServer
 
 
 async def _answer(s2s: dict[str, Any]) -> tuple[list[MouthEvent], Finished]:
-    """What an NPC with this service says to a question."""
+    """Return an NPC's answer to a question with this service."""
     events: list[MouthEvent] = []
     finished: asyncio.Future[Finished] = asyncio.get_running_loop().create_future()
 

@@ -67,7 +67,7 @@ def command(act: Act, table: Path, **named: object) -> list[str]:
 
 
 async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
-    """What an act says that cannot be done."""
+    """Return the error of an act that cannot be done."""
     arguments = [*arguments, "--config", str(settings)]
     if arguments[0] in IN_A_PROCESS:
         program = [sys.executable, "-m", "glyphoxa.cli.main", *arguments]

@@ -27,7 +27,7 @@ DIRECTION = "Be afraid of the dark."
 
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Path:
-    """Of a table with Grimjaw and Eldrinax; what their prompts hold has time to be found."""
+    """Write settings of a table with Grimjaw and Eldrinax, with time for all parts of their prompts."""
     cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
     document = {
         "campaign": str(write_campaign(tmp_path, others=["Eldrinax"])),

@@ -28,7 +28,7 @@ async def cli(dsn: str, tmp_path: Path, capsys: Capture) -> CommandLine:
 
 
 async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
-    """What an NPC has in mind of earlier sessions when the next one opens."""
+    """Return an NPC's memory of earlier sessions when the next one opens."""
     async with open_store(dsn, data_dir=tmp_path) as store:
         past = Past(a_campaign(), store.summaries, session=NEXT, tokens=100)
         await past.read(npc)

@@ -1,4 +1,4 @@
-"""What was said, found by its words, its speaker, its session and its time."""
+"""Utterances are found by their words, speaker, session and time."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ TOPICS = SafetyTopics(Safety(("spiders", "harm to children")))
 
 
 def check(asked: Asked) -> Callable[[str], Verdict]:
-    """As a mouth of the product checks a reply."""
+    """Return the check of a reply that a mouth of the product uses."""
     order: Any = SimpleNamespace(
         npc=a_campaign().npcs[0],
         others=("Alice",),

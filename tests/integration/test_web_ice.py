@@ -15,7 +15,7 @@ from tests.support.patience import DEADLINE_S
 from tests.support.web_client import Browser, a_site, next_of
 
 OUTSIDE = ("192.0.2.77", 40_000)
-"""What the STUN server says that it sees: an address for documentation."""
+"""The address that the STUN server reports: one for documentation."""
 
 
 class StunServer(asyncio.DatagramProtocol):

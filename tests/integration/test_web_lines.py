@@ -107,7 +107,7 @@ async def test_scenes_are_rationed_too() -> None:
 
 
 async def test_two_hundred_lines_a_second_on_one_seat_hold_up_no_other() -> None:
-    """What another types is kept while the flood goes on, and most of the flood never becomes work."""
+    """Lines of another player are kept while the flood goes on, and most of the flood never becomes work."""
     table = TwinTable(reply_ms=20)
     async with a_site(table) as site, site.sits("tamsin") as tamsin, site.sits("bran") as bran:
         await next_of(bran, "welcome")

@@ -26,7 +26,7 @@ TICKET = "a-ticket-that-tamsin-made-herself"
 
 
 async def told(site: Site, path: str, *, until: Callable[[dict[str, object]], bool]) -> dict[str, object]:
-    """What the server answers once it says what is waited for."""
+    """Return the first answer of the server that fulfils `until`."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
             answer: dict[str, object] = (await site.http.get(path)).json()

@@ -42,7 +42,7 @@ WHEELS = {
     "tiny-whole": CONTENT,
     "tiny-wrong": b"?" + CONTENT[1:],
 }
-"""What the packages of the index hold as `data.bin`."""
+"""Contents of `data.bin` in the packages of the index."""
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -161,7 +161,7 @@ def wheel(directory: Path, name: str, content: bytes) -> None:
 
 @pytest.fixture
 def index(served: PackageIndex, monkeypatch: pytest.MonkeyPatch) -> PackageIndex:
-    """What `pip` is set up for."""
+    """Return an index for which `pip` is set up."""
     served.yanked, served.refuse, served.asked = False, {}, []
     for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)

@@ -28,7 +28,7 @@ class Case:
     """A fact, its two ends, and who asks.
 
     Attributes:
-        other: Of the other end; None for an attribute.
+        other: Visibility of the other end; None for an attribute.
     """
 
     viewer: Viewer

@@ -1,4 +1,4 @@
-"""What counts as the product: the packages in the wheel, and the demo."""
+"""The sources of the product: the packages in the wheel, and the demo."""
 
 from __future__ import annotations
 

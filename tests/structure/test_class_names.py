@@ -10,7 +10,7 @@ from tests.structure.product import sources
 EXCEPTIONS: dict[str, str] = {
     "UtteranceRetracted": "the same event twice: as the world's log keeps it, and as an open table is told",
 }
-"""By name, why several public classes have it."""
+"""Reasons why several public classes have one name."""
 
 
 def test_no_two_public_classes_share_a_name() -> None:

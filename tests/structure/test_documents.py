@@ -9,18 +9,18 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[bdt]*/README.md")])
-"""What is read by people who did not write it."""
+"""Documents for readers who did not write them."""
 ROOMS = "benchmarks|demo|docs|glyphoxa|migrations|pipelines|processors|tests"
 NAMED = re.compile(rf"`((?:{ROOMS})/[^`\s:]*)")
 MADE = "demo/out/"
-"""What a run makes is named too, and is not there before it."""
+"""The folder of a run's results: they are named too, and are not there before it."""
 RUN = re.compile(r"python -m ((?:benchmarks|tests)[\w.]*)|`((?:benchmarks)\.[a-z_]+)`")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def anchors(text: str) -> set[str]:
-    """Of a document's headings, as Markdown viewers make them."""
+    """Return the anchors of a document's headings, as Markdown viewers make them."""
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(text)}
 
 

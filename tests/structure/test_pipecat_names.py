@@ -1,4 +1,4 @@
-"""What the product uses of pipecat is public, so that a release of pipecat does not break it."""
+"""The product uses only public names of pipecat, so that a release of pipecat does not break it."""
 
 from __future__ import annotations
 

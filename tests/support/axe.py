@@ -9,7 +9,7 @@ from playwright.async_api import Page
 
 
 async def violations(page: Page) -> list[str]:
-    """What is seriously or critically wrong with the page as it stands: the rule, the node and why, a line each."""
+    """Return serious and critical faults of the present page: the rule, the node and why, a line each."""
     await page.evaluate(_source())
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [

@@ -18,7 +18,7 @@ def figures_of(module: str, *options: str | Path, temporary: Path) -> dict[str, 
     """The JSON object in the last line of a benchmark's output.
 
     Args:
-        module: Of `benchmarks`.
+        module: A module of `benchmarks`.
         temporary: Where it may write; a path that a server's account can reach.
     """
     done = subprocess.run(

@@ -81,7 +81,7 @@ async def a_browser(
     """A browser in a process of its own.
 
     Args:
-        speech: What its microphone hears: a WAV file, from the moment the microphone is opened.
+        speech: Sound for its microphone: a WAV file, from the moment the microphone is opened.
         again: Whether it hears that over and over, and not once for each time that it is opened.
         microphone: Whether the user allows the microphone.
     """

@@ -33,7 +33,7 @@ Rule = Callable[[Body], Refused | None]
 
 
 def error(status: int, message: str, param: str | None = None) -> Refused:
-    """As OpenAI writes it."""
+    """Return an error in OpenAI's form."""
     return Refused(status, {"error": {"message": message, "type": "invalid_request_error", "param": param}})
 
 
@@ -67,7 +67,7 @@ def only(*names: str, say: str = "Bad Request") -> Rule:
 
 
 def alternates(body: Body) -> Refused | None:
-    """As Mistral's chat template does."""
+    """Refuse roles that do not alternate, like Mistral's chat template."""
     talk = [message["role"] for message in body["messages"] if message["role"] != "system"]
     others = [message["role"] for message in body["messages"][1:] if message["role"] == "system"]
     if others or talk[:1] != ["user"] or any(one == other for one, other in pairwise(talk)):
@@ -76,14 +76,14 @@ def alternates(body: Body) -> Refused | None:
 
 
 def no_system(body: Body) -> Refused | None:
-    """As Gemma's chat template does."""
+    """Refuse a system role, like Gemma's chat template."""
     has_system = any(message["role"] == "system" for message in body["messages"])
     return error(400, "System role not supported") if has_system else None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is written to a request that is accepted.
+    """The response to an accepted request.
 
     Attributes:
         gate_after: Waits for the server's gate after so many pieces.
@@ -109,7 +109,7 @@ def said(text: str, *, finish: str = "stop", more: Body | None = None, last: Seq
 
     Args:
         more: Further fields of each chunk.
-        last: What follows the chunk with the reason to stop.
+        last: Pieces after the chunk with the reason to stop.
     """
     deltas = [chunk({"content": token}, **(more or {})) for token in tokens(text)]
     return Answer([*deltas, chunk({}, finish=finish, **(more or {})), *last])

@@ -31,5 +31,5 @@ async def nearest(
 
 
 async def reindexed(store: Store, embedder: Embedder, campaign: CampaignId, *, full: bool = False) -> Filled:
-    """What `glyphoxa worker reindex --campaign` does."""
+    """Do the same as `glyphoxa worker reindex --campaign`."""
     return (await reindex(store.database, embedder, campaign=campaign, full=full)).filled

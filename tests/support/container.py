@@ -43,7 +43,7 @@ def need_overlays(place: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What a command finds in its root besides: `source` of this machine at `at`."""
+    """A mount in the root of a command: `source` of this machine at `at`."""
 
     source: Path
     at: str
@@ -95,7 +95,7 @@ class Build:
         place: For what is written: it needs as much room as the images that come of it.
         context: The directory of the files, which were chosen by .dockerignore.
         lent: To each stage.
-        environment: Of RUN besides what the file sets, as a builder passes on what its user has set for the network.
+        environment: Variables of RUN besides those of the file, as a builder passes on its user's network settings.
     """
 
     place: Path
@@ -119,7 +119,7 @@ class Build:
         return root
 
     def _copy(self, step: Copy, root: Root) -> None:
-        """As Docker: of a directory its contents are copied, and everything belongs to root."""
+        """Copy like Docker: the contents of a directory, and everything belongs to root."""
         script = root.mounting()
         origin = self.context
         if step.stage:

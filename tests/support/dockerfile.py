@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 USUAL_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Of a container whose image sets none."""
+"""PATH of a container whose image sets none."""
 
 
 class NotSupported(ValueError):
@@ -24,7 +24,7 @@ class NotSupported(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What holds where an instruction stands.
+    """The state at an instruction.
 
     Attributes:
         user: A name that the root's /etc/passwd has.
@@ -65,7 +65,7 @@ class Stage:
     """
     Attributes:
         name: Empty where it has none.
-        setting: What holds at its end: for the container's process and its health check.
+        setting: The state at its end: for the container's process and its health check.
         health: The command that is successful while the container is healthy.
     """
 
@@ -192,7 +192,7 @@ def _words(line: str, rest: str) -> list[str]:
 
 
 class Ignored:
-    """What a .dockerignore keeps out of the context. As Docker's: the last pattern that matches decides.
+    """Paths that a .dockerignore keeps out of the context. The last pattern that matches decides, as in Docker.
 
     A pattern is a path from the root with `*` in its parts, or `**/` and one part, which matches at any depth. What it
     matches it matches with all that is below.

@@ -17,7 +17,7 @@ def tagged(
 ) -> Callable[[str], NDArray[float32]]:
     """
     Args:
-        embed: Of fewer dimensions than that.
+        embed: A model of fewer dimensions than that.
         tag: The last number of each vector, below 1.
     """
 

@@ -28,7 +28,7 @@ from tests.support.web_client import Browser, next_of
 
 REPLY = "Well met, Tamsin."
 _OF_THE_NETWORK = ("PROXY", "TELEMETRY", "XDG_", "GLYPHOXA_", "CI", "GITHUB_ACTIONS")
-"""What the environment may say to a library that changes whether it asks for the world."""
+"""Environment variables that change whether a library uses the network."""
 
 
 async def evening(folder: Path) -> None:

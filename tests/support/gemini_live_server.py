@@ -22,7 +22,7 @@ class LiveConversation:
     """A session as the server has it.
 
     Attributes:
-        setup: What the client opened it with.
+        setup: The client's first message.
         turns: (role, text) of everything it was told.
         received: Every message of the client, in order.
         asked: At each question: all turns that the model saw.

@@ -11,7 +11,7 @@ TEMPLATE = (
     "{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}[assistant] {% endif %}"
 )
-"""Of a chat, and of no model there is."""
+"""A chat template that belongs to no real model."""
 
 _U32, _I32, _F32, _TEXT, _ARRAY = 4, 5, 6, 8, 9
 _WIDTH, _HIDDEN, _HEADS = 32, 64, 2

@@ -79,7 +79,7 @@ def status(code: int) -> Refusal:
 
 
 def login_page(request: BaseHTTPRequestHandler) -> None:
-    """As the network of a hotel answers, whatever was asked for."""
+    """Answer any request with a login page, like the network of a hotel."""
     send(request, b"<!doctype html><title>Log in</title>" + b" " * 2_000, kind="text/html; charset=utf-8")
 
 

@@ -21,7 +21,7 @@ class CannotInstall(Exception):
 
 
 def first_way(wanted: str, ways: Mapping[str, Callable[[], str]]) -> str:
-    """What the first way gives that works, such as a path. Prints why others did not.
+    """Return the result of the first way that works, such as a path. Print why others did not.
 
     Raises:
         CannotInstall: None works. Names each with its reason.
@@ -63,7 +63,7 @@ def apt_install(package: str, *, is_root: bool | None = None) -> None:
 
 
 def run(command: Sequence[str], *, cwd: Path | None = None) -> str:
-    """What a command prints.
+    """Return the output of a command.
 
     Raises:
         CannotInstall: It is not there, fails, or takes too long.

@@ -173,7 +173,7 @@ class AnsweringMouth(MouthTwin):
 
     Attributes:
         looks_up: A call of one of its tools that it makes before each answer.
-        fails_with: What its next answer breaks off with; "": it does not.
+        fails_with: The error of its next answer; "": none.
     """
 
     def __init__(self, order: MouthSpec) -> None:
@@ -274,7 +274,7 @@ class Evening:
         return changed
 
     async def until(self, found: Callable[[], Found]) -> Found:
-        """What `found` gives, looked at again whenever the table tells something."""
+        """Return the first true value of `found`, which is called again after each event of the table."""
         async with asyncio.timeout(DEADLINE_S):
             while not (value := found()):
                 self._news.clear()

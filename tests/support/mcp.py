@@ -58,7 +58,7 @@ async def tool_names(client: Client) -> list[str]:
 
 
 async def answered(client: Client, tool: str, **arguments: object) -> Mapping[str, Any]:
-    """What a call that is no error finds."""
+    """Return the result of a call that succeeds."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
     found: dict[str, Any] = json.loads(text_of(result))
@@ -88,7 +88,7 @@ def words_of(campaign: CampaignId, npc: NpcId) -> list[str]:
 
 
 def hidden_word(campaign: CampaignId) -> str:
-    """Of what nobody knows until the DM reveals it."""
+    """Return a word that nobody knows until the DM reveals it."""
     return f"{campaign}nobodyssecret"
 
 

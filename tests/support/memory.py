@@ -204,7 +204,7 @@ class SpoolTwin:
 
     Attributes:
         is_full: Nothing more is taken.
-        so_far: What was noted of utterances that were still being said, in order.
+        so_far: Notes of utterances that were still being said, in order.
     """
 
     def __init__(self) -> None:
@@ -261,7 +261,7 @@ class LogTwin:
 
     @property
     def utterances(self) -> dict[UtteranceId, Utterance]:
-        """Of all campaigns."""
+        """Return the utterances of all campaigns."""
         return {utterance.id: utterance for utterance in self._logged.values()}
 
     async def append(self, utterances: Sequence[Utterance]) -> None:

@@ -57,7 +57,7 @@ FACTS = (
 
 
 def a_graph() -> GraphTwin:
-    """Of the cult only Elowen knows."""
+    """Return a graph with a cult of which only Elowen knows."""
     public = [(entity, PUBLIC) for entity in (SMITH, WARDENS, REAVERS)]
     return GraphTwin([*public, (CULT, secret_of([ELOWEN]))], FACTS)
 

@@ -1,4 +1,4 @@
-"""What the NPCs of a campaign have in mind, over twins of its memory."""
+"""The hot context of a campaign's NPCs, over twins of its memory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Mind:
         graph: None: what the campaign's file says.
         talk: Memory of what was said; None without.
         present: The NPCs in the scene; None: all.
-        conversations: What the NPCs have heard and said.
-        options: Of `HotContextAssembly`.
+        conversations: The NPCs' transcripts.
+        options: Options of `HotContextAssembly`.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ class MouthTwin:
 
     @property
     def words(self) -> str:
-        """What it says now."""
+        """Return the words that it says now."""
         return self._given or self.reply
 
     async def start(self) -> None: ...

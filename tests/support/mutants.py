@@ -23,7 +23,7 @@ import pytest
 from mutmut.mutation.trampoline import set_mutant_under_test
 
 CPU_S = 150
-"""Of a mutant's tests. One that takes longer has no end: none of them takes half of that."""
+"""Limit for a mutant's tests. One that takes longer has no end: none of them takes half of that."""
 
 
 def package_of(mutant: str) -> str:

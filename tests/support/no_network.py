@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 NOT_PERMITTED = 77
-"""What a process exits with that may not have a network of its own."""
+"""Exit status of a process that may not have a network of its own."""
 HERE = "10.9.9.9"
 """This machine, under an address that a browser's sound may be sent to."""
 
@@ -64,7 +64,7 @@ class Seen:
 def packets() -> Iterator[Seen]:
     """
     Raises:
-        NotPermitted: By the machine.
+        NotPermitted: The machine does not permit it.
     """
     _leave_the_network()
     seen, ends = Seen(), threading.Event()

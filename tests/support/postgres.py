@@ -144,7 +144,7 @@ async def two_others(dsn: str) -> AsyncIterator[tuple[Connection, Connection]]:
 
 
 async def vacuum(connection: Connection, *tables: str) -> None:
-    """As the server does by itself within a minute; done again until all of it is known to be visible to everybody.
+    """Vacuum until all rows are known to be visible to everybody, as the server does by itself within a minute.
 
     Whoever is connecting to any database of the server, and waits there for one that is being made or dropped, keeps
     what is newer from being marked so; an index alone is then not enough to answer from.

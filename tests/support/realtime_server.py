@@ -34,8 +34,8 @@ class SpokenReply:
     Attributes:
         holds_after: Send so many words and their sound, then nothing more until the response is cancelled.
         dies_after: Send so many words, then drop the connection.
-        n_tokens: What the session holds after it.
-        extras: What else is sent: "first", before the first word; "amid", after it; "last"; "after" the end.
+        n_tokens: Tokens of the session after it.
+        extras: Other messages: "first", before the first word; "amid", after it; "last"; "after" the end.
         ending: Fields of the response at its end that differ from a complete one's.
     """
 

@@ -47,7 +47,7 @@ class RecordingReader:
     async def post(self, path: str, **content: Any) -> httpx.Response:
         """
         Args:
-            content: As httpx has it: `json`, `data` of a form, or `content`.
+            content: Arguments of httpx: `json`, `data` of a form, or `content`.
         """
         return self._kept(await self.http.post(path, **content))
 
@@ -67,7 +67,7 @@ class RecordingReader:
                 await reading
 
     async def looks_in(self, query: str) -> int:
-        """What a websocket is answered that is closed again after its first message: a status, or 101."""
+        """Open a websocket and close it after its first message; return the status of the answer, or 101."""
         try:
             async with self._connected(query) as socket:
                 while self._take(str(await socket.recv()))["type"] == "beat":
@@ -134,7 +134,7 @@ def plain(text: str) -> str:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """As it was sent, and with what HTML, URLs and JSON write in signs of their own."""
+    """Yield the text as it was sent, and with the escapes of HTML, URLs and JSON decoded."""
     yield plain(text)
     yield plain(html.unescape(text))
     yield plain(unquote_plus(text))

@@ -1,5 +1,4 @@
-"""Write the generated pages of `docs/reference/`: settings, command line, metrics, licences and
-modules.
+"""Write the generated pages of `docs/reference/`: settings, command line, metrics, licences and modules.
 
 `python -m tests.support.reference` writes all of them. `tests/structure/test_reference_pages.py` fails where a page
 differs from what this writes.

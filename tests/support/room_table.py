@@ -38,7 +38,7 @@ class TableOfTwins:
     """
     Args:
         dms: Who may command by voice.
-        safety: What its group does not play.
+        safety: Topics that its group does not play.
         log: None: what is said stays on the disk.
     """
 

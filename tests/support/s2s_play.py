@@ -28,7 +28,7 @@ Server = RealtimeServer | GeminiLiveServer
 
 
 class Heard:
-    """What a server was told, in words that both protocols share."""
+    """The messages to a server, in words that both protocols share."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -44,7 +44,7 @@ class Heard:
 
     @property
     def instructions(self) -> list[str]:
-        """Of each connection on which something was asked."""
+        """Return the instructions of each connection on which something was asked."""
         return [
             conversation.instructions
             if isinstance(self._server, GeminiLiveServer)

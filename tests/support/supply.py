@@ -29,7 +29,7 @@ LOCKS: Final = {
     "mutation": "mutation tests",
     "fuzzing": "fuzzing",
 }
-"""What each lock is for. A package that several locks hold belongs to the first."""
+"""The purpose of each lock. A package that several locks hold belongs to the first."""
 _PROJECT: Final = "glyphoxa"
 
 FREE: Final = frozenset(
@@ -72,7 +72,7 @@ BUNDLED: Final = {
     "opencv-python-headless": "FFmpeg (LGPL-2.1-or-later)",
     "soundfile": "libsndfile (LGPL-2.1-or-later)",
 }
-"""What wheels bundle under a licence that their metadata does not name."""
+"""Software in wheels under a licence that their metadata does not name."""
 
 STATED: Final = {
     "atheris": "Apache-2.0",
@@ -135,7 +135,7 @@ class LockedPackage:
     Attributes:
         lock: The first lock that holds it.
         marker: Where it is installed (PEP 508); "": everywhere.
-        sha256: Of its files, sorted: any of them may be installed.
+        sha256: Hashes of its files, sorted: any of them may be installed.
         wanted_by: Packages, and the project.
     """
 

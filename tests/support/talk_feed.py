@@ -82,7 +82,7 @@ class FeedTwin:
         n_batches: In which talk was embedded until now.
         vectors: Which those are.
         times: Another text when the campaign tells the time otherwise.
-        embed: What makes them.
+        embed: Makes them.
     """
 
     languages: dict[CampaignId, str] = field(default_factory=dict)
@@ -107,12 +107,12 @@ class FeedTwin:
         self.tell(replace(one, **changes), campaign=campaign)  # type: ignore[arg-type] # fields of Said
 
     def forget(self, campaign: CampaignId = CAMPAIGN) -> Iterable[FeedUtterance]:
-        """As a database that is restored from before anything was said. Returns what was there."""
+        """Forget everything, like a database restored from before the first utterance. Return what was there."""
         self._change_seq = 0
         return list(self._talk.pop(campaign, {}).values())
 
     def put_back(self, change_seq: int) -> None:
-        """As a database that is restored from a backup of that change."""
+        """Drop later changes, like a database restored from a backup."""
         self._change_seq = change_seq
         for talk in self._talk.values():
             for one in [one for one in talk.values() if one.change_seq > change_seq]:

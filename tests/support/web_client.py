@@ -55,7 +55,7 @@ async def a_site(table: TwinTable | None = None, **options: Any) -> AsyncIterato
     """A served twin table. In the end everyone has left it and nothing listens to it any more.
 
     Args:
-        options: As for `served`.
+        options: Options of `served`.
     """
     table = table or TwinTable()
     async with served(table, **options) as url, httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:

@@ -336,7 +336,7 @@ async def served(
     """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash.
 
     Args:
-        desk: What the game master's desk stands on.
+        desk: The data of the game master's desk.
     """
     peers = peers or build(table)
     await peers.start()

@@ -34,7 +34,7 @@ class WorldFeedTwin:
             self.log.append(WorldEvent(len(self.log) + 1, Cause("dm", len(self.log)), event))
 
     def put_back(self, seq: int) -> None:
-        """As a database that is restored from a backup of that event."""
+        """Drop later events, like a database restored from a backup."""
         del self.log[seq:]
 
     async def read(self, campaign: CampaignId) -> WorldRead:

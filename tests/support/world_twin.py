@@ -227,7 +227,7 @@ class WorldTwin:
     # For tests
 
     def resolver(self, campaign: Campaign | None = None) -> NameResolver:
-        """Of the world as it is."""
+        """Return a resolver for the present world."""
         held = [Entity(each.id, each.type, each.name, each.aliases) for each in self.state.entities.values()]
         scopes = {each.id: each.visibility for each in self.state.entities.values()}
         return replace(NameResolver.of(campaign or a_campaign(), held), scopes=scopes)

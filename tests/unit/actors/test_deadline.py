@@ -1,4 +1,4 @@
-"""What is waited for with a deadline holds up nobody beyond it, whatever it does."""
+"""A wait with a deadline holds up nobody beyond it, whatever it waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of models and of a database: each problem with the command or the setting that ends it."""
+"""Findings about models and databases name each problem with the command or the setting that ends it."""
 
 from __future__ import annotations
 

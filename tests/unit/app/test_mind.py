@@ -1,4 +1,4 @@
-"""What the NPCs of a table begin with."""
+"""The first hot context of a table's NPCs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the check of a campaign passes, a table can be opened with; what a table refuses, the check refuses as well."""
+"""A table can be opened with a campaign that passes the check, and the check refuses what a table refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the grounding benchmark reads, how it judges, and what it counts."""
+"""The grounding benchmark: its input, its judgement and its counts."""
 
 from __future__ import annotations
 

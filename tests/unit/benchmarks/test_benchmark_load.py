@@ -1,4 +1,4 @@
-"""What the load benchmark counts: dropouts, growth, and what is heard."""
+"""The counts of the load benchmark: dropouts, growth and heard turns."""
 
 from __future__ import annotations
 

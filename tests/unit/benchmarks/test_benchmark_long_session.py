@@ -1,4 +1,4 @@
-"""What the benchmark of long sessions reads and counts."""
+"""The benchmark of long sessions: its input and its counts."""
 
 from __future__ import annotations
 

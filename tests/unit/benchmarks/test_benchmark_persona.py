@@ -1,4 +1,4 @@
-"""What the persona benchmark reads, how it judges, and what it counts."""
+"""The persona benchmark: its input, its judgement and its counts."""
 
 from __future__ import annotations
 

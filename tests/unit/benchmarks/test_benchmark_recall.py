@@ -1,4 +1,4 @@
-"""What the recall benchmark reads, the arms it knows, and its figures."""
+"""The recall benchmark: its input, its arms and its figures."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def all_of(talk: SceneTalk) -> list[NumberedUtterance]:
 
 @st.composite
 def findings(draw: st.DrawFn, talk: SceneTalk) -> Extraction:
-    """What a model might claim to have found: with any lines as evidence."""
+    """Draw findings that a model might claim, with any lines as evidence."""
     evidence = st.lists(
         st.sampled_from([each.utterance.id for each in all_of(talk)]), min_size=1, max_size=3, unique=True
     ).map(tuple)

@@ -1,4 +1,4 @@
-"""What counts as a request to forget, and which utterances it concerns."""
+"""Requests to forget, and the utterances that they concern."""
 
 from __future__ import annotations
 

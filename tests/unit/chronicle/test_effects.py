@@ -1,4 +1,4 @@
-"""What becomes of an extraction: who is meant, who may know it, and what is not believed."""
+"""Effects of an extraction: who is meant, who may know it, and what is not believed."""
 
 from __future__ import annotations
 

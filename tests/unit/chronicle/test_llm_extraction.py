@@ -1,4 +1,4 @@
-"""What a model's answer adds to what the rules found, and what of it does not count."""
+"""A model's answer adds to the findings of the rules, and parts of it do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules find in talk, in English and German, and what they leave."""
+"""The rules' findings in talk, in English and German, and what they leave."""
 
 from __future__ import annotations
 

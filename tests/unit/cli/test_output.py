@@ -1,4 +1,4 @@
-"""What a verb writes to, whatever that is."""
+"""Verbs write to any kind of output."""
 
 from __future__ import annotations
 

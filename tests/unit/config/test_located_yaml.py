@@ -1,4 +1,4 @@
-"""What people write is read whole, or refused with its line; and no file is too much for the reader."""
+"""A file is read whole, or refused with its line; and no file is too much for the reader."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def settings(model: type[BaseModel] = Settings, above: str = "") -> Iterator[tup
 
 
 def section_of(text: str, name: str) -> str:
-    """What stands below the heading of a section; without a name, above all of them."""
+    """Return the text below the heading of a section; without a name, above all of them."""
     below = text.split(f"\n## {name}\n")[1] if name else text
     return below.split("\n## ")[0]
 

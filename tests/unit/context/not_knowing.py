@@ -1,4 +1,4 @@
-"""What a prompt holds, for what it says where memory is silent."""
+"""Contents of a prompt, for its sentences where memory is silent."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Evening:
         )
 
     async def prompt(self, question: str) -> list[dict[str, Any]]:
-        """What an adapter sends for an answer to `question`."""
+        """Return the messages that an adapter sends for an answer to `question`."""
         await self.mind.assembly.enter(self.town.scene(MARKET))
         self.talk.enter(self.town.scene(MARKET))
         await self.mind.partial(TAMSIN, question)

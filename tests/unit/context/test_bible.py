@@ -1,4 +1,4 @@
-"""What an author gives an NPC for every prompt."""
+"""The author's texts for every prompt of an NPC."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.support.recalled import a_fact, heard
 
 
 def said(text: str, *, score: float = 1.0, at_ms: int = 0) -> RecalledUtterance:
-    """By nobody: a line is no longer than its words."""
+    """Return an utterance by nobody: a line is no longer than its words."""
     return heard(text, by="", score=score, at_ms=at_ms)
 
 

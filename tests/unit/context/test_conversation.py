@@ -1,4 +1,4 @@
-"""What an NPC's prompt holds, and that its beginning stays the same."""
+"""Contents of an NPC's prompt, whose beginning stays the same."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_hot_context_joins_a_copy_near_the_end() -> None:
 
 
 def texts(conversation: Conversation, question: str = "And now?") -> list[str]:
-    """What stands behind the examples."""
+    """Return the messages after the examples."""
     prompt = with_hot_context(conversation.prompt(question, "Tamsin"), HotContext(scenes=LINES))
     return [message.content for message in prompt.messages[len(conversation.beginning) :]]
 

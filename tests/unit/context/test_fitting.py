@@ -1,4 +1,4 @@
-"""What of a large model's prompt is left for a small one that answers in its place."""
+"""The part of a large model's prompt that is left for a small one that answers in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an NPC has in mind, under deadlines, and looked up while somebody still speaks."""
+"""An NPC's hot context, under deadlines, and looked up while somebody still speaks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
 
 
 class AMind(Mind):
-    """Of the smith and the innkeeper, over twins that can be late or away."""
+    """The hot context of the smith and the innkeeper, over twins that can be late or away."""
 
     def __init__(self, *, deadline_ms: int = DEADLINE_MS) -> None:
         self.log = LogTwin()
@@ -151,7 +151,7 @@ async def test_a_reading_that_began_before_somebody_spoke_is_not_the_one_they_wa
 
 
 async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: AMind) -> None:
-    """By name, not by likeness; the partial transcript brings it as well."""
+    """The owner is found by name, not by likeness; the partial transcript brings it as well."""
     mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
     question = "Who owns Eldrinax?"
     await mind.partial(TAMSIN, "Who owns Eldrinax")
@@ -460,7 +460,7 @@ async def test_changed_fact_is_reread_in_the_next_speech(mind: AMind) -> None:
 
 
 async def test_at_a_table_whose_database_was_never_there_an_npc_knows_itself_from_the_file() -> None:
-    """As far as the file lets it know."""
+    """The file limits what it knows."""
     mind = AMind()
     mind.graph.weather.away = True
     await mind.assembly.enter(a_campaign().scene(FORGE))
@@ -639,7 +639,7 @@ SPEECHES = st.lists(
 def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
     speeches: list[tuple[list[Visibility], Visibility, list[tuple[str, NpcId, int]]]],
 ) -> None:
-    """What may be known changes from speech to speech, and no look-up is seen by another NPC."""
+    """Visibility changes from speech to speech, and no look-up is seen by another NPC."""
     questions = ("What do you know of Eldrinax?", "Who fears token3 or has a rumour of Eldrinax?")
     claims = [
         *(Claim.attribute(ELDRINAX, "rumour", f"Eldrinax lost his token{n}.") for n in range(2)),

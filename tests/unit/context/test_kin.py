@@ -91,7 +91,7 @@ def test_sister_of_the_asker_is_not_that_of_the_npc(tmp_path: Path, question: st
 
 
 def test_brother_is_not_named_as_a_sister(tmp_path: Path) -> None:
-    """Of several siblings, the question asks for one."""
+    """The question asks for one of several siblings."""
     path = tmp_path / "campaign.yaml"
     more = "  - {source: Odalys, type: SISTER_OF, target: Pilar}\nnpcs:\n"
     text = FILE.format(type="BROTHER_OF", language="en").replace("npcs:\n", more)

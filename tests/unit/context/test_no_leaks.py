@@ -26,7 +26,7 @@ from tests.support.secret_campaigns import SecretCampaign, words_in
 
 N_CAMPAIGNS = n_examples(100)
 N_PROMPTS = 1_000 if IS_PROOF else 20
-"""Of each campaign."""
+"""Number of prompts for each campaign."""
 TAMSIN = PlayerId("tamsin")
 MOST_SAID = 60
 

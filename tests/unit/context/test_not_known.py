@@ -1,4 +1,4 @@
-"""What a prompt says where memory is silent. Most questions stand in `questions.toml`."""
+"""Sentences of a prompt where memory is silent. Most questions are in `questions.toml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an NPC recalls of earlier sessions without being asked."""
+"""NPCs recall earlier sessions without being asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a prompt stays the same from turn to turn, byte by byte: a prompt cache reads it once."""
+"""The part of a prompt that stays the same from turn to turn, byte by byte: a prompt cache reads it once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PlayedSession:
 
 
 def shares(prompts: list[Composed]) -> list[float]:
-    """Of each prompt but the first: how much of the one before it stands at its beginning."""
+    """Return, for each prompt but the first, the share of the one before it with which it begins."""
     return [_n_same(one.stands, next_.stands) / len(one.stands) for one, next_ in pairwise(prompts)]
 
 
@@ -100,7 +100,7 @@ async def test_so_it_does_when_the_table_moves() -> None:
 
 
 async def test_95_of_100_stand_though_a_small_history_is_cut() -> None:
-    """As the small local model has it."""
+    """The budget is that of the small local model."""
     tokens = Budgets().history_tokens
     prompts = await PlayedSession(history_tokens=tokens, campaign=read_campaign(DEMO).campaign).prompts()
     assert any(next_.n_lines < one.n_lines for one, next_ in pairwise(prompts))

@@ -49,7 +49,7 @@ class Evening(Mind):
     Args:
         summary: Texts of this session's summary, each with the line that supports it.
         past: The summary of an earlier session.
-        lines: Of the transcript.
+        lines: Lines of the transcript.
     """
 
     def __init__(self, summary: Sequence[tuple[str, str]] = (), *, past: str = "", lines: Sequence[str] = ()) -> None:

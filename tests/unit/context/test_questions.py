@@ -1,4 +1,4 @@
-"""What is made of a question by its words: a table of questions, each of which is decided as it must be."""
+"""Decisions on a question by its words: a table of questions, each with the right decision."""
 
 from __future__ import annotations
 

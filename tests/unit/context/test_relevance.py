@@ -1,4 +1,4 @@
-"""What is worth its place in a prompt."""
+"""Only relevant utterances and facts enter a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a running session is summarised when, and that nothing is missing or told twice."""
+"""The summary of a running session comes in time, and nothing is missing or there twice."""
 
 from __future__ import annotations
 

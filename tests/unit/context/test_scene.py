@@ -43,7 +43,7 @@ class Town:
     """A scene in a world.
 
     Args:
-        facts: What is so, beside what the file says.
+        facts: Facts besides those of the file.
     """
 
     def __init__(self, *facts: Fact, tokens: int = PLENTY, town: Campaign | None = None, day: str = "") -> None:
@@ -57,7 +57,7 @@ class Town:
         """For the smith.
 
         Args:
-            looks: What the file says of the scene.
+            looks: The file's description of the scene.
         """
         await self.by_name.refresh()
         return self.scenes.line(market(self.campaign, description=looks), SMITH)

@@ -1,4 +1,4 @@
-"""What an NPC says where nothing of its reply may be said."""
+"""An NPC's words where nothing of its reply may be said."""
 
 from __future__ import annotations
 

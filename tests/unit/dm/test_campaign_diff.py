@@ -429,7 +429,7 @@ def a_random_campaign(rng: random.Random) -> Campaign:
         for entity in ids
     )
     edges: dict[tuple[str, ...], Relationship] = {}
-    """By what only one of can hold."""
+    """Relations by their key, of which only one can hold."""
     for _ in range(8):
         if len(ids) > 1:
             source, target = rng.sample(ids, 2)

@@ -11,7 +11,7 @@ from tests.support.builders import BRAN, INNKEEPER, SMITH, a_campaign
 
 
 def a_cast(**aliases: tuple[str, ...]) -> NameResolver:
-    """Of `a_campaign`; NPCs may be given other aliases by their ids."""
+    """Return a resolver of `a_campaign`; NPCs may be given other aliases by their ids."""
     campaign = a_campaign()
     npcs = tuple(replace(npc, aliases=aliases.get(npc.id, npc.aliases)) for npc in campaign.npcs)
     return NameResolver.of(replace(campaign, npcs=npcs), campaign.entities)

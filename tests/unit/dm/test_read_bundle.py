@@ -1,4 +1,4 @@
-"""What is read of a bundle before any database is asked."""
+"""A bundle is checked before any database is asked."""
 
 from __future__ import annotations
 

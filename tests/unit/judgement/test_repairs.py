@@ -1,4 +1,4 @@
-"""What a small model says wrongly as an NPC, and what becomes of it."""
+"""Faults in a small model's replies as an NPC, and their repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group does not play, and what nobody may, is sent down every road to a model, a player or a voice.
+"""Topics that a group does not play, or that nobody may, are sent down every road to a model, a player or a voice.
 
 A new road is a new function here, and a new row of the table in `docs/how-it-works.md`.
 """
@@ -451,7 +451,7 @@ WITH_LINES: Final = Safety(("spiders", "harm to children"), ("torture",))
 
 @st.composite
 def forbidden(draw: st.DrawFn) -> tuple[Safety, str, str]:
-    """What a group plays, a text with a sentence that it does not play, and a name in that sentence."""
+    """Draw a group's limits, a text with a sentence that it does not play, and a name in that sentence."""
     safety = draw(st.sampled_from((Safety(), WITH_LINES)))
     sentence = draw(st.sampled_from(FLOOR if safety == Safety() else (*FLOOR, *LINES)))
     name = draw(st.text(string.ascii_lowercase, min_size=5, max_size=8)).capitalize() + "qx"

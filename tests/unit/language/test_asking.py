@@ -1,4 +1,4 @@
-"""What a question asks for, by its words."""
+"""The object of a question, by its words."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ OF_THE_GRAMMAR = st.lists(
     st.sampled_from(["Aye.", "The blade is done,", "Dr.", "so I;", "it is!", "Who?", "in No.", "I.", "forge"]),
     max_size=12,
 ).map(" ".join)
-"""As the local model can write it: behind a mark there is a space or nothing."""
+"""Texts that the local model can write: after a mark there is a space or nothing."""
 
 
 @given(OF_THE_GRAMMAR, st.integers(1, 9))

@@ -1,4 +1,4 @@
-"""What is off by default is not even loaded before somebody switches it on."""
+"""Parts that are off by default are not loaded before somebody switches them on."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def corrector(*names: str, language: str = "en", learned: dict[str, str] | None 
 
 
 def heard(text: str, **confidences: float) -> tuple[HeardWord, ...]:
-    """What a recogniser knows of a text: sure of all words but those named."""
+    """Return a recogniser's report of a text: sure of all words but those named."""
     return tuple(HeardWord(word.start, word.end, confidences.get(word.folded, 0.98)) for word in words(text))
 
 

@@ -90,7 +90,7 @@ def test_short_and_very_long_names_are_not_searched() -> None:
 
 
 def test_a_learned_form_is_searched_too_unless_it_is_made_of_ordinary_words() -> None:
-    """What was heard for a name once is heard again a little differently."""
+    """A misheard form of a name is heard again a little differently."""
     names = Gazetteer.build([Entry("Glabbagool", EntityId("g"), learned=("Bubblegush", "open door"))])
     assert alike("bubblegosh", names)[0] == "Bubblegush"
     assert "open door" not in alike("opendoors", names)

@@ -22,7 +22,7 @@ ANYTHING = NamesChanged(None)
 
 
 class Stored:
-    """What the graph holds; None is away."""
+    """The names in the graph; None: the graph is away."""
 
     def __init__(self, *entries: Entry) -> None:
         self.entries_now: list[Entry] | None = list(entries)

@@ -1,4 +1,4 @@
-"""What is doubted in a transcript, what a model is asked about it, and what of its answer is taken over."""
+"""Doubts in a transcript, the questions to a model about them, and the accepted part of its answer."""
 
 from __future__ import annotations
 

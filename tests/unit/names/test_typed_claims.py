@@ -1,4 +1,4 @@
-"""What one player alone types rewrites no name."""
+"""Text that only one player types rewrites no name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the DM has in force outlives its process, as far as the database and the campaign still have it."""
+"""The DM's controls outlive their process, as far as the database and the campaign still have them."""
 
 from __future__ import annotations
 

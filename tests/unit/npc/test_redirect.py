@@ -1,4 +1,4 @@
-"""What reaches a model when a player brings up a topic that the group does not play."""
+"""The prompt when a player brings up a topic that the group does not play."""
 
 from __future__ import annotations
 

@@ -405,7 +405,7 @@ async def test_look_ups_are_recorded_in_the_turn_they_answer(table: TableOfTwins
 
 
 async def test_a_turn_s_record_says_how_deep_the_npc_might_look_and_why(table: TableOfTwins) -> None:
-    """What was thought of at a pause and called off does not count as the first turn."""
+    """A turn that was prepared at a pause and cancelled does not count as the first one."""
     for question in ("Grimjaw, hello.", "Grimjaw, nice day.", "Grimjaw, tell me everything."):
         await table.says(TAMSIN, question)
         mouth = table.mouth(SMITH)

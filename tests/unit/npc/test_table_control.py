@@ -1,4 +1,4 @@
-"""What the DM commands is done at a table with real actors, in virtual time."""
+"""The DM's commands at a table with real actors, in virtual time."""
 
 from __future__ import annotations
 

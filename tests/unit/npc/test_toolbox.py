@@ -1,4 +1,4 @@
-"""What an NPC's model may call besides its memory, and what that may cost a turn."""
+"""Tools of an NPC's model besides its memory, and their cost for a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people say does not get into logs unless somebody asks for it."""
+"""People's words do not get into logs unless somebody asks for it."""
 
 from __future__ import annotations
 

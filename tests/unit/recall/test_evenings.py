@@ -48,7 +48,7 @@ ZONES = [
 
 
 def ms(moment: str, zone: ZoneInfo = BERLIN) -> int:
-    """Of a time that a clock there tells."""
+    """Return the time that a clock there shows."""
     return round(datetime.fromisoformat(moment).replace(tzinfo=zone).timestamp() * 1_000)
 
 
@@ -130,7 +130,7 @@ def asked(question: str, now: str, *, language: str = "en", talk: np.ndarray = T
 
 
 def found(question: str, now: str, *, language: str = "en") -> list[bool]:
-    """Of each thing that was said, whether it fits."""
+    """Return for each utterance whether it fits."""
     ask, times = asked(question, now, language=language)
     turns = TurnTimes(TALK, np.repeat(np.arange(2, dtype=np.int32), (34, 6)), times.as_of_its_evening(TALK))
     sessions = [PastSession(1, SATURDAY[0], SATURDAY[-1]), PastSession(2, SUNDAY[0], SUNDAY[-1])]

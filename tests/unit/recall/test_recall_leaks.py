@@ -1,4 +1,4 @@
-"""What an NPC did not witness changes nothing of what it recalls: neither what, nor how sure, nor why.
+"""Talk that an NPC did not witness changes nothing of what it recalls: neither what, nor how sure, nor why.
 
 Each test asks the whole of recall twice: over the log as it is, and over one that has only what the NPC witnessed. One
 thing may differ, and only where a session is asked for by its number or as the last one: its number is the table's.

@@ -30,7 +30,7 @@ def ms(moment: str, zone: str = "Europe/Berlin") -> int:
 class TimesTwin:
     """
     Attributes:
-        now: What a DM may change.
+        now: The times, which a DM may change.
         n_asked: How often it was asked.
     """
 
@@ -50,7 +50,7 @@ def a_saturday_night(*, witnesses: frozenset[NpcId] = BOTH) -> FeedTwin:
     """Friday's wine; Saturday's from eight until after midnight.
 
     Args:
-        witnesses: Of what was said before midnight.
+        witnesses: Witnesses of the talk before midnight.
     """
     feed = FeedTwin(has_meanings=False)
     feed.tell(
@@ -69,7 +69,7 @@ def a_recall(feed: FeedTwin, times: TimesTwin, now: str) -> Recall:
 
 
 async def fits(recall: Recall, question: str, npc: NpcId = SMITH) -> set[str]:
-    """What fits the time of a question best, of all that is found; nothing if it tells no time."""
+    """Return the found utterances that fit the time of a question best; none if it tells no time."""
     found = await recall.search(CAMPAIGN, npc, TalkQuery(question, limit=20))
     by_time = {str(one.utterance_id): one.signals.get("time", 0.0) for one in found.items}
     return {one for one, time in by_time.items() if time and time == max(by_time.values())}

@@ -49,7 +49,7 @@ def read(question: str, language: str = "en", *, zone: Zone = UTC, story: Story 
 
 
 def in_words(ask: TimeAsk, story: Story | None) -> str:
-    """As the table of questions has it: "2026-11-09..2026-11-15; asks for recap"."""
+    """Return the notation of the table of questions: "2026-11-09..2026-11-15; asks for recap"."""
     told = []
     if ask.window is not None:
         first, until = ask.window.from_ms, ask.window.until_ms
@@ -174,7 +174,7 @@ def test_the_files_hold_words_as_they_are_looked_up(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_every_phrase_is_found_by_one_of_the_words_that_it_is_looked_for_by(language: str) -> None:
-    """Of what happened the verb need not be in the pattern."""
+    """The pattern of an event need not contain the verb."""
     texts = [" ".join(word.full for word in words(row["question"])) for row in ROWS]
     for kind, begins, pattern in known(language).phrases:
         for text in texts if kind != "recap_of" else ():

@@ -1,4 +1,4 @@
-"""What a table that is being played is told of the DM's decisions on its talk."""
+"""An open table learns the DM's decisions on its talk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said last, as this process has it in memory."""
+"""The most recent utterances, in this process's memory."""
 
 from __future__ import annotations
 

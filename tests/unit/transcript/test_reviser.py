@@ -118,7 +118,7 @@ async def a_desk(
     falls: list[BaseException] = []
 
     async def is_logged(id: str) -> bool:
-        """What the journal does beside this."""
+        """Append a line, like the journal."""
         try:
             await log.append([kept[id]])
         except Unavailable:

@@ -33,7 +33,7 @@ def ids(spool: Spool, after: SpoolPosition | None = None) -> list[str]:
 
 
 def texts(directory: Path) -> list[str]:
-    """What the next process finds."""
+    """Return the texts that the next process finds."""
     with Spool(directory) as spool:
         return [item.utterance.text for item in spool.pending()]
 
@@ -56,7 +56,7 @@ def test_what_was_appended_is_there_for_the_next_process_as_it_was(tmp_path: Pat
 
 
 def test_half_a_character_does_not_keep_the_rest_from_being_kept(tmp_path: Path) -> None:
-    """What a model writes may be cut between the two halves of one."""
+    """A model's text may be cut between the two halves of one."""
     correction = Correction(start=0, end=3, before="a\ud83d", after="ask", score=0.9, stage="phonetic", reason="")
     said = replace(
         an_utterance("ask \ud83d Grimjaw"), corrections=(correction,), witnesses=frozenset({NpcId("b"), NpcId("a")})
@@ -181,7 +181,7 @@ def test_a_new_spool_is_for_this_user_alone(tmp_path: Path) -> None:
 
 @contextmanager
 def no_file_beyond(n_bytes: int) -> Iterator[None]:
-    """What a full disk does to this process, in good time: a write is cut short, and the next one fails."""
+    """Imitate a full disk: a write is cut short, and the next one fails."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))

@@ -322,7 +322,7 @@ def test_a_click_delays_the_end_of_a_turn_only_a_little() -> None:
 
 
 def test_an_onset_that_becomes_nothing_does_not_hold_the_turn_forever() -> None:
-    """As when the microphone is shut in the middle of it: the detector's verdict stays as it was."""
+    """The microphone is closed in the middle of it, so the detector's verdict does not change."""
     ear = paused_after("I have come back.")
     at_ms = 2_480
     while at_ms < 2_780:

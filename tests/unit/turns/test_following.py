@@ -1,4 +1,4 @@
-"""What NPCs say to the words of other NPCs (rules of `glyphoxa.turns.turn_taking`)."""
+"""NPCs answer the words of other NPCs (rules of `glyphoxa.turns.turn_taking`)."""
 
 from __future__ import annotations
 

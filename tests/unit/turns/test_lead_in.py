@@ -11,7 +11,7 @@ MS = RATE_HZ // 1_000
 
 
 def sound(*spans: tuple[int, int]) -> bytes:
-    """Of (milliseconds, loudness)."""
+    """Return sound with spans of (milliseconds, loudness)."""
     return np.concatenate([np.full(ms * MS, value, dtype=np.int16) for ms, value in spans]).tobytes()
 
 

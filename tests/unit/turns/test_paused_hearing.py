@@ -1,4 +1,4 @@
-"""What is heard of a paused table: the end of what was being said, and nothing else."""
+"""A paused table hears the end of the current speech, and nothing else."""
 
 from __future__ import annotations
 

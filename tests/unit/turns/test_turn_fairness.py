@@ -32,7 +32,7 @@ def named(text: str) -> list[AddresseeMention]:
 
 @dataclass(frozen=True)
 class Act:
-    """What somebody does: `pause_ms` after the last thing they did."""
+    """An act of somebody, `pause_ms` after their last one."""
 
     pause_ms: int
     text: str

@@ -1,4 +1,4 @@
-"""What a link and a cookie prove, and for how long."""
+"""Links and cookies prove a role for a limited time."""
 
 from __future__ import annotations
 

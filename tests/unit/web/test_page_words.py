@@ -18,8 +18,8 @@ from glyphoxa.web.app import STATIC
 class Literal:
     """
     Attributes:
-        text: What stands between the quotes; `${}` for each part of a template that is computed.
-        before: What stands before it in its line.
+        text: The text between the quotes; `${}` for each part of a template that is computed.
+        before: The text before it in its line.
     """
 
     text: str
@@ -69,7 +69,7 @@ HOLE = re.compile(r"\{(\w+)\}")
 FAMILIES = {key.partition(".")[0] for key in CATALOGUES["en"]}
 
 PUT_TOGETHER = ("consent.", "mic.", "outcome.", "stage.", "test.")
-"""What these keys begin with is a value in a module, or they are the server's."""
+"""Beginnings of keys that are put together from a value in a module, or that belong to the server."""
 
 SAYS_NOTHING = {
     "Content-Type",

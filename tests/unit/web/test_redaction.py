@@ -1,4 +1,4 @@
-"""Of a campaign full of hidden names, no message to a player holds one that they did not say."""
+"""No message to a player contains a hidden name of the campaign that they did not say."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def section(title: str) -> str:
 
 
 def listed() -> dict[str, set[str]]:
-    """What the table of the server's messages lists: of each type, its fields."""
+    """Return the fields of each type in the table of the server's messages."""
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section("From the server"), re.MULTILINE))
     del rows["type"]  # the table's head
     fields = {kind: _fields(cell) for kind, cell in rows.items()}
@@ -88,7 +88,7 @@ def _fields(cell: str) -> set[str]:
 
 
 def sent() -> dict[str, set[str]]:
-    """What the code can send over the websocket: each event, and every message that is written out elsewhere."""
+    """Return what the code can send over the websocket: each event, and every message that is written out elsewhere."""
     kinds = {
         message["type"]: set(message) - {"type"} for message in (web_events.event_json(e, CAMPAIGN) for e in EVENTS)
     }

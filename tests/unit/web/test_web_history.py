@@ -1,4 +1,4 @@
-"""What a page that is opened, or loaded again, in the middle of something is shown."""
+"""The content of a page that is opened, or loaded again, in the middle of something."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ CHANGING = tuple(event for event in SAMPLES if not isinstance(event, Undoing))
 UNDOING = tuple(event for event in SAMPLES if isinstance(event, Undoing))
 NEEDS_NOTHING = (EntityAdded, SlotDeclared)
 CHANGES_NOTHING = (FactRevealed, FactTold)
-"""Of a fact that everybody knows already."""
+"""Events that change nothing about a fact that everybody knows already."""
 
 
 def named(event: Event) -> str:
@@ -131,7 +131,7 @@ def test_no_event_is_worded_with_a_relation_type_or_an_id() -> None:
 
 @pytest.mark.parametrize("event", CHANGING, ids=named)
 def test_what_it_reads_is_enough_to_begin_with(event: Event) -> None:
-    """Of a world in which there is nothing else: nothing more is missing."""
+    """A partial world with only that is complete for the event."""
     state = WorldState.partial()
     state.load([("rules",), *event.read_set()])
     apply(state, WorldEvent(1, Cause("dm", 1), event))

@@ -1,4 +1,4 @@
-"""What follows from what happened, over many random histories."""
+"""Properties of the world over many random histories."""
 
 from __future__ import annotations
 
