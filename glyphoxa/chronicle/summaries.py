@@ -91,7 +91,6 @@ class LineSelection:
 
     Args:
         names: Returns the names known now.
-        tokens: Budget of a summary.
     """
 
     language: str

@@ -307,7 +307,7 @@ _LANGUAGES: Final = ("en", "de")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The start of a new campaign file.
+    """The values from which a new campaign file is written.
 
     Attributes:
         language: A tag such as en; a text in German begins `de`.

@@ -63,11 +63,7 @@ async def compose(
     deadline_ms: int,
     limits: PromptLimits = UNLIMITED,
 ) -> ComposedPrompt:
-    """Return the prompt with what its NPC has in mind. Never raises.
-
-    Args:
-        deadline_ms: Time limit for the source.
-    """
+    """Return the prompt with what its NPC has in mind. Never raises."""
     return composed(prompt, await _gathered(source, prompt, deadline_ms), facts_at, limits)
 
 

@@ -313,7 +313,6 @@ class Candidates:
     """
     Attributes:
         question: The question in the asker's words.
-        language: The campaign's language.
         facts: About the entities in the question, in its order.
         talk: Best first.
         forbids: Returns whether a text must not come up.

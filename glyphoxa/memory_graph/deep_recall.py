@@ -291,7 +291,7 @@ def _line(recalled: RecalledUtterance, zone: Zone) -> str:
 
 
 WEIGHT: Final = 1.0
-"""The weight of a full signal of the ranking."""
+"""The same weight as any signal of the ranking."""
 _FIRST_HITS: Final = 3
 _FEWEST, _MOST = 2, 6
 """A linking word must be in that many turns: a single one leads nowhere, and a common one everywhere."""

@@ -287,7 +287,6 @@ class IndexGeneration:
 
     Attributes:
         model: Its name; "" while nothing is embedded.
-        dimensions: Length of each vector.
         number: Changes when all utterances are embedded again.
     """
 

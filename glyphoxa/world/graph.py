@@ -253,7 +253,7 @@ class TalkAround(Protocol):
     async def recall_around(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
     ) -> list[Passage]:
-        """Return what the viewer heard about `around`, or entities at most two relations away, and matches `question`.
+        """Return passages about `around`, or entities at most two relations away, that the viewer heard and that match.
 
         Best first. Empty if the viewer may not know of `around`.
 

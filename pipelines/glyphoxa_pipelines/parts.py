@@ -94,7 +94,6 @@ class MouthParts:
         tools: Tools for the model, by the budget tier of the NPC and of each turn.
         facts_at: Position of recalled facts in the prompt.
         context_deadline_ms: For `context`, in case it has no deadline of its own.
-        limits: Limits of a prompt.
         stand_in: Chooses what to say if nothing of a reply may be said.
         spoken_form: Writes a sentence as the voice says it.
         shrug: See `HotContextInjector`.

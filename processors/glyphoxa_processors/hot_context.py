@@ -62,7 +62,6 @@ class HotContextInjector(FrameProcessor):
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
             the model.
         deadline_ms: Limit in case the source exceeds its own deadlines.
-        limits: Limits of a prompt.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
