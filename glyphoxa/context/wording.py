@@ -24,7 +24,7 @@ REMEMBERED: Final = "Remembered: "
 SCENE: Final = "Scene: "
 PAST: Final = "Earlier: "
 DIRECTION: Final = "For this answer: "
-Cue = Literal["language", "brief"]
+Cue = Literal["language", "brief", "fact"]
 """For a question after an answer in another language, or one that needs a single sentence."""
 SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
 """The speaker before a line of the transcript."""
@@ -192,10 +192,10 @@ def _wording(language: str) -> Wording:
     )
 
 
-def cue_for(question: str, cue: Cue) -> str:
+def cue_for(question: str, cue: Cue, **values: str) -> str:
     """Return the cue that follows a question, in its language; empty if the question shows none."""
     language = language_of(question)
-    return str(lexicon("prompt", language).value(f"{cue}_cue")) if language else ""
+    return str(lexicon("prompt", language).value(f"{cue}_cue")).format(**values) if language else ""
 
 
 # A line in character for when nothing of a reply may be said, chosen without a model.

@@ -3,7 +3,7 @@
 A sentence passes, is repaired, or is rejected with a reason:
 
     1. the safety filter cleans it                                 (`glyphoxa.judgement.guard`)
-    2. phrases of assistants and of the prompt reject it
+    2. the wording of an assistant's refusal, or of the prompt, rejects it
     3. mistakes of small models are repaired                       (`glyphoxa.judgement.repairs`)
     4. rules judge it with the question, the conversation and the NPC's prompt
 
@@ -15,19 +15,21 @@ Nobody hears a rejected sentence. It is stored in the turn's record only.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
-from glyphoxa.language.content import GREETINGS, language_of, straight
+from glyphoxa.language.content import GREETINGS, content_words, language_of, phrases, straight
 from glyphoxa.language.lexicon import lexicon, primary_language
 
 _WORDS: Final = lexicon("reply")
-_ASSISTANT: Final = _WORDS.pattern("assistant", flags=re.IGNORECASE)
 _OF_THE_PROMPT: Final = _WORDS.pattern("of_the_prompt", flags=re.IGNORECASE)
 _OPENS_REFUSAL: Final = _WORDS.compile("{opens_refusal},", flags=re.IGNORECASE)
 """A first clause that ordinary speech has as well. The next piece decides."""
@@ -46,7 +48,43 @@ def in_another_language(sentence: str, character: Character, asked: Asked) -> Fa
     return Fault.LANGUAGE if spoken and wanted and spoken != wanted else None
 
 
-RULES: Final[Sequence[Rule]] = (reveals_secret, recites_direction, in_another_language)
+# Refusals: an assistant declines, asks for details or offers more help, in any wording.
+
+
+_REFUSED: Final = 1.0
+"""Score of a refusal whatever was asked. `python -m benchmarks.refusals` measures both limits."""
+_REFUSED_A_FACT: Final = -0.5
+"""Score of a refusal if the prompt holds a fact about the question and the sentence contains nothing of it."""
+
+
+@cache
+def shipped_weights() -> Mapping[str, float]:
+    """Return the weight of each phrase, and the intercept as "": see `benchmarks/refusals.py`."""
+    read: dict[str, float] = json.loads(Path(__file__).with_name("refusals.json").read_text("utf-8"))
+    return read
+
+
+def refusal_score(sentence: str, weights: Mapping[str, float]) -> float:
+    """Return the log odds that an assistant words it like this, and no character."""
+    return weights[""] + sum(weights.get(phrase, 0.0) for phrase in phrases(sentence))
+
+
+def refuses(sentence: str, character: Character, asked: Asked) -> Fault | None:
+    """Reject what may be a refusal if the NPC knows something about the question and the sentence says none of it."""
+    known = content_words(fact_about(asked))
+    is_empty = bool(known) and known.isdisjoint(content_words(sentence))
+    return Fault.ASSISTANT if is_empty and refusal_score(sentence, shipped_weights()) > _REFUSED_A_FACT else None
+
+
+def fact_about(asked: Asked) -> str:
+    """Return the fact of the prompt that shares most words with the question; empty if none shares any."""
+    about = content_words(asked.question)
+    facts = set(asked.facts).difference(asked.not_known, [asked.direction])
+    shared = max(sorted(facts), key=lambda fact: len(content_words(fact) & about), default="")
+    return shared if content_words(shared) & about else ""
+
+
+RULES: Final[Sequence[Rule]] = (reveals_secret, recites_direction, in_another_language, refuses)
 """Applied in this order before the repair rules; the first fault is reported."""
 
 
@@ -92,7 +130,7 @@ class ReplyCheck:
             return Verdict()
         said, self._held = f"{self._held} {verdict.text}".strip(), ""
         plain = straight(said)
-        if _ASSISTANT.search(plain):
+        if refusal_score(said, shipped_weights()) > _REFUSED:
             return Verdict(fault=Fault.ASSISTANT)
         if _OF_THE_PROMPT.search(plain):
             return Verdict(fault=Fault.OF_THE_PROMPT)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 import Stemmer
@@ -52,6 +53,16 @@ def content_words(text: str) -> frozenset[str]:
         for word in spoken_words(text)
         if len(word) >= _SHORTEST and word not in FUNCTION_WORDS and word not in NEGATIONS
     )
+
+
+def phrases(text: str) -> frozenset[str]:
+    """Return the words of a text and its pairs of neighbours, for a model that judges how a text is worded.
+
+    Content words are stems; the ends of the text count as words.
+    """
+    spoken = " ".join(spoken_words(text)).replace("n't", " not").replace("cannot", "can not").split()
+    stems = ["<", *(word if word in FUNCTION_WORDS | NEGATIONS else _stem(word) for word in spoken), ">"]
+    return frozenset((*stems, *(f"{first} {second}" for first, second in pairwise(stems))))
 
 
 @lru_cache(20_000)

@@ -73,10 +73,12 @@ class SecondTryFrame(DataFrame):
 
     Attributes:
         rejected: The first rejected sentence and its fault.
+        fact: A fact of the prompt that the model refused to tell; empty if it refused none.
     """
 
     turn: TurnId
     rejected: Unsaid
+    fact: str = ""
 
 
 @dataclass

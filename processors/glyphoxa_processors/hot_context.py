@@ -138,20 +138,22 @@ class HotContextInjector(FrameProcessor):
     async def _ask_once_more(self, again: SecondTryFrame) -> None:
         """Ask with the same prompt again, after a rejection.
 
-        A cue is added if the answer needs another language or a real dice roll. The service varies the rest.
+        A cue is added if the answer needs another language, a fact or a real dice roll. The service varies the rest.
         """
         if self._asked is None or again.turn != self._turn:
             return
         asked = self._asked
         if again.rejected.fault is Fault.LANGUAGE:
             asked = _with_cue(asked, "language")
+        elif again.fact:
+            asked = _with_cue(asked, "fact", fact=again.fact)
         tools = self._declared(asked.tier) if again.rejected.fault is Fault.DICE else None
         await self.push_frame(AnotherTryFrame(context=as_context(asked, tools=tools)))
 
 
-def _with_cue(prompt: Prompt, which: Cue) -> Prompt:
+def _with_cue(prompt: Prompt, which: Cue, **values: str) -> Prompt:
     """Append a cue in the language of the question."""
-    if not (cue := cue_for(prompt.question, which)):
+    if not (cue := cue_for(prompt.question, which, **values)):
         return prompt
     *before, last = prompt.messages
     return replace(prompt, messages=(*before, replace(last, content=f"{last.content}\n{cue}")))

@@ -18,6 +18,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Asked, Fault, Stage, Unsaid, Verdict
 from glyphoxa.judgement.repairs import leaves_out, only_calls
+from glyphoxa.judgement.reply import fact_about
 from glyphoxa.language.markup import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
@@ -194,12 +195,15 @@ class SpokenText(FrameProcessor):
         rejected = self._unsaid[0]
         self._is_second_try = True
         self._begin_try()
-        await self.push_frame(SecondTryFrame(turn, rejected), FrameDirection.UPSTREAM)
+        fact = fact_about(self._asked) if rejected.fault is Fault.ASSISTANT else ""
+        await self.push_frame(SecondTryFrame(turn, rejected, fact), FrameDirection.UPSTREAM)
 
     async def _say_stand_in(self, turn: TurnId) -> None:
         fault = self._unsaid[0].fault if self._unsaid else None
         fault = Fault.SAFETY if self._asked.flags else fault  # it must not be asked to say it again
         line = self._stand_in(self._asked.question, fault, self._asked.told)
+        if fault is Fault.ASSISTANT and (fact := fact_about(self._asked)):
+            line = self._new_check(self._asked)(fact).text or line
         if line:
             await self._say_allowed(turn, line)
 

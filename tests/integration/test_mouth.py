@@ -310,6 +310,32 @@ async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: Mod
     assert (finished.heard, len(server.requests), len(told)) == ("secret", 1, 1)
 
 
+REFUSES = "I'm sorry, but I can't help you with that."
+
+
+def checked_as(name: str) -> Callable[[Asked], Callable[[str], Verdict]]:
+    return lambda asked: ReplyCheck(Character(name), asked).decide
+
+
+async def test_refused_question_is_asked_again_with_the_fact(server: ModelServer) -> None:
+    context = Memory(facts=("Grimjaw's blade is cracked.", "Grimjaw owns a mule."))
+    server.reply, server.later = (REFUSES,), ("It is cracked. ", "Alas.")
+    async with stage(server, context=context, new_check=checked_as("Grimjaw")) as play:
+        assert (await play.answered()).heard == "It is cracked. Alas."
+    first, second = (request["messages"][-1]["content"] for request in server.requests)
+    assert second == f"{first}\n(You know this, and say it: Grimjaw's blade is cracked.)"
+
+
+async def test_model_that_refuses_twice_leaves_the_fact_to_be_said(server: ModelServer) -> None:
+    server.reply = (REFUSES,)
+    shrug = "Hm? Say that again."
+    for facts, heard in ((("Grimjaw's blade is cracked.",), "My blade is cracked."), ((), shrug)):
+        async with stage(
+            server, context=Memory(facts=facts), new_check=checked_as("Grimjaw"), stand_in=lambda *_: shrug
+        ) as play:
+            assert (await play.answered()).heard == heard
+
+
 async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) -> None:
     answered: list[Asked] = []
 

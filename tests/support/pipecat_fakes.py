@@ -45,6 +45,8 @@ class ModelServer:
     def __init__(self) -> None:
         self.base_url = ""
         self.reply: Sequence[str] = ("Well met. ", "The blade ", "is ready.")
+        self.later: Sequence[str] = ()
+        """The reply to all requests after the first; empty: `reply`."""
         self.requests: list[dict[str, Any]] = []
         self.arrived = asyncio.Event()
         self.gave_up = asyncio.Event()
@@ -75,7 +77,7 @@ class ModelServer:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         await self.gate.wait()
-        for token in self.reply:
+        for token in (self.later if len(self.requests) > 1 else ()) or self.reply:
             choice = {"index": 0, "delta": {"content": token}, "finish_reason": None}
             chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
             if self.timings:

@@ -11,7 +11,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.context.identity import default_examples
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.reply import ReplyCheck, fact_about
 from glyphoxa.language.content import language_of
 from tests.unit.judgement.cases import wrong_ones
 
@@ -89,6 +89,21 @@ def test_question_that_shows_no_language_is_in_the_campaigns(
 def test_beginning_of_a_refusal_waits_for_what_follows(pieces: tuple[str, ...], said: list[str]) -> None:
     check = ReplyCheck(OSKAR, Asked())
     assert [check.clean(piece).text for piece in pieces] == said
+
+
+def test_vague_refusal_is_rejected_if_a_fact_answers_the_question() -> None:
+    vague, known = "I can't answer that, friend.", ("Oskar keeps the harbour's great lamp.",)
+    assert ReplyCheck(OSKAR, Asked("Who keeps the lamp?", facts=known)).decide(vague).fault is Fault.ASSISTANT
+    assert ReplyCheck(OSKAR, Asked("Who baked this bread?", facts=known)).decide(vague).text == vague
+    told = "I cannot tell you who keeps the lamp."
+    assert ReplyCheck(OSKAR, Asked("Who keeps the lamp?", facts=known)).decide(told).text == told
+
+
+def test_fact_about_a_question_is_neither_a_direction_nor_ignorance() -> None:
+    facts = ("Oskar keeps the lamp.", "Oskar knows nothing more about the lamp.", "Lie about the lamp and the ship.")
+    asked = Asked("Which ship saw the lamp?", facts=facts, not_known=facts[1:2], direction=facts[2])
+    assert fact_about(asked) == facts[0]
+    assert fact_about(replace(asked, question="Good evening!")) == ""
 
 
 def test_rejected_sentence_counts_as_never_said() -> None:

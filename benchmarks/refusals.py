@@ -1,0 +1,139 @@
+"""Fit and measure the model that finds an assistant's refusals in an NPC's reply.
+
+    python -m benchmarks.refusals [FILE] [--out FILE]
+
+`FILE` has a line for each sentence: `assistant` or `character`, its language and its text, separated by tabs. The lines
+of players in other sets here are further examples of `character`. A logistic regression with a penalty on the squares
+of its weights is fitted to the phrases of `glyphoxa.language.content.phrases`. The figures are of cross-validation:
+each sentence is judged by weights fitted to others. `--out` writes the weights. The result is the same each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy import float64
+from numpy.typing import NDArray
+
+from benchmarks.runner import command, json_lines, percent, run
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.judgement.reply import refusal_score
+from glyphoxa.language.content import phrases
+
+LABELS: Final = ("assistant", "character")
+PENALTY: Final = 0.3
+"""Chosen by cross-validation from 0.05 to 3."""
+THRESHOLDS: Final = (-0.5, 1.0)
+FOLDS: Final = 8
+_STEPS: Final = 12
+_LEAST_OFTEN: Final = 2
+_DATA: Final = Path(__file__).parent / "data"
+_TALK: Final = (
+    "address/tune.jsonl",
+    "long_session/rounds/talk.jsonl",
+    "long_session/sessions/talk.jsonl",
+    "salience/german/turns.jsonl",
+)
+
+
+class Line(NamedTuple):
+    is_refusal: bool
+    text: str
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(_options().parse_args(argv), measure)
+
+
+def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    lines = read(options.file)
+    talk = [Line(False, row["text"]) for name in _TALK for _, row in json_lines(_DATA / name)]
+    scores = cross_validated(lines + talk)[: len(lines)]
+    is_refusal = np.array([line.is_refusal for line in lines])
+    if options.out is not None:
+        options.out.write_text(json.dumps(fitted(lines + talk), ensure_ascii=False) + "\n", "utf-8")
+    return {
+        "lines": len(lines),
+        "talk": len(talk),
+        **{
+            f"above {threshold}": {
+                "refusals_found_percent": percent(
+                    float((scores[is_refusal] > threshold).sum()), float(is_refusal.sum())
+                ),
+                "in_character_percent": percent(
+                    float((scores[~is_refusal] > threshold).sum()), float((~is_refusal).sum())
+                ),
+            }
+            for threshold in THRESHOLDS
+        },
+    }
+
+
+def read(path: Path) -> list[Line]:
+    """
+    Raises:
+        InvalidInput: A line has another form; the message has its place.
+    """
+    lines = []
+    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        match row.split("\t"):
+            case [label, _, text] if label in LABELS and text.strip():
+                lines.append(Line(label == LABELS[0], text))
+            case _:
+                raise InvalidInput(f"{path}:{number}: {row!r}; valid: {' or '.join(LABELS)}, a language, a sentence")
+    return lines
+
+
+def fitted(lines: Sequence[Line]) -> dict[str, float]:
+    """Return the weight of each phrase that occurs more than once, and the intercept as "".
+
+    Newton's method in as many dimensions as there are lines: there are more phrases than lines.
+    """
+    found = [phrases(line.text) for line in lines]
+    often = Counter(phrase for each in found for phrase in each)
+    names = sorted(phrase for phrase, n in often.items() if n >= _LEAST_OFTEN)
+    at = {phrase: place for place, phrase in enumerate(names)}
+    rows: NDArray[float64] = np.zeros((len(lines), len(names)))
+    for row, each in enumerate(found):
+        rows[row, [at[phrase] for phrase in each if phrase in at]] = 1
+    wanted = np.array([line.is_refusal for line in lines], float64)
+    kernel = rows @ rows.T + 1
+    alpha: NDArray[float64] = np.zeros(len(lines))
+    for _ in range(_STEPS):
+        odds = kernel @ alpha
+        p = 1 / (1 + np.exp(-odds))
+        certainty = np.maximum(p * (1 - p), 1e-4)
+        alpha = np.linalg.solve(kernel + np.diag(PENALTY / certainty), odds + (wanted - p) / certainty).astype(float64)
+    weights = rows.T @ alpha
+    kept = {phrase: round(float(weights[place]), 3) for phrase, place in at.items()}
+    return {"": round(float(alpha.sum()), 3), **{phrase: weight for phrase, weight in kept.items() if weight}}
+
+
+def cross_validated(lines: Sequence[Line]) -> NDArray[float64]:
+    """Return the score of each line, by weights that were fitted to others; shape (n,)."""
+    fold = np.random.default_rng(1).permutation(len(lines)) % FOLDS
+    scores = np.zeros(len(lines))
+    for out in range(FOLDS):
+        weights = fitted([line for line, at in zip(lines, fold, strict=True) if at != out])
+        for place in np.flatnonzero(fold == out).tolist():
+            scores[place] = refusal_score(lines[place].text, weights)
+    return scores
+
+
+def _options() -> argparse.ArgumentParser:
+    options = command("refusals", __doc__)
+    options.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", default=_DATA / "refusals" / "lines.tsv", help="labelled lines"
+    )
+    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
+    return options
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
