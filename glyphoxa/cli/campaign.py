@@ -358,7 +358,7 @@ def _related(entity: EntityId, world: WorldState, words: RelationWords) -> str:
 @VERB.action(
     "copy a campaign with its history to a new id; changes to one do not affect the other",
     campaign_argument("id", otherwise="the one to copy"),
-    argument("new", type=CampaignId),
+    argument("new", type=CampaignId, metavar="NEW", help="the id of the copy"),
     argument("--name", metavar="NAME", help="the new campaign's name; default: its id"),
     CONFIG,
 )

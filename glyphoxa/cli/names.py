@@ -90,7 +90,11 @@ async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     return show_rows(("when", "what", "heard", "name", "by", "why", "utterance"), rows)
 
 
-@VERB.action("accept a list: a line is HEARD, tab, NAME", argument("file", type=Path, metavar="FILE.tsv"), _SURE)
+@VERB.action(
+    "accept a list: a line is HEARD, tab, NAME",
+    argument("file", type=Path, metavar="FILE.tsv", help="the list to read"),
+    _SURE,
+)
 async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
     taken = 0
     refused: list[str] = []

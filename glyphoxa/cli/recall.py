@@ -52,7 +52,7 @@ VERB = Verb(in_a_loop)
 
 
 @VERB.itself(
-    argument("question", nargs="+", metavar="QUESTION"),
+    argument("question", nargs="+", metavar="QUESTION", help="what the NPC is asked"),
     argument("--npc", required=True, metavar="NPC", help="the NPC that is asked"),
     one_of(
         argument("--lexical", help="by words only, as while a player is still speaking"),

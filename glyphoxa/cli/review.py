@@ -30,7 +30,7 @@ _CLAIM = (
 )
 _INSTEAD = (_ID, *_CLAIM, argument("--predicate", metavar="WORD", help="such as LOCATED_AT or occupation"))
 _NAME = argument("entity", metavar="NAME", help="an entity's name, alias or id")
-_ALIAS = argument("alias", metavar="ALIAS")
+_ALIAS = argument("alias", metavar="ALIAS", help="another name that it is called by")
 _UTTERANCE = argument("utterance", metavar="ID", help="its id, the end of it, or words that only it contains")
 
 FACTS = Verb(run_at_desk, common=CAMPAIGN)
@@ -39,7 +39,8 @@ TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
 
 
 def _people(option: str, *, required: bool = False) -> Argument:
-    return argument(option, nargs="+", default=[], required=required, metavar="NPC")
+    text = f"NPCs that know it: a name, alias or id each{'' if required else '; default: everybody'}"
+    return argument(option, nargs="+", default=[], required=required, metavar="NPC", help=text)
 
 
 # Facts
@@ -204,7 +205,7 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
 
 @ENTITY.action(
     "register an entity, with attributes of any name: --personality gruff",
-    argument("name", metavar="NAME"),
+    argument("name", metavar="NAME", help="what it is called"),
     argument("type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ..."),
     argument("--attributes", default="{}", metavar="JSON", help='an object, such as {"level": 9}'),
     argument("--alias", action="append", default=[], metavar="ALIAS", help="can be repeated"),
@@ -243,8 +244,8 @@ async def _remove(desk: Desk, options: argparse.Namespace) -> int:
 @ENTITY.action(
     "change an entity's name or type; the old name becomes an alias",
     _NAME,
-    argument("--name", dest="new_name", metavar="NEW"),
-    argument("--type", dest="new_type", metavar="TYPE"),
+    argument("--name", dest="new_name", metavar="NEW", help="its new name"),
+    argument("--type", dest="new_type", metavar="TYPE", help="its new type, such as npc or location"),
 )
 async def _change(desk: Desk, options: argparse.Namespace) -> int:
     entity = desk.resolver.entity(options.entity)
@@ -256,7 +257,7 @@ async def _change(desk: Desk, options: argparse.Namespace) -> int:
 @ENTITY.action(
     "merge two entities: GONE is the same as KEPT",
     argument("entity", metavar="KEPT", help="an entity's name, alias or id"),
-    argument("gone", metavar="GONE"),
+    argument("gone", metavar="GONE", help="the one that KEPT replaces"),
 )
 async def _merge(desk: Desk, options: argparse.Namespace) -> int:
     return _tell_events(desk, await desk.entities.merge(options.entity, options.gone))

@@ -69,7 +69,10 @@ VERB = Verb(run_at_desk, common=CAMPAIGN)
 # What is known
 
 
-@VERB.action("list entities: all, or those of a type", argument("type", nargs="?", metavar="TYPE"))
+@VERB.action(
+    "list entities: all, or those of a type",
+    argument("type", nargs="?", metavar="TYPE", help="such as npc or location; default: all"),
+)
 async def _entities(desk: Desk, options: argparse.Namespace) -> int:
     found = [each for each in desk.seen if options.type in (None, each.entity.type)]
     if not found and options.type is not None:
@@ -284,7 +287,7 @@ async def _coverage(desk: Desk, _options: argparse.Namespace) -> int:
 
 @VERB.action(
     "list the stored passages and the entities that are nearest in meaning to a text",
-    argument("text", metavar="TEXT"),
+    argument("text", metavar="TEXT", help="what is compared"),
     limit(_NEAREST),
 )
 async def _nearest(desk: Desk, options: argparse.Namespace) -> int:

@@ -65,7 +65,7 @@ _NPC_OR_ALL = (
     argument("--all", help="all of them"),
 )
 _PLAYER = argument("player", metavar="PLAYER", help="the character's name, or the player's id")
-_WORDS = argument("words", metavar="WORDS", nargs="+")
+_WORDS = argument("words", metavar="WORDS", nargs="+", help="what is said")
 
 
 @VERB.itself(
