@@ -133,8 +133,9 @@ OpenMouth = Callable[[MouthSpec], Awaitable[Mouth]]
 OpenHost = Callable[[], Host]
 
 
-def find_ear() -> OpenEar:
-    return cast(OpenEar, _installed("ear"))
+def find_ear(*, files: Mapping[str, str]) -> OpenEar:
+    """Return the builder of ears: the user's own, or else the installed one. See `find_mouth`."""
+    return cast(OpenEar, find_mouth("ear", files=files))
 
 
 def find_host() -> OpenHost:
@@ -143,8 +144,7 @@ def find_host() -> OpenHost:
 
 def mouth_names(settings: Settings) -> set[str]:
     """Return the valid values of an NPC's `engine`."""
-    installed = {point.name for point in entry_points(group=GROUP)}
-    return (installed - {*NO_MOUTHS}) | settings.engines.keys()
+    return ({point.name for point in entry_points(group=GROUP)} | settings.engines.keys()) - {*NO_MOUTHS}
 
 
 def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:

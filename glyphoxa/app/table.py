@@ -338,6 +338,7 @@ class _Wiring:
         )
         self.memory.on_recovery(self.names.catch_up)
         self.host: Host = engines.find_host()()
+        self._build_ear = engines.find_ear(files=opening.settings.engines)
         stack.push_step("the graphs", STEP_MS, self.host.close)
         if opening.observers.any:
             self.host.measure(opening.observers.measured)
@@ -433,7 +434,7 @@ class _Wiring:
             listener=listener,
             now_ms=now_ms,
         )
-        return await engines.find_ear()(spec)
+        return await self._build_ear(spec)
 
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         campaign = self.opening.campaign

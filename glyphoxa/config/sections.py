@@ -212,7 +212,7 @@ _ENGINE: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _FILE: Final = re.compile(r"(.+\.py):([A-Za-z_][A-Za-z0-9_]*)")
 NO_MOUTHS: Final = ("ear", "host", "webrtc")
 """Installed pipelines that are not an NPC's."""
-_TAKEN_ENGINES: Final = ("cascaded", "s2s", *NO_MOUTHS)
+_TAKEN_ENGINES: Final = ("cascaded", "s2s", "host", "webrtc")
 
 
 def not_a_name(engine: str) -> str:

@@ -145,7 +145,8 @@ class Settings(Section):
         campaign: The campaign file. Relative paths in a settings file start from the directory of that file.
         data_dir: Directory of the database and of utterances that are not in it yet. Default: the directory in
             GLYPHOXA_DATA, otherwise the user's data directory, which is /var/lib/glyphoxa for root.
-        engines: Your own pipelines, as `./file.py:function`. The key is the name that an NPC's `engine` uses.
+        engines: Your own pipelines, as `./file.py:function`. The key is the name that an NPC's `engine` uses; `ear` is
+            the ear of every player.
     """
 
     campaign: FilePath | None = None

@@ -1,7 +1,7 @@
 """Builds ears and mouths from specifications: the configured services, and their graphs.
 
 The functions are the entry points of the group `glyphoxa.pipelines`. Your own pipeline takes the same `MouthSpec`: see
-`CONTRIBUTING.md`.
+`docs/building.md`.
 """
 
 from __future__ import annotations

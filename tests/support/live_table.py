@@ -305,7 +305,7 @@ async def an_evening(
         mouth.reply = reply
         return mouth
 
-    monkeypatch.setattr(engines, "find_ear", lambda: open_ear)
+    monkeypatch.setattr(engines, "find_ear", lambda *, files: open_ear)
     monkeypatch.setattr(engines, "find_mouth", lambda engine, *, files: open_mouth)
     opened = await open_table(settings, session_name=session)
     try:

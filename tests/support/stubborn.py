@@ -108,7 +108,7 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
         return Peers(what)
 
     engines.find_host = lambda: Host
-    engines.find_ear = lambda: open_ear
+    engines.find_ear = lambda *, files: open_ear
     engines.find_mouth = lambda engine, *, files: open_mouth
     table_server._peers = peers  # type: ignore[assignment]
     if what == "journal":

@@ -136,6 +136,14 @@ def test_an_engine_of_ones_own_is_named_in_the_settings(tmp_path: Path) -> None:
     assert read_playable(tmp_path / "town.yaml", settings).campaign.npcs[0].engine == "loud"
 
 
+def test_ear_of_the_settings_is_no_engine_of_an_npc(tmp_path: Path) -> None:
+    (tmp_path / "glyphoxa.yaml").write_text("engines: {ear: ./my_ear.py:build}\n")
+    (tmp_path / "my_ear.py").touch()
+    (tmp_path / "town.yaml").write_text(TOWN.replace("You are Grimjaw.", "You are Grimjaw., engine: ear"))
+    with pytest.raises(InvalidFile, match="no engine 'ear'"):
+        read_playable(tmp_path / "town.yaml", read_settings(tmp_path / "glyphoxa.yaml"))
+
+
 @pytest.mark.parametrize(
     ("engines", "mistake"),
     [
