@@ -28,6 +28,7 @@ from typing import Any, Final
 from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import likeness
@@ -159,10 +160,10 @@ def question_about(
         done = span.end
     marked = "".join([*pieces, text[done:]])
     lines = [f"Names: {', '.join(names)}."]
-    earlier = [_one_line(line) for line in before]
+    earlier = [in_one_line(line) for line in before]
     if earlier:
         lines += ["Said before:", *earlier]
-    return Question("\n".join([*lines, f"Transcript: {_one_line(marked)}"]), _schema(text, doubtful, names))
+    return Question("\n".join([*lines, f"Transcript: {in_one_line(marked)}"]), _schema(text, doubtful, names))
 
 
 def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str]) -> dict[str, Any]:
@@ -213,10 +214,6 @@ def _windows(text: str, spans: Iterable[Span], of_names: Container[str]) -> Iter
                     break
                 if begin <= last and first < end:
                     yield text[spoken[first].start : spoken[last].start + len(spoken[last].text)]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 MIN_LIKENESS = 0.5

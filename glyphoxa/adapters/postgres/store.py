@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.server.database import Database
@@ -108,7 +108,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
 
     past_talk = Recall(feed, embedder=embedder, summaries=summaries, times=times, settings=recall)
     meanings = TextVectors(embedder, past_talk.vectors)
-    by_name = WorldMemory(PostgresWorldFeed(database), now_ms=_now_ms, meanings=meanings)
+    by_name = WorldMemory(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
     try:
         yield Store(
             database,
@@ -137,7 +137,3 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         finally:
             if server is not None:
                 server.release()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

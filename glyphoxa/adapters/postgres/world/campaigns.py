@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
@@ -330,7 +330,7 @@ class PostgresCampaigns(CampaignQueries):
         self, world: WorldWriting, campaign: CampaignId, new: Described, found: CampaignChanges, origin: Origin
     ) -> None:
         document = await offload(lambda: json.dumps(document_of(new)), amount=_size(new))
-        events = await world.commit(found.events, Cause(origin, _now_ms())) if found.events else []
+        events = await world.commit(found.events, Cause(origin, now_ms())) if found.events else []
         seq = events[-1].seq if events else None
         await world.connection.execute(self._sql["put_document"], campaign, document, seq)
         await put_times(world.connection, new.file)
@@ -372,7 +372,7 @@ def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> D
 async def _compare(
     was: Described | None, new: Described, world: WorldState, origin: Origin, accept_at: float
 ) -> CampaignChanges:
-    loading = Loading(origin, _now_ms(), accept_at)
+    loading = Loading(origin, now_ms(), accept_at)
 
     def compared() -> CampaignChanges:
         previous = was.whole if was is not None and was.is_told else None
@@ -431,7 +431,3 @@ def _size(described: Described) -> int:
         len(part.relationships) + len(part.secrets) + sum(1 + len(entity.attributes) for entity in part.entities)
         for part in parts
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
