@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import argparse
 
 INTERRUPTED = 128 + signal.SIGINT
+_WINDOWS: Final = "Glyphoxa runs on Linux and macOS; on Windows, use WSL 2 (docs/first-evening.md has the steps)"
 
 GROUPS: Final = {
     "play": {
@@ -156,6 +158,9 @@ def _verbs_in_groups() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     with on_any_output():
+        if find_spec("fcntl") is None:
+            print(f"glyphoxa: {_WINDOWS}", file=sys.stderr)
+            return 1
         return _run(arguments)
 
 

@@ -241,6 +241,8 @@ def _invite(options: argparse.Namespace) -> int:
             log.record(AuditKind.INVITED, who=grant.key)
     finally:
         log.close()
+    if links.remark:
+        print(links.remark, file=sys.stderr)
     return 0
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import platform
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from urllib.parse import urlsplit
@@ -49,8 +50,7 @@ from glyphoxa.web.serving import (
     fingerprint,
     given,
     is_of_this_machine,
-    own_address,
-    reached_at,
+    reached_hosts,
     self_signed,
     url_of,
 )
@@ -191,14 +191,14 @@ class PageAddress:
     Attributes:
         here: The page's URL on this machine.
         players: The URL for players: that of the settings, else the one on the network, else `here`.
-        is_alone: Whether only this machine can reach it.
+        remarks: Lines for the operator on how others reach it.
         is_open: Whether no link is needed.
         hosts: DNS names of the page, besides localhost.
     """
 
     here: str
     players: str
-    is_alone: bool
+    remarks: tuple[str, ...]
     is_open: bool
     hosts: tuple[str, ...]
     tls: Tls | None = None
@@ -218,15 +218,26 @@ def address_of(options: argparse.Namespace, settings: Settings, listener: socket
     if options.is_open and (not is_alone or public is not None):
         raise InvalidInput("--open admits everybody without a link: use it only with --host 127.0.0.1")
     hosts = [*options.allow_host, *([name] if public is not None and (name := urlsplit(public).hostname) else [])]
+    reached = reached_hosts(listener)
     tls = given(options.tls_cert or wanted.tls_cert, options.tls_key or wanted.tls_key)
     if tls is None and (options.tls_self_signed or wanted.tls_self_signed):
-        own = own_address(listener.family)
-        tls = self_signed(settings.data_directory / "tls", [*hosts, *([own] if own else [])])
+        tls = self_signed(settings.data_directory / "tls", [*hosts, *reached[:1]])
     scheme = "http" if tls is None else "https"
     here = url_of(listener, scheme=scheme)
-    players = public or reached_at(listener, scheme=scheme) or here
+    urls = [url_of(listener, scheme=scheme, host=host) for host in reached]
+    players = public or next(iter(urls), here)
+    remarks = () if public is not None or is_alone else tuple(_on_network(urls))
     ice_servers = servers_of(wanted.ice_servers)
-    return PageAddress(here, f"{players.rstrip('/')}/", is_alone, options.is_open, tuple(hosts), tls, ice_servers)
+    return PageAddress(here, f"{players.rstrip('/')}/", remarks, options.is_open, tuple(hosts), tls, ice_servers)
+
+
+def _on_network(urls: Sequence[str]) -> Iterator[str]:
+    if not urls:
+        yield "no other machine can reach this one: it has no address on a network"
+    if urls[1:]:
+        yield f"if a player cannot open a link, try other addresses of this machine: {', '.join(urls[1:])}"
+    if "microsoft" in platform.release():
+        yield "this is WSL: others reach it only with networkingMode=mirrored in .wslconfig; see docs/first-evening.md"
 
 
 @contextlib.contextmanager
@@ -259,7 +270,12 @@ def entrance_to(
             record=log.record,
             consents=consents,
         )
-        yield entrance, links, [*invitation_lines(links), *_warnings(address)]
+        lines = [*invitation_lines(links), *address.remarks]
+        if address.tls is not None:
+            lines.append(f"the certificate's fingerprint (SHA-256) is {fingerprint(address.tls)}")
+        if links.remark:
+            lines.append(links.remark)
+        yield entrance, links, lines
     finally:
         log.record(AuditKind.CLOSED)
         log.close()
@@ -273,19 +289,6 @@ def invitation_lines(links: Links) -> list[str]:
         f"for you, the game master (works once): {links.dm_link(now_s=int(time.time()))}",
         *(f"for {name}: {links.link(grant)}" for name, grant in named),
         "send each player only their own link; `glyphoxa table invite` shows, renews and revokes them",
-    ]
-
-
-def _warnings(address: PageAddress) -> list[str]:
-    if address.players.startswith("https:"):
-        if address.tls is None:
-            return []
-        return [f"the certificate's fingerprint (SHA-256) is {fingerprint(address.tls)}"]
-    if address.is_alone:
-        return []
-    return [
-        "WARNING: browsers allow the microphone only on localhost and https pages. On another machine players can "
-        "listen and type; to let them talk, use --tls-self-signed, --tls-cert, or a proxy with https",
     ]
 
 

@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 from rich.filesize import decimal
 
 from glyphoxa.config.check import Finding, Level
-from glyphoxa.config.sections import ServerSettings
+from glyphoxa.config.sections import LOCAL_HOSTS, ServerSettings
 from glyphoxa.domain.errors import GlyphoxaError, counted
 
 RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
@@ -37,7 +37,6 @@ _YEARS: Final = 30
 """A clock that is so far behind `RELEASED` is wrong, too."""
 _A_ZONE: Final = "Europe/Berlin"
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
-_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _LEAST_FREE: Final = 300_000_000
 """Bytes: with less, a database soon takes no more writes."""
 _WELL_FREE: Final = 2_000_000_000
@@ -121,7 +120,7 @@ def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
     if parts.scheme == "https":
         warned = "; browsers warn about its certificate once" if is_self_signed else ""
         return Finding("ok", "microphone", f"players open {shown}, and browsers allow it on https{warned}")
-    if parts.hostname in _LOCAL_HOSTS:
+    if parts.hostname in LOCAL_HOSTS:
         return Finding("ok", "microphone", f"the table is open to this machine only, at {shown}")
     return Finding(
         "warning",

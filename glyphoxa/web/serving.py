@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
+import ifaddr
 import uvicorn
 from loguru import logger
 from starlette.types import ASGIApp
@@ -83,10 +84,11 @@ def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.soc
     return listener
 
 
-def url_of(listener: socket.socket, *, scheme: str = "http") -> str:
-    """Return the address to open on this machine."""
-    host, port = listener.getsockname()[:2]
-    return _url(scheme, "localhost" if host in (*_EVERYWHERE, "127.0.0.1", "::1") else host, port)
+def url_of(listener: socket.socket, *, scheme: str = "http", host: str | None = None) -> str:
+    """Return the address to open on this machine, or on others at one of `reached_hosts`."""
+    own, port = listener.getsockname()[:2]
+    name = host or ("localhost" if own in (*_EVERYWHERE, "127.0.0.1", "::1") else own)
+    return f"{scheme}://[{name}]:{port}/" if ":" in name else f"{scheme}://{name}:{port}/"
 
 
 def is_of_this_machine(listener: socket.socket) -> bool:
@@ -94,17 +96,23 @@ def is_of_this_machine(listener: socket.socket) -> bool:
     return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
-def reached_at(listener: socket.socket, *, scheme: str) -> str | None:
-    """Return the address to open on other machines; None if there is none."""
-    host, port = listener.getsockname()[:2]
+def reached_hosts(listener: socket.socket) -> list[str]:
+    """Return this machine's addresses for others: that of the default route first, IPv6 last."""
+    host = listener.getsockname()[0]
     if is_of_this_machine(listener):
-        return None
-    reached = own_address(listener.family) if host in _EVERYWHERE else host
-    return _url(scheme, reached, port) if reached else None
+        return []
+    if host not in _EVERYWHERE:
+        return [host]
+    routed = [_routed_address(family) for family in dict.fromkeys((socket.AF_INET, listener.family))]
+    # IPv6 addresses have a tuple here.
+    names = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips if isinstance(ip.ip, str)]
+    others = [name for name in names if not (ip_address(name).is_loopback or ip_address(name).is_link_local)]
+    ipv4, *ipv6 = routed
+    return list(dict.fromkeys(name for name in (ipv4, *others, *ipv6) if name))
 
 
-def own_address(family: int) -> str | None:
-    """Return this machine's address on the network, without sending anything; None without a network."""
+def _routed_address(family: int) -> str | None:
+    """Return this machine's address on the default route, without sending anything; None without such a route."""
     outside = "192.0.2.1" if family == socket.AF_INET else "2001:db8::1"  # for documentation: nobody has them
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -112,10 +120,6 @@ def own_address(family: int) -> str | None:
         except OSError:
             return None
         return str(probe.getsockname()[0])
-
-
-def _url(scheme: str, host: str, port: int) -> str:
-    return f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
 
 
 Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]

@@ -669,6 +669,12 @@ async def test_link_is_revoked_from_the_desk(dm: Visitor, door: Door) -> None:
     assert (await post(dm, "/desk/links", who="nobody")).status_code == 404
 
 
+@pytest.mark.parametrize(("url", "is_remarked"), [("http://localhost:7860/", True), ("https://table.example/", False)])
+async def test_links_page_says_who_can_open_them(dm: Visitor, door: Door, url: str, is_remarked: bool) -> None:
+    door.links.served_at(url)
+    assert ("These links work on this machine only." in await page(dm, "/desk/links")) == is_remarked
+
+
 async def test_live_page_works_without_long_term_memory(campaign: Campaign, tmp_path: Path) -> None:
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with a_door(tmp_path, table) as door:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import platform
 from pathlib import Path
 
+import ifaddr
 import pytest
+from ifaddr import get_adapters
 
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.main import main
@@ -129,6 +132,37 @@ def test_other_machines_have_no_microphone_without_https_and_this_is_said(config
     _, lines = opened(config, "0.0.0.0")
     assert "WARNING" in lines[-1]
     assert "--tls-self-signed" in lines[-1]
+
+
+@pytest.mark.parametrize("given", [{}, {"public_url": "http://localhost:7860/"}], ids=["default", "container"])
+def test_links_for_this_machine_only_name_the_remedy(
+    config: Path, given: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines = opened(config, **given)
+    assert lines[-1].startswith("These links work on this machine only.")
+    assert "--host 0.0.0.0 --tls-self-signed" in lines[-1]
+    assert "--public-url" in lines[-1]
+    assert main(["table", "invite", "--config", str(config)]) == 0
+    assert capsys.readouterr().err.strip() == lines[-1]
+
+
+def test_links_without_a_remark_are_printed_alone(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(config, public_url="https://table.example")
+    assert main(["table", "invite", "--config", str(config)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_other_addresses_of_the_machine_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = [ifaddr.Adapter("docker0", "docker0", [ifaddr.IP("172.17.0.1", 16, "docker0")])]
+    monkeypatch.setattr(ifaddr, "get_adapters", lambda: [*get_adapters(), *docker])
+    _, lines = opened(config, "0.0.0.0", tls_self_signed=True)
+    assert "https://172.17.0.1:" in "".join(line for line in lines if "other addresses" in line)
+
+
+def test_wsl_is_named_with_the_remedy(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "release", lambda: "5.15.153.1-microsoft-standard-WSL2")
+    assert any("networkingMode=mirrored" in line for line in opened(config, "0.0.0.0", tls_self_signed=True)[1])
+    assert not any("mirrored" in line for line in opened(config)[1])
 
 
 def test_a_certificate_made_here_is_told_by_its_fingerprint(config: Path) -> None:

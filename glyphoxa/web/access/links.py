@@ -20,10 +20,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from glyphoxa.config.sections import LOCAL_HOSTS
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.files import PRIVATE, replace_file
@@ -40,6 +42,16 @@ KEY_BYTES = 32
 CODE_GOOD_FOR_S = 24 * 3_600
 COOKIE_GOOD_FOR_S = 90 * 24 * 3_600
 _LONGEST = 500
+
+
+_LOCAL_ONLY = (
+    "These links work on this machine only. For players on your network, open the table with --host 0.0.0.0 "
+    "--tls-self-signed; for players in other homes, with --public-url https://table.example/ behind a proxy with https"
+)
+_NO_MICROPHONE = (
+    "WARNING: browsers allow the microphone only on localhost and https pages. On another machine players can "
+    "listen and type; to let them talk, use --tls-self-signed, --tls-cert, or a proxy with https"
+)
 
 
 class BadInvitation(Refusal):
@@ -278,6 +290,14 @@ class Links:
     def url(self) -> str:
         """Return where links lead; empty if the table was never served."""
         return self.register.current().url
+
+    @property
+    def remark(self) -> str:
+        """Return what players on other machines cannot do with these links, and the remedy; empty if nothing."""
+        where = urlsplit(self.url)
+        if where.hostname in LOCAL_HOSTS:
+            return _LOCAL_ONLY
+        return _NO_MICROPHONE if where.scheme == "http" else ""
 
     def dm_link(self, *, now_s: int) -> str:
         """Return a new link for the game master, valid once."""

@@ -75,7 +75,8 @@ async def find(frame: DeskFrame, request: Request) -> Response:
 @PAGES.get("/desk/links", "links")
 async def links(frame: DeskFrame, _: Request) -> Shown:
     shown = links_shown(frame.links()) if frame.has_links else []
-    return {"links": shown, "consents": consents_shown(frame.consents, frame.table.campaign)}
+    remark = frame.links().remark if frame.has_links else ""
+    return {"links": shown, "remark": remark, "consents": consents_shown(frame.consents, frame.table.campaign)}
 
 
 @PAGES.get("/desk/links/{who}/qr.svg")

@@ -93,3 +93,13 @@ except SystemExit:
     assert done.stdout.splitlines()[-1] == "imported: []"
     assert all(verb in done.stdout for verb in _VERBS)
     assert "GLYPHOXA_DATA" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["doctor"], ["serve", "--open"]])
+def test_windows_without_linux_gets_one_line_that_names_wsl(arguments: list[str]) -> None:
+    program = "import sys; sys.modules.update(fcntl=None, resource=None, pwd=None); from glyphoxa.cli.main import main"
+    command = [sys.executable, "-c", f"{program}; sys.exit(main({arguments}))"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("glyphoxa: Glyphoxa runs on Linux and macOS; on Windows, use WSL 2")
+    assert len(done.stderr.splitlines()) == 1
