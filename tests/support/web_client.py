@@ -11,8 +11,9 @@ from typing import Any
 
 import httpx
 import numpy as np
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc import RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc.rtcconfiguration import RTCIceTransportPolicy
 from av import AudioFrame, AudioResampler
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -100,10 +101,16 @@ class Tone(MediaStreamTrack):
 
 
 class Browser:
-    """A WebRTC client as our page is one: audio both ways, no STUN, all candidates in the offer."""
+    """A WebRTC client as our page is one: audio both ways, no STUN, all candidates in the offer.
 
-    def __init__(self, *, microphone: MediaStreamTrack | None = None) -> None:
-        self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    Args:
+        relay: A TURN server, without which the client can reach nobody. None: it needs none.
+    """
+
+    def __init__(self, *, microphone: MediaStreamTrack | None = None, relay: RTCIceServer | None = None) -> None:
+        policy = RTCIceTransportPolicy.ALL if relay is None else RTCIceTransportPolicy.RELAY
+        servers = [] if relay is None else [relay]
+        self.connection = RTCPeerConnection(RTCConfiguration(iceServers=servers, iceTransportPolicy=policy))
         self.connection.addTransceiver(microphone or "audio", direction="sendrecv")
         self.connection.createDataChannel("glyphoxa")
         self.heard = bytearray()
