@@ -35,6 +35,8 @@ MAX_QUEUED_FRAMES = 250
 """Queued NPC sound for a browser (5 s of 20 ms). More means that it no longer listens."""
 
 _MDNS_CANDIDATE = re.compile(r"^(a=candidate:\S+ \d+ \S+ \d+ )(\S+\.local)( .*)$", re.IGNORECASE)
+_MEDIUM = re.compile(r"^(?=m=)", re.MULTILINE)
+_CANDIDATE = re.compile(r"^a=candidate:.*\n", re.MULTILINE)
 
 
 def build(table: Table) -> WebRtcPeers:
@@ -217,6 +219,18 @@ def reveal_candidates(sdp: str, remote_host: str, *, own_addresses: list[str]) -
     return "\r\n".join(lines) + "\r\n"
 
 
+def bundle_candidates(sdp: str) -> str:
+    """Give all media of a bundle the candidates of the first one, through which a browser sends all of them.
+
+    aiortc uses those of the last medium. Behind a router they lead nowhere.
+    """
+    head, *media = _MEDIUM.split(sdp)
+    if "a=group:BUNDLE" not in head or not media:
+        return sdp
+    candidates = "".join(_CANDIDATE.findall(media[0]))
+    return "".join([head, media[0], *(_CANDIDATE.sub("", medium) + candidates for medium in media[1:])])
+
+
 def check_offer(sdp: str) -> None:
     """Check the shape of an offer. aiortc checks the content of its lines.
 
@@ -242,7 +256,7 @@ async def _answer(sdp: str, ice_servers: Sequence[OfferedServer]) -> SmallWebRTC
     # Its own deadline would cancel a close halfway, and the rest would stay open.
     connection = SoundConnection(servers, connection_timeout_secs=_NEVER_S)
     try:
-        await connection.initialize(sdp=sdp, type="offer")
+        await connection.initialize(sdp=bundle_candidates(sdp), type="offer")
     except Exception as error:  # aiortc's parser raises many types: ValueError, KeyError, ...
         await _disconnect_partial(connection)
         logger.info("an offer could not be parsed: {}", type(error).__name__)

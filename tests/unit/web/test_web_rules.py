@@ -14,7 +14,7 @@ from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow
-from glyphoxa_pipelines.webrtc import reveal_candidates
+from glyphoxa_pipelines.webrtc import bundle_candidates, reveal_candidates
 from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET, SESSION
 
 
@@ -123,6 +123,17 @@ def test_an_origin_is_ours_only_when_scheme_host_and_port_are() -> None:
     assert not is_same_origin("file://localhost:80", "localhost:80")
     assert not is_same_origin("null", "localhost:80")
     assert not is_same_origin("http://localhost", "localhost:80")
+
+
+def test_media_of_a_bundle_have_the_candidates_of_the_first_medium() -> None:
+    audio = ["m=audio 9 UDP/TLS/RTP/SAVPF 111", "a=candidate:1 1 udp 1 192.0.2.7 50000 typ host", "a=mid:0"]
+    data = ["m=application 9 UDP/DTLS/SCTP x", "a=candidate:1 1 udp 1 192.0.2.7 50001 typ host", "a=mid:1"]
+    sdp = "\r\n".join(["v=0", "a=group:BUNDLE 0 1", *audio, *data, ""])
+    bundled = bundle_candidates(sdp).splitlines()
+    assert bundled[:5] == ["v=0", "a=group:BUNDLE 0 1", *audio]
+    assert sorted(bundled[5:]) == sorted([data[0], audio[1], data[2]])
+    apart = sdp.replace("a=group:BUNDLE 0 1\r\n", "")
+    assert bundle_candidates(apart) == apart
 
 
 def test_hidden_candidates_are_replaced_by_where_the_request_came_from() -> None:
