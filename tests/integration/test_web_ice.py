@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
 from aioice import stun
+from aioice.ice import get_host_addresses
 
 from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.sound import IceServer
@@ -64,3 +66,22 @@ async def test_each_player_is_given_a_password_of_their_own_for_a_turn_server() 
     assert server["username"].endswith(":tamsin")
     assert server["credential"]
     assert "north" not in str(server)
+
+
+async def test_table_sends_to_the_candidates_of_the_medium_that_carries_all() -> None:
+    loop = asyncio.get_running_loop()
+    (here, *_) = get_host_addresses(use_ipv4=True, use_ipv6=False)
+    outside, listener = await loop.create_datagram_endpoint(StunServer, local_addr=(here, 0))
+    browser = Browser()
+    try:
+        head, audio, data = re.split("^(?=m=)", await browser.offer(), flags=re.MULTILINE)
+        candidate = f"a=candidate:1 1 udp 1 {here} {outside.get_extra_info('sockname')[1]} typ host"
+        audio = re.sub("^a=candidate:.*", candidate, audio, flags=re.MULTILINE)
+        data = re.sub("^(a=candidate:.*) [0-9]+ typ", r"\1 9 typ", data, flags=re.MULTILINE)
+        async with a_site() as site:
+            await browser.accept(await site.offer("tamsin", head + audio + data))
+            async with asyncio.timeout(DEADLINE_S):
+                await listener.asked.wait()
+    finally:
+        await browser.close()
+        outside.close()
