@@ -23,6 +23,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "cryptography",
         "fastapi",
         "h11",
+        "ifaddr",
         "itsdangerous",
         "jinja2",
         "pipecat",

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h11
-import ifaddr
 import uvicorn
 from loguru import logger
 from starlette.types import ASGIApp
@@ -103,6 +102,8 @@ def reached_hosts(listener: socket.socket) -> list[str]:
         return []
     if host not in _EVERYWHERE:
         return [host]
+    import ifaddr
+
     routed = [_routed_address(family) for family in dict.fromkeys((socket.AF_INET, listener.family))]
     # IPv6 addresses have a tuple here.
     names = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips if isinstance(ip.ip, str)]
