@@ -232,6 +232,7 @@ def address_of(options: argparse.Namespace, settings: Settings, listener: socket
 
 
 def _on_network(urls: Sequence[str]) -> Iterator[str]:
+    """Yield what the operator of a table on the network should know of its addresses."""
     if not urls:
         yield "no other machine can reach this one: it has no address on a network"
     if urls[1:]:

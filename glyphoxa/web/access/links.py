@@ -42,8 +42,6 @@ KEY_BYTES = 32
 CODE_GOOD_FOR_S = 24 * 3_600
 COOKIE_GOOD_FOR_S = 90 * 24 * 3_600
 _LONGEST = 500
-
-
 _LOCAL_ONLY = (
     "These links work on this machine only. For players on your network, open the table with --host 0.0.0.0 "
     "--tls-self-signed; for players in other homes, with --public-url https://table.example/ behind a proxy with https"
