@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.identity import persona_draft
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
@@ -49,8 +51,8 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, Fact
+from glyphoxa.domain.ids import CampaignId, NpcId, SceneId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
@@ -67,7 +69,7 @@ from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
-from glyphoxa.world.graph import KnowledgeGraph
+from glyphoxa.world.graph import KnowledgeGraph, Known
 from glyphoxa.world.state import WorldState
 
 # How a DM reads and changes a campaign's names, on the command line and in the browser.
@@ -284,8 +286,55 @@ class Desk:
             lists["secrets"] = self._listed(fact for fact in so_far if fact.visibility.scope in ("secret", "hidden"))
         return SessionView(name, state, dict(sorted(terms.items())), lists)
 
+    async def npc_form(self, name: str, campaign: Campaign, *, scene: SceneId | None = None) -> dict[str, str]:
+        """Draft the form that adds a person of the world to the campaign file, as an NPC that speaks.
+
+        Args:
+            name: The entity's name, alias or id.
+            campaign: The content of the campaign file.
+            scene: The NPC's scene; None, or one that is not in the file: the scene where a table would open.
+
+        Raises:
+            NotFound: There is no such entity.
+            InvalidInput: The name is ambiguous, or this entity is no person or already speaks.
+            Unavailable: The database is away.
+        """
+        entity = self.resolver.entity(name)
+        if any(npc.entity_id == entity.id for npc in campaign.npcs):
+            raise InvalidInput(f"{entity.name} already speaks: the campaign file lists it under `npcs:`")
+        if entity.type != "npc":
+            hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
+            raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
+        secret = [each.entity for each in self.seen if each.visibility != PUBLIC]
+        # Of a person that not everybody may know of, the draft has only the name.
+        is_public = self.resolver.visibility_of(entity.id) == PUBLIC
+        known = await self.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
+        last = LastSessions(self.settings.data_directory).of(self.campaign)
+        scenes = [each.id for each in campaign.scenes]
+        wanted = (scene, last.scene if last is not None else None, *scenes)
+        used = Counter(npc.voice.preset for npc in campaign.npcs)
+        return {
+            "entity": entity.id,
+            "name": entity.name,
+            "aliases": ", ".join(entity.aliases) if is_public else "",
+            "voice": min(voice_presets(), key=lambda preset: used[preset]),
+            "scene": next((each for each in wanted if each in scenes), ""),
+            "persona": persona_draft(
+                campaign,
+                known or Known(replace(entity, aliases=())),
+                secret_names=[each for one in secret if one.id != entity.id for each in (one.name, *one.aliases)],
+            ),
+        }
+
     def _listed(self, facts: Iterable[Fact]) -> list[str]:
         return [self.facts.words(fact) + " (needs review)" * (fact.status != "accepted") for fact in facts]
+
+
+def voice_presets() -> list[str]:
+    """Return the presets of the local voice."""
+    from glyphoxa.adapters.local.hibari_voice import PRESETS
+
+    return list(PRESETS)
 
 
 async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:

@@ -29,7 +29,7 @@ GROUPS: Final = {
     "campaign": {
         "campaign": ("glyphoxa.cli.campaign:VERB", "create, check, load, show, copy and export campaigns; calendar"),
         "import": ("glyphoxa.cli.imports:VERB", "bring in Foundry, Roll20, Markdown or CSV; review what it contains"),
-        "entity": ("glyphoxa.cli.review:ENTITY", "add, change, merge, hide and remove people, places and things"),
+        "entity": ("glyphoxa.cli.review:ENTITY", "add, change, merge, hide or remove entities; let people speak"),
         "facts": ("glyphoxa.cli.review:FACTS", "review facts: accept, reject, correct, state, reveal, undo"),
         "transcript": ("glyphoxa.cli.review:TRANSCRIPT", "retract or correct an utterance; summarise a session"),
         "names": ("glyphoxa.cli.names:VERB", "review how names are misheard: accept, reject, undo"),
@@ -58,7 +58,7 @@ EXAMPLES: Final = {
     "discord": "discord --config glyphoxa.yaml",
     "campaign": "campaign check my-campaign.yaml",
     "import": "import foundry ~/foundrydata/Data/worlds/thornwick",
-    "entity": 'entity add npc "Old Bess" --occupation ferrywoman',
+    "entity": 'entity add "Old Bess" npc --occupation ferrywoman',
     "facts": "facts accept 7fb0",
     "transcript": 'transcript correct "the tithe" "They pay the tide."',
     "names": 'names accept "core valid" Korvald',

@@ -5,16 +5,33 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
-from glyphoxa.cli.scope import A_DAY, CAMPAIGN, LAST, ONE_SESSION, SESSION, YES, goes_on, run_at_desk, session_argument
+from glyphoxa.cli.scope import (
+    A_DAY,
+    CAMPAIGN,
+    LAST,
+    ONE_SESSION,
+    SESSION,
+    YES,
+    declared_in,
+    file_named,
+    goes_on,
+    run_at_desk,
+    session_argument,
+)
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
+from glyphoxa.config.located_yaml import text_of
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver, attributes_of, json_object, json_or_text
 from glyphoxa.dm.ports import CitedUtterance
+from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain, short
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.wording import Words, moment, visibility_in_words
@@ -300,6 +317,37 @@ async def _hide_entity(desk: Desk, options: argparse.Namespace) -> int:
 @ENTITY.action("reveal an entity: everybody may know of it", _NAME, name="reveal")
 async def _reveal_entity(desk: Desk, options: argparse.Namespace) -> int:
     return _tell_events(desk, await desk.entities.reveal(options.entity))
+
+
+@ENTITY.action(
+    "let a person speak: add it to the campaign file as an NPC, with a persona that you edit",
+    _NAME,
+    argument("--voice", metavar="PRESET", help="a local voice; default: the first that the fewest NPCs have"),
+    argument("--scene", metavar="SCENE", help="id or place of a scene; default: the one where a table would open"),
+    argument("--dry-run", help="print the draft, and write nothing"),
+)
+async def _speak(desk: Desk, options: argparse.Namespace) -> int:
+    path = file_named(options.campaign) or desk.settings.campaign
+    if path is None or await declared_in(path) != desk.campaign:
+        raise InvalidInput(f"campaign {desk.campaign!r} is stored without a file; name its file: --campaign FILE")
+    text = text_of(path)
+    before = read_playable(path, desk.settings, text).campaign
+    scene = None if options.scene is None else CommandReader(before).scene(options.scene)
+    form = await desk.npc_form(options.entity, before, scene=scene)
+    form |= {"add": "person", "voice": options.voice or form["voice"]}
+    added = insert_all(text, additions(form, before))
+    made = read_playable(path, desk.settings, added)
+    npc = made.campaign.npcs[-1]
+    print(plain(f"{npc.name}, voice {npc.voice.preset}: {npc.persona}"))
+    if desk.resolver.visibility_of(npc.entity_id) != PUBLIC:
+        print(f"not everybody may know of {plain(npc.name)}, so the draft contains only the name")
+    if options.dry_run:
+        print("nothing was written")
+        return 0
+    AtomicFile(path).replace(added, instead_of=stamp_of(text))
+    line = made.source.line(("npcs", len(before.npcs)))
+    print(f"added to {path}, line {line}: edit the persona there; it applies when the table is next opened")
+    return 0
 
 
 def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:

@@ -21,6 +21,7 @@ from glyphoxa.config.located_yaml import InvalidFile, Node, YamlPath, read_yaml,
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.files import PRIVATE, new_version
+from glyphoxa.domain.ids import slug
 
 
 def stamp_of(text: str) -> str:
@@ -138,12 +139,8 @@ def _plain(value: str | Mapping[str, object]) -> object:
 
 def _inserted(text: str, root: Node | None, insertion: Insertion) -> str:
     found = _find(root, insertion.place)
-    if found is None:
-        if len(insertion.place) > 1:
-            raise ValueError("only lists of the document itself are begun")
-        ending = "" if not text or text.endswith("\n") else "\n"
-        block = textwrap.indent(_block(insertion.value), "  ")
-        return f"{text}{ending}\n{insertion.place[0]}:\n{block}"
+    if found is None or not isinstance(found.value, list):
+        return _with_new_list(text, root, insertion)
     if found.is_flow:
         at = found.end - 1
         comma = ", " if found.items else ""
@@ -151,6 +148,20 @@ def _inserted(text: str, root: Node | None, insertion: Insertion) -> str:
     at = _end_of_line(text, _end(found))
     block = textwrap.indent(_block(insertion.value), " " * found.column)
     return f"{text[:at]}\n{block.rstrip()}{text[at:]}"
+
+
+def _with_new_list(text: str, root: Node | None, insertion: Insertion) -> str:
+    """Begin a list: at the end of the document, or after the last key of a block."""
+    *above, name = insertion.place
+    block = f"{name}:\n{textwrap.indent(_block(insertion.value), '  ')}"
+    if not above:
+        ending = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{ending}\n{block}"
+    owner = _find(root, tuple(above))
+    if owner is None or owner.is_flow or not owner.keys:
+        raise ValueError("only a block of keys can get another key")
+    at = _end_of_line(text, _end(owner))
+    return f"{text[:at]}\n{textwrap.indent(block, ' ' * owner.column).rstrip()}{text[at:]}"
 
 
 def _find(node: Node | None, place: YamlPath) -> Node | None:
@@ -161,7 +172,7 @@ def _find(node: Node | None, place: YamlPath) -> Node | None:
             node = node.items[step] if step < len(node.items) else None
         else:
             node = node.keys[step][1] if step in node.keys else None
-    return node if node is not None and isinstance(node.value, list) else None
+    return node
 
 
 def _end(node: Node) -> int:
@@ -208,12 +219,20 @@ def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
 
 
 def _person(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
-    """Add an NPC that speaks: an entity, the NPC, and its place in a scene."""
-    name = _need(form, "name", "an NPC has a name")
+    """Add an NPC that speaks: its entity unless the file has it, the NPC, and its place in a scene.
+
+    A form with `entity`, the id of an entity of the world, adds an NPC for that one.
+    """
+    name, entity_id = _need(form, "name", "an NPC has a name"), _field(form, "entity")
     attributes = _filled({"occupation": _field(form, "occupation"), "description": _field(form, "description")})
-    entity = _filled({"name": name, "type": "npc", "aliases": _names(form, "aliases"), "attributes": attributes})
+    own_id = "" if entity_id == slug(name) else entity_id
+    aliases = _names(form, "aliases")
+    entity = _filled({"name": name, "id": own_id, "type": "npc", "aliases": aliases, "attributes": attributes})
+    in_file = {str(each.id): each.name for each in (() if campaign is None else campaign.entities)}
+    made = [] if entity_id in in_file else [Insertion(("entities",), entity)]
+    name = in_file.get(entity_id, name)
     npc = _filled({"entity": name, "voice": _field(form, "voice"), "persona": _field(form, "persona")})
-    made = [Insertion(("entities",), entity), Insertion(("npcs",), npc)]
+    made.append(Insertion(("npcs",), npc))
     if scene := _field(form, "scene"):
         ids = [] if campaign is None else [str(each.id) for each in campaign.scenes]
         if scene not in ids:

@@ -67,15 +67,15 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
             return ""
         note = fact.attributes.get("description") or fact.attributes.get("note")
         sentence = words.sentence(fact.claim.predicate, subject.name, other.name)
-        return _sentence(f"{sentence}: {note}" if note else sentence)
+        return as_sentence(f"{sentence}: {note}" if note else sentence)
     value = spoken_value(fact.claim.content)
     if not value:
         return ""
     if is_episode(subject):
-        return _sentence(value) if fact.claim.predicate == "summary" else ""
+        return as_sentence(value) if fact.claim.predicate == "summary" else ""
     if fact.claim.predicate in WHOLE_SENTENCES:
         return _about(subject, value)
-    return _sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
+    return as_sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
 
 
 def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Sentence]:
@@ -141,7 +141,7 @@ def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords,
     """
     subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
     text = words.from_other_end(fact.claim.predicate, subject.name, end.name, sex=sex)
-    return _sentence(text) if text else ""
+    return as_sentence(text) if text else ""
 
 
 def why_known(fact: Fact, npc: NpcId, people: Mapping[str, str] | None = None) -> str:
@@ -210,11 +210,12 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
 
 def _about(entity: Entity, text: str) -> str:
     if any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names_of(entity)):
-        return _sentence(text)
-    return _sentence(f"{entity.name}: {text}")
+        return as_sentence(text)
+    return as_sentence(f"{entity.name}: {text}")
 
 
-def _sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
+    """Return the text in one line, with a mark at its end."""
     text = " ".join(text.split())
     return text if text.endswith((".", "!", "?")) else f"{text}."
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from glyphoxa.context.facts import OwnSecret, fact_sentence, fitting, names_of, recalled, sentences_of, words_of
-from glyphoxa.context.prompt import Budgets, Message, characters_in, with_facts, with_kept, within
+from glyphoxa.context.facts import (
+    OwnSecret,
+    as_sentence,
+    fact_sentence,
+    fitting,
+    names_of,
+    recalled,
+    sentences_of,
+    words_of,
+)
+from glyphoxa.context.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
@@ -29,8 +38,9 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import in_one_line
-from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
+from glyphoxa.recall.facts import WHOLE_SENTENCES, spoken_value
 from glyphoxa.recall.terms import Terms
 from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
@@ -376,6 +386,37 @@ def _told_of(known: Known | None) -> dict[str, str]:
 
 def _is_plain(fact: Fact) -> bool:
     return fact.visibility.scope == "public" and replace(fact.provenance, accept_at=_SURE).is_enough
+
+
+_DRAFT_TOKENS: Final = PERSONA_TOKENS * 2 // 3
+"""The author adds how the NPC speaks."""
+
+
+def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[str]) -> str:
+    """Return a persona in the second person, from the public and certain attributes of a person.
+
+    A persona is in every prompt of its NPC, so it contains nothing that only some may know, and no forbidden topic.
+
+    Args:
+        secret_names: Names that not everybody may know. A sentence that contains one is left out.
+    """
+    words, topics = wording(campaign.language), topics_of(campaign)
+
+    def allowed(text: str) -> str:
+        found = sentences(topics.allowed(text))
+        return " ".join(each for each in found if not any(_names(each, name) for name in secret_names))
+
+    name, occupation = known.entity.name, allowed(_told_of(known).get("occupation", ""))
+    own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in OCCUPATIONS]
+    facts = []
+    for sentence in sentences_of(Known(known.entity, tuple(own)), RelationWords.of(campaign)):
+        predicate, value = sentence.fact.claim.predicate, allowed(spoken_value(sentence.fact.claim.content))
+        text = value if predicate in WHOLE_SENTENCES else f"{in_words(predicate).capitalize()}: {value}"
+        facts += [replace(sentence, text=as_sentence(text))] if value else []
+    begun = (words.persona_of_trade if occupation else words.persona).format(name=name, occupation=occupation)
+    told = " ".join(each.text for each in fitting(facts, tokens=_DRAFT_TOKENS))
+    persona = f"{begun} {words.known_of_you.format(facts=told)}" if told else begun
+    return words.persona.format(name=name) if topics.forbids(persona) else persona
 
 
 # The sentences of an author's text that one NPC may read.

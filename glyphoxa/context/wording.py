@@ -77,6 +77,8 @@ class Wording:
 
     Attributes:
         persona: For an NPC whose author wrote none.
+        persona_of_trade: The same for an NPC with a known occupation, with `{name}` and `{occupation}`.
+        known_of_you: Before the facts in a drafted persona, `{facts}`.
         frame: After every persona.
         keeps: Before an NPC's own secrets.
         so_far: Before the summary of this session.
@@ -107,6 +109,8 @@ class Wording:
     """
 
     persona: str
+    persona_of_trade: str
+    known_of_you: str
     frame: str
     keeps: str
     so_far: str

@@ -59,7 +59,7 @@ class CommandReader:
     def _player(self, told: ToldCommand) -> PlayerId:
         return self._resolver.player(str(told.get("player") or ""))
 
-    def _scene(self, name: str) -> SceneId:
+    def scene(self, name: str) -> SceneId:
         places = {each.id: each.name for each in self.campaign.entities}
         by_id = [(str(each.id), each) for each in self.campaign.scenes]
         return find_called(
@@ -84,7 +84,7 @@ _COMMANDS: Final[Mapping[str, Callable[[CommandReader, ToldCommand], SessionComm
     "whisper": lambda read, told: WhisperTo(read._player(told), _text(told)),
     "talk": lambda _, told: LetNpcsTalk(_turns(told)),
     "summarise": lambda _, told: SummariseEvery(_turns(told)),
-    "scene": lambda read, told: MoveTo(read._scene(str(told.get("scene") or ""))),
+    "scene": lambda read, told: MoveTo(read.scene(str(told.get("scene") or ""))),
     "stop": lambda *_: StopAll(),
     "pause": lambda *_: Pause(),
     "resume": lambda *_: Unpause(),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
-from glyphoxa.desk import CampaignDraft, CampaignEditor
+from glyphoxa.desk import CampaignDraft, CampaignEditor, voice_presets
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, counted
@@ -18,9 +18,15 @@ PAGES: Final = Pages()
 
 
 @PAGES.get("/desk/campaign", "campaign")
-async def campaign(frame: DeskFrame, _: Request) -> Shown:
+async def campaign(frame: DeskFrame, request: Request) -> Shown:
+    """Show the campaign file; with `speak`, an entity's id, also a drafted form that lets this person speak."""
     editor = frame.memory().campaign_editor()
-    return campaign_page(editor, await editor.begin())
+    draft = await editor.begin()
+    wanted = request.query_params.get("speak", "")
+    if not wanted or draft.campaign is None:
+        return campaign_page(editor, draft)
+    form = await (await frame.desk()).npc_form(wanted, draft.campaign, scene=frame.table.scene.id)
+    return campaign_page(editor, draft, filled=("person", form))
 
 
 @PAGES.get("/desk/campaign.yaml")
@@ -101,7 +107,7 @@ def campaign_page(
         "changes": [] if changes is None else changes_shown(changes),
         "refused": refused,
         "filled": {filled[0]: filled[1]} if filled[0] else {},
-        "voices": voices(),
+        "voices": sorted(voice_presets()),
         "types": sorted(ENTITY_TYPES),
         "names": [] if described is None else sorted(each.name for each in described.entities),
         "npcs": [] if described is None else [each.name for each in described.npcs],
@@ -112,10 +118,3 @@ def campaign_page(
 def fields_of(form: Form, kind: str) -> dict[str, str]:
     """Return the fields of one kind of form: `person-name` is the name of a person."""
     return {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
-
-
-def voices() -> list[Any]:
-    """Return the presets of the local voice."""
-    from glyphoxa.adapters.local.hibari_voice import PRESETS
-
-    return sorted(PRESETS)

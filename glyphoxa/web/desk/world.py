@@ -107,6 +107,9 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
         "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
         "names": sorted(each.entity.name for each in desk.seen if each.entity.id != one.entity.id),
         "types": sorted({*ENTITY_TYPES, *(each.entity.type for each in desk.seen)}),
+        "can_speak": one.entity.type == "npc"
+        and desk.settings.campaign is not None
+        and all(each.entity_id != one.entity.id for each in desk.resolver.npcs),
     }
 
 

@@ -58,6 +58,29 @@ def test_a_list_inside_an_item_grows_too() -> None:
     }
 
 
+def test_item_without_the_list_gets_one_after_its_last_key() -> None:
+    text = "scenes:\n  - location: A\n    description: >-\n      Cold\n      here.\n\n  # the inn\n  - location: B\n"
+    made = insert(insert(text, Insertion(("scenes", 0, "npcs"), "Ann")), Insertion(("scenes", 1, "npcs"), "Bart"))
+    assert value_of(made) == {
+        "scenes": [
+            {"location": "A", "description": "Cold here.", "npcs": ["Ann"]},
+            {"location": "B", "npcs": ["Bart"]},
+        ]
+    }
+    kept = iter(made.splitlines())
+    assert all(line in kept for line in text.splitlines()), "all its lines are there, in order"
+
+
+def test_npc_of_an_entity_of_the_file_adds_no_second_entity() -> None:
+    text = template(Beginning("The Road", "en", "Marta", "Tamsin"))
+    campaign = read_campaign(Path("first.yaml"), text).campaign
+    place = campaign.entity(campaign.scenes[0].location)
+    form = {"add": "person", "name": "Other", "entity": place.id, "persona": "You are it."}
+    assert [each.value for each in additions(form, campaign)] == [{"entity": place.name, "persona": "You are it."}]
+    new = additions({**form, "entity": "npc-7", "name": "Bert"}, campaign)
+    assert new[0].value == {"name": "Bert", "id": "npc-7", "type": "npc"}
+
+
 @pytest.mark.parametrize(
     "text",
     ["npcs: &all [{entity: A}]\nothers: *all\n", "base: &b\n  npcs: [A]\n<<: *b\n", "npcs: none\n"],
