@@ -1,4 +1,4 @@
-"""What a DM sees and changes of a campaign: over the command line and in the browser alike."""
+"""A campaign as the DM reads and changes it, on the command line and in the browser."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from glyphoxa.names.learning import NameLearning
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.session import enter
-from glyphoxa.npc.table import Table, TableState
+from glyphoxa.npc.table import Table
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -72,35 +72,34 @@ from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import KnowledgeGraph, Known
 from glyphoxa.world.state import WorldState
 
-# How a DM reads and changes a campaign's names, on the command line and in the browser.
-
+# Names, and how they are misheard.
 
 _ROWS_A_NAME = 40
-"""A name takes as long to index as so many rows take to read."""
+"""Rows that are read in the time in which one name is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamesDesk:
-    """One campaign with its names.
+    """The names of a campaign.
 
     Attributes:
-        entries: With the names that were stored since the campaign's file was read.
-        names: Made of these.
-        kept: What was misheard, and what became of it.
+        entries: Names of the campaign file, and names that were stored later.
+        names: The index of the entries.
+        learned: Stored wrong forms, with the DM's decisions.
     """
 
     campaign: CampaignId
     entries: list[Entry]
     names: Gazetteer
-    kept: PostgresLearnedNames
+    learned: PostgresLearnedNames
     learning: NameLearning
 
     def entity(self, name: str) -> Entry:
-        """The entry that goes by this name or alias, in any case.
+        """Return the entry with this name or alias. Case is ignored.
 
         Raises:
-            NotFound: None does.
-            InvalidInput: Several do.
+            NotFound: There is none.
+            InvalidInput: There are several.
         """
         return find_called(
             name,
@@ -113,29 +112,29 @@ class NamesDesk:
             describe=lambda each: f"{each.name} ({each.entity_type})",
         )
 
-    async def heard_as(self) -> dict[str, list[LearnedName]]:
-        """Return what was decided, or is suggested, of each entity's name, by the entity's id."""
+    async def wrong_forms(self) -> dict[str, list[LearnedName]]:
+        """Return accepted, rejected and suggested wrong forms, by the id of the entity that they mean."""
         pairs: dict[str, list[LearnedName]] = {}
-        for pair in await self.kept.statuses(self.campaign):
+        for pair in await self.learned.statuses(self.campaign):
             if pair.status.state != "undone":
                 pairs.setdefault(pair.entity_id, []).append(pair)
         return pairs
 
     async def suggestions(self, *, limit: int) -> tuple[int, list[tuple[LearnedName, str]]]:
-        """Return how many wrong forms need review, and the first of them, each with the reasons."""
-        found = [each for each in await self.kept.statuses(self.campaign) if each.status.state == "suggested"]
-        reasons = await self.kept.reasons(self.campaign, [each.heard for each in found[:limit]])
+        """Return the number of wrong forms that need review, and the first ones with their reasons."""
+        found = [each for each in await self.learned.statuses(self.campaign) if each.status.state == "suggested"]
+        reasons = await self.learned.reasons(self.campaign, [each.heard for each in found[:limit]])
         return len(found), [(each, "; ".join(why)) for each, why in zip(found[:limit], reasons, strict=True)]
 
     async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
-        """From now on `heard` means `name`.
+        """Accept a wrong form: `heard` means `name` from now on.
 
         Args:
-            unless: How to accept words that are common in ordinary speech; None: they are accepted.
+            unless: The end of the error for words that are common in ordinary speech; None: accept such words.
             why: A note for the history.
 
         Returns:
-            What was done, in a line, and a warning about such words.
+            A line about the decision, and a warning if the words are common.
 
         Raises:
             NotFound: There is no such name.
@@ -149,37 +148,31 @@ class NamesDesk:
         return f"{pair.heard} means {entry.name} from now on", warned
 
     async def reject(self, heard: str, name: str, *, why: str = "") -> str:
-        """`heard` does not mean `name`. Returns what was done, in a line."""
+        """Reject a wrong form: `heard` does not mean `name`. Return a line about the decision."""
         entry = self.entity(name)
         pair = await self.learning.reject(heard, entry.entity_id, why=why)
         return f"{pair.heard} does not mean {entry.name}, and will not be suggested again"
 
     async def undo(self, heard: str | None = None) -> str:
-        """Undo the last decision, about these words if any are given. Returns what was undone, in a line."""
+        """Undo the last decision, or the last one about these words. Return a line about it."""
         taken = await self.learning.undo(heard)
         what = "accepted" if taken.step.kind == "confirmed" else taken.step.kind
         return f"undone: {what} {taken.heard} for {taken.name or taken.step.entity_id}"
 
 
 async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
-    """
-    Args:
-        campaign: One that is stored.
-
-    Raises:
-        Unavailable: The database is away.
-    """
+    """Open the names of a stored campaign. Raises: Unavailable: The database is away."""
     loaded = await store.campaigns.get(campaign)
-    kept = PostgresLearnedNames(store.database)
-    entries = with_stored(entries_of(loaded), await kept.entries(campaign), cast_of(loaded))
+    learned = PostgresLearnedNames(store.database)
+    entries = with_stored(entries_of(loaded), await learned.entries(campaign), cast_of(loaded))
     names = await offload(
         lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
     )
-    return NamesDesk(campaign, entries, names, kept, NameLearning(campaign, kept, now_ms=now_ms))
+    return NamesDesk(campaign, entries, names, learned, NameLearning(campaign, learned, now_ms=now_ms))
 
 
 _AS_ROWS: Final = 1_000
-"""Looking at files takes as long as reading so many rows."""
+"""Rows that are read in the time in which a few files are read or rewritten."""
 
 
 _GOALS: Final = ("plan", "promise", "quest", "wish")
@@ -189,14 +182,13 @@ _MOST_THREADS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session as the DM or one NPC has it in mind. That of an NPC contains only what it may know.
+    """The memory of a session for the DM or one NPC. That of an NPC contains only what it may know.
 
     Attributes:
-        state: What is stored.
-        terms: The terms that were coined in it, each with its meaning as it is now.
-        lists: By title: characters and decisions of this session, goals (an NPC's own), promises, plans and questions
-            that nothing continues yet, who has what and how it changed hands, and, for the DM, secret and hidden facts.
-            Nothing is from a later session. A fact that needs review says so.
+        state: The stored summary and its coverage.
+        terms: Terms coined in the session, with their current meanings.
+        lists: Items by title: characters, decisions, goals (an NPC's own), open threads, possessions and, for the DM,
+            secret and hidden facts. Nothing is from a later session. Facts that need review are marked.
     """
 
     name: str
@@ -207,13 +199,13 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """One campaign, as a DM sees and changes it.
+    """Everything that the DM reads and changes in one campaign.
 
     Attributes:
-        seen: Its entities, each with the NPCs that may know about it.
-        past_talk: By words alone, unless it was opened with a model.
-        days: How it tells the time, as it was when the desk was opened; `times` keeps it.
-        safety: What its group does not play.
+        seen: All entities, each with its visibility.
+        past_talk: Searches by words, and also by meaning if the store has an embeddings model.
+        days: The calendar and the current day when the desk was opened; `times` stores them.
+        safety: Topics that the group does not play.
     """
 
     campaign: CampaignId
@@ -238,7 +230,7 @@ class Desk:
     safety: SafetyTopics
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
-        """Return how the DM and the NPCs have a session in mind.
+        """Return the memory of a session for the DM and the NPCs.
 
         Args:
             view: "dm" or the name of an NPC; empty: all.
@@ -338,13 +330,7 @@ def voice_presets() -> list[str]:
 
 
 async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:
-    """
-    Args:
-        campaign: One that is stored.
-
-    Raises:
-        Unavailable: The database is away.
-    """
+    """Open the desk of a stored campaign. Raises: Unavailable: The database is away."""
     inspection, world = PostgresInspection(store.database), store.world
     sessions = [each.id for each in await inspection.sessions(campaign)]
     seen = [_with_number(each, sessions) for each in await inspection.entities(campaign)]
@@ -376,7 +362,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
 
 
 def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
-    """Return the entity that holds a session's summary under the session's number: "Session 2"."""
+    """Name the entity of a session's summary by the session's number: "Session 2"."""
     session = session_of(seen.entity)
     if session not in sessions:
         return seen
@@ -385,22 +371,22 @@ def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
 
 @dataclass(frozen=True, slots=True)
 class DeskSource:
-    """Opens desks for the campaign of a table that is open."""
+    """Opens desks for the campaign of an open table."""
 
     store: Store
     settings: Settings
     campaign: CampaignId
 
     async def open(self) -> Desk:
-        """As the campaign is now. Raises: Unavailable: The database is away."""
+        """Open the desk in the current state. Raises: Unavailable: The database is away."""
         return await desk_of(self.store, self.settings, self.campaign)
 
     def imports(self) -> PostgresImports:
-        """What other tools' worlds brought, without the cost of opening the whole desk."""
+        """Return the imports, without the cost of opening the whole desk."""
         return imports_of(self.store, self.campaign)
 
     async def names(self) -> NamesDesk:
-        """As the campaign's names are now. Raises: Unavailable: The database is away."""
+        """Open the names in the current state. Raises: Unavailable: The database is away."""
         return await names_desk_of(self.store, self.campaign)
 
     def campaign_editor(self) -> CampaignEditor:
@@ -408,11 +394,7 @@ class DeskSource:
         return CampaignEditor(self.settings, self.store, self.campaign)
 
     async def rehearse(self, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
-        """The prompt that an NPC of a table that is open would be sent for a line, as things stand.
-
-        Raises:
-            Unavailable: The database is away.
-        """
+        """Return an NPC's prompt for a player's line at the open table. Raises: Unavailable: The database is away."""
         said = await self.store.log.recent(self.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
         who = (table.campaign.npc(npc), player)
         scene = table.scene if npc in table.scene.npcs else None
@@ -420,7 +402,7 @@ class DeskSource:
         return await asked.ask(line)
 
     async def progress(self) -> Sequence[SessionProgress]:
-        """How far each session was read by the chronicle. Raises: Unavailable: The database is away."""
+        """Return how far the chronicle has read each session. Raises: Unavailable: The database is away."""
         return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
 
     async def checked(self, *, players_url: str | None) -> Sequence[Finding]:
@@ -428,11 +410,11 @@ class DeskSource:
         return await offload(lambda: at_open_table(self.settings, players_url=players_url), amount=_AS_ROWS)
 
     async def models(self) -> Sequence[Status]:
-        """Of the local models: what is on this machine's disk. No model is read or fetched."""
+        """Return which local models are on this machine. No model is loaded or fetched."""
         return await offload(lambda: list(weights_for(self.settings).store.status()), amount=_AS_ROWS)
 
     async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
-        """As `recap_of`."""
+        """Return a recap; see `recap_of`."""
         return await recap_of(self.store, self.campaign, session, audience)
 
 
@@ -444,10 +426,7 @@ async def tables_for(
     entity_types: Collection[str] = (),
     otherwise: Campaign | None = None,
 ) -> tuple[TablesFile, Described]:
-    """Read tables as they fit a stored campaign; `otherwise`, if nothing is stored of it. Returns that campaign, too.
-
-    See `read_tables`.
-    """
+    """Read CSV tables into a stored campaign, or into `otherwise` if it is not stored. Return that campaign, too."""
     was = await store.campaigns.described(campaign)
     described = was or Described(otherwise or Campaign(campaign, campaign, "en", (), (), (), (), ()))
     world = WorldState() if was is None else await store.world.now(campaign)
@@ -458,28 +437,24 @@ async def tables_for(
     return found, described
 
 
-# What is kept of somebody's talk: erased in the database, then in the files of the data directory.
-
-
-_FILES: Final = 1_000
-"""Rewriting files takes as long as reading so many rows."""
+# Erasing utterances: in the database, then in the files of the data directory.
 
 
 async def erase(
     erasure: PostgresErasure, data_dir: Path, campaign: CampaignId, meant: Meant, *, at_ms: int
 ) -> tuple[Sequence[ErasedTalk], int]:
-    """First the database, in one transaction, then the files. Killed between them, the same again finishes.
+    """Erase in the database, in one transaction, then in the files. After a crash between them, call it again.
 
     Returns:
-        What was erased of each campaign, and how many records of the spool.
+        The erased utterances by campaign, and the number of erased spool records.
 
     Raises:
-        Unavailable: The database is away, and nothing was erased; or a running table has the spool: what is in the
-            database is erased.
+        Unavailable: The database is away, and nothing was erased; or a running table locks the spool, and only the
+            database was erased.
     """
     done = await erasure.erase(campaign, meant, at_ms=at_ms)
     gone = await erasure.erased(campaign)
-    n_records = await offload(lambda: _erase_files(data_dir, campaign, meant, gone), amount=_FILES)
+    n_records = await offload(lambda: _erase_files(data_dir, campaign, meant, gone), amount=_AS_ROWS)
     return done, n_records
 
 
@@ -498,7 +473,7 @@ def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: froze
         mentions = [str(campaign)]
     n_records = erase_from_spool(spool_of(data_dir), is_meant, mentions=mentions)
     try:
-        # What a local model has read of the NPCs, which may be what was learned from talk. It is made again.
+        # Cached prompts of local models may contain facts from the transcript. They are made again when needed.
         for path in sorted((data_dir / "prompts").glob("*")):
             if path.is_file():
                 path.unlink()
@@ -507,25 +482,24 @@ def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: froze
     return n_records
 
 
-# The campaign file of an open table, looked at and changed in the desk.
-
+# The campaign file of an open table.
 
 MOST_CHARACTERS: Final = 1_000_000
-"""A longer file is changed with an editor and `glyphoxa campaign load`."""
+"""Longer files are changed with an editor and `glyphoxa campaign load`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignDraft:
-    """A text that the campaign file may hold one day.
+    """A new text for the campaign file, before it is saved.
 
     Attributes:
-        instead_of: The stamp of what the file held when the text was begun.
-        problems: Why no table can be opened with it. Otherwise there are `campaign` and `changes`.
-        changes: What keeping it does to the stored campaign.
+        base: The stamp of the file's text on which this one is based.
+        problems: Mistakes because of which no table can be opened. Without any, `campaign` and `changes` are set.
+        changes: The effect of saving on the stored campaign.
     """
 
     text: str
-    instead_of: str
+    base: str
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     campaign: Campaign | None = None
@@ -533,21 +507,18 @@ class CampaignDraft:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it differs from what the file held."""
-        return stamp_of(self.text) != self.instead_of
+        """Whether it differs from the file's text."""
+        return stamp_of(self.text) != self.base
 
     @property
     def shown(self) -> str:
-        """A stamp of what the game master is shown of its effect."""
+        """The stamp of the preview, which includes the effect of saving."""
         changes = self.changes or CampaignChanges()
         return stamp_of(repr((self.text, changes.added, changes.changed, changes.removed, changes.remarks)))
 
 
 class CampaignEditor:
-    """
-    Attributes:
-        file: The campaign file.
-    """
+    """Checks, extends and saves the campaign file of an open table."""
 
     def __init__(self, settings: Settings, store: Store, campaign: CampaignId) -> None:
         """Raises: InvalidInput: The settings name no campaign file."""
@@ -559,20 +530,15 @@ class CampaignEditor:
         self._campaign = campaign
 
     async def begin(self) -> CampaignDraft:
-        """As the file is now.
-
-        Raises:
-            InvalidInput: It cannot be read.
-            Unavailable: The database is away.
-        """
+        """Begin with the current text. Raises: InvalidInput: It cannot be read. Unavailable: The database is away."""
         text = self.file.read()
-        return await self.look(text, instead_of=stamp_of(text))
+        return await self.check(text, base=stamp_of(text))
 
-    async def look(self, text: str, *, instead_of: str) -> CampaignDraft:
-        """What is wrong with a text, or what it changes. Nothing is kept.
+    async def check(self, text: str, *, base: str) -> CampaignDraft:
+        """Find the mistakes in a text, or the changes that it makes. Nothing is saved.
 
         Raises:
-            InvalidInput: It is too long to be changed here.
+            InvalidInput: It is too long for the desk.
             Unavailable: The database is away.
         """
         text = text.replace("\r\n", "\n")
@@ -582,37 +548,37 @@ class CampaignEditor:
                 "file with an editor, then run: glyphoxa campaign load"
             )
         try:
-            # A picture takes a tenth of a second.
+            # Reading a portrait takes a tenth of a second.
             amount = len(text) // 50 + 10_000 * text.count("portrait:")
             found = await offload(lambda: read_playable(self.file.path, self._settings, text), amount=amount)
         except InvalidFile as error:
-            return CampaignDraft(text, instead_of, error.problems)
+            return CampaignDraft(text, base, error.problems)
         if found.campaign.id != self._campaign:
             where = found.source.problem(("campaign", "id"), "")
             what = f"this text has the campaign id {found.campaign.id!r}; the one that is open is {self._campaign!r}"
-            return CampaignDraft(text, instead_of, (Problem(where.line, what),))
+            return CampaignDraft(text, base, (Problem(where.line, what),))
         changes = await self._store.campaigns.changes(found.campaign)
         warnings = tuple(each.removeprefix(f"{self.file.path}:") for each in found.warnings)
-        return CampaignDraft(text, instead_of, (), warnings, found.campaign, changes)
+        return CampaignDraft(text, base, (), warnings, found.campaign, changes)
 
     async def add(self, draft: CampaignDraft, form: Mapping[str, str]) -> CampaignDraft:
-        """The draft with what a form adds to it. Nothing is kept.
+        """Return the draft with the items that a form describes. Nothing is saved.
 
         Raises:
             InvalidInput: The form is incomplete, or the text has no place for it.
             Unavailable: The database is away.
         """
         text = insert_all(draft.text, additions(form, draft.campaign))
-        return await self.look(text, instead_of=draft.instead_of)
+        return await self.check(text, base=draft.base)
 
-    async def keep(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:
-        """Write the file, and bring what it changes into the stored campaign: both, or nothing.
+    async def save(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:
+        """Write the file and apply its changes to the stored campaign: both, or nothing.
 
         Args:
-            shown: What the game master was shown of its effect (`CampaignDraft.shown`).
+            shown: The stamp of the preview that the DM saw (`CampaignDraft.shown`).
 
         Raises:
-            InvalidInput: The draft has mistakes, or does something else by now, or the file is not what it was.
+            InvalidInput: The draft has mistakes, its preview is outdated, or the file was changed.
             Unavailable: The database is away.
         """
         if draft.campaign is None or draft.changes is None:
@@ -620,19 +586,18 @@ class CampaignEditor:
         if draft.shown != shown:
             raise InvalidInput("this is not what you were shown; nothing was saved, check it again")
         before = self.file.read()
-        self.file.replace(draft.text, instead_of=draft.instead_of)
+        self.file.replace(draft.text, base=draft.base)
         try:
             return await self._store.campaigns.load(draft.campaign, only_if=draft.changes)
         except GlyphoxaError:
-            self.file.replace(before, instead_of=stamp_of(draft.text))
+            self.file.replace(before, base=stamp_of(draft.text))
             raise
 
 
-# What happened in a session, in its own most salient lines.
-
+# Recaps: the most salient lines of a session.
 
 _ROWS_A_LINE = 40
-"""A line takes as long to judge as so many rows take to read."""
+"""Rows that are read in the time in which one line is judged."""
 
 
 Audience = Literal["players", "dm"] | NpcId
@@ -640,7 +605,7 @@ Audience = Literal["players", "dm"] | NpcId
 
 @dataclass(frozen=True, slots=True)
 class SessionRecaps:
-    """Recaps of a campaign's sessions, by the names and secrets that it has now."""
+    """Recaps of a campaign's sessions, with its current names and secrets."""
 
     campaign: Campaign
     log: PostgresChronicleLog
@@ -661,11 +626,11 @@ class SessionRecaps:
         return await offload(read, amount=len(known) * _ROWS_A_NAME)
 
     async def said(self, session: SessionId) -> list[NumberedUtterance]:
-        """Return all of a session that is not retracted. Raises: Unavailable: The database is away."""
+        """Return the utterances of a session that are not retracted. Raises: Unavailable: The database is away."""
         return await said_in(self.log, self.campaign.id, session)
 
     async def told(self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = TOKENS) -> list[str]:
-        """As `recap_of`, given all of a session."""
+        """Return the recap of a session's utterances; see `recap_of`."""
 
         def told() -> list[str]:
             heard, own = said, None
@@ -677,18 +642,18 @@ class SessionRecaps:
             selection = LineSelection(self.campaign.language, lambda: self.names, tokens)
             return [one.text for one in selection.select([each.utterance for each in heard], own=own)]
 
-        # An evening takes a second to read, in which a table that is open would hear nothing.
+        # This takes a second for a long session. Without a thread, an open table would hear nothing meanwhile.
         return await offload(told, amount=len(said) * _ROWS_A_LINE)
 
 
 async def recap_of(
     store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = TOKENS
 ) -> Sequence[str]:
-    """
+    """Return the recap of a session.
+
     Args:
-        audience: `players`: what they may be read aloud. `dm`: all that players stated, with the names as they are. An
-            NPC: what it heard of that.
-        tokens: How much there is room for.
+        audience: `players`: lines that they may know. `dm`: all statements of players. An NPC: those that it heard.
+        tokens: The maximum length.
 
     Raises:
         Unavailable: The database is away.
@@ -697,17 +662,11 @@ async def recap_of(
     return await recaps.told(await recaps.said(session), audience, tokens=tokens)
 
 
-# An NPC that is asked with nobody to hear it: the prompt that its model would be sent, as a table would make it.
+# Rehearsals: the prompt that a table would make for a player's line.
 
 
-def state_at_a_desk(settings: Settings, campaign: Campaign, session: SessionId) -> TableState:
-    """As a table would open that session."""
-    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, session, now_ms=now_ms)
-    return state_of(settings, campaign, session, mark)
-
-
-def guard_at_a_desk(store: Store) -> MemoryGuard:
-    """Memory for one question. Nobody looks whether a database that fails is back."""
+def rehearsal_guard(store: Store) -> MemoryGuard:
+    """Return the memory for one question. It is not retried if the database is away."""
 
     async def ping() -> None: ...
 
@@ -715,8 +674,8 @@ def guard_at_a_desk(store: Store) -> MemoryGuard:
     return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, by_name=store.by_name)
 
 
-def names_at_a_desk(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
-    """The names of a table that nobody plays: nothing is learned."""
+def rehearsal_names(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
+    """Return the names of a table that learns nothing."""
 
     async def never(_: UtteranceId) -> bool:
         return False
@@ -726,10 +685,10 @@ def names_at_a_desk(settings: Settings, campaign: Campaign, store: Store | None)
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """A table with one player, and nobody to hear it.
+    """An NPC and a player as at a table, to compose prompts. Nothing is spoken or stored.
 
     Attributes:
-        memory: None without long-term memory, and for a campaign that is not stored yet.
+        memory: None without long-term memory, and for a campaign that is not stored.
     """
 
     settings: Settings
@@ -739,9 +698,9 @@ class Rehearsal:
     player: Player
 
     async def ask(self, line: str) -> ComposedPrompt:
-        """What the NPC's model would be sent if the player said this. No model is asked, and nothing is changed."""
+        """Return the prompt for the NPC's model if the player said this line."""
         state, player = self.mind.state, self.player
-        names = names_at_a_desk(self.settings, state.campaign, self.memory)
+        names = rehearsal_names(self.settings, state.campaign, self.memory)
         await names.open()
         text = names.correct(" ".join(line.split())).text
         state.add_player(player)
@@ -755,7 +714,7 @@ class Rehearsal:
 
     @asynccontextmanager
     async def _in_the_scene(self) -> AsyncIterator[None]:
-        """With what a table reads before anybody speaks."""
+        """Read what a table reads before anybody speaks."""
         state = self.mind.state
         try:
             if self.memory is not None:
@@ -774,20 +733,22 @@ def rehearsal_of(
     who: tuple[Npc, Player],
     session: tuple[SessionId, Scene | None, Sequence[Utterance]],
 ) -> Rehearsal:
-    """
+    """Prepare the prompts of an NPC.
+
     Args:
         store: None without long-term memory.
-        who: Who is asked, and by whom.
-        session: Which, where it is, and what was said of it that is still in mind; without a scene the table is where
-            it would open, or where it has this NPC.
+        who: The NPC, and the player who asks.
+        session: Its id, its scene and its last utterances. Without a scene: the one where a table would open, or the
+            first one with this NPC.
     """
     npc, player = who
     name, scene, said = session
-    state = state_at_a_desk(settings, campaign, name)
+    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, name, now_ms=now_ms)
+    state = state_of(settings, campaign, name, mark)
     state.remember(said)
     if scene is not None:
         state.scene = scene
     elif npc.id not in state.scene.npcs:
         state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    mind = table_context(settings, state, store, None if store is None else guard_at_a_desk(store))
+    mind = table_context(settings, state, store, None if store is None else rehearsal_guard(store))
     return Rehearsal(settings, store, mind, npc, player)

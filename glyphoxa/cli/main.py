@@ -99,7 +99,7 @@ _MOVED: Final = {
     "turns": "show turns",
     "voices": "models voices",
 }
-"""Where the verbs and actions of early versions are now."""
+"""Current names of the verbs and actions of early versions."""
 
 ENVIRONMENT: Final = """\
 The settings file (--config) says where the database is, and which campaign is

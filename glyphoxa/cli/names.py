@@ -35,7 +35,7 @@ VERB = Verb(in_scope(_names_desk, to_hold="names"), common=CAMPAIGN)
 
 @VERB.action("list all names, with the wrong forms that are corrected")
 async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
-    pairs = await desk.heard_as()
+    pairs = await desk.wrong_forms()
     rows = (
         (entry.name, entry.entity_type, ", ".join(map(_heard, pairs.get(entry.entity_id, ()))))
         for entry in desk.entries
@@ -84,7 +84,7 @@ async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
 )
 async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     rows = []
-    for happened in await desk.kept.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
+    for happened in await desk.learned.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
         step, name = happened.step, happened.name or happened.step.entity_id
         rows.append((moment(step.at_ms), step.kind, happened.heard, name, step.by, step.why, step.utterance or ""))
     return show_rows(("when", "what", "heard", "name", "by", "why", "utterance"), rows)
@@ -136,7 +136,7 @@ def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, str]]:
 
 @VERB.action("print the wrong forms that are corrected, in the format of `import`")
 async def _export(desk: NamesDesk, _options: argparse.Namespace) -> int:
-    for pair in await desk.kept.statuses(desk.campaign):
+    for pair in await desk.learned.statuses(desk.campaign):
         if pair.status.state == "active" and pair.name is not None:
             print(f"{pair.heard}\t{pair.name}")
     return 0

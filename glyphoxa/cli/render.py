@@ -1,8 +1,8 @@
-"""How verbs show more than a sentence: tables and lines no wider than the terminal; facts, events and previews.
+"""Print tables and lines that fit the terminal; print facts, events and previews.
 
-Piped, a table has 100 columns, or as many as `COLUMNS` says. A table cuts nothing: a cell is broken between its words.
-Where some column has no room for its longest word, each row is shown as lines instead, `heading: cell`, below its first
-two. Only a word that is wider than the terminal is broken.
+In a pipe, a table has 100 columns, or the number in `COLUMNS`. No text is cut: cells wrap between words. If a column is
+too narrow for its longest word, each row becomes lines, `heading: cell`, below its first two cells. Only a word that is
+wider than the terminal is broken.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ if TYPE_CHECKING:
 
 WIDTH_WHEN_PIPED: Final = 100
 _GAP: Final = 2
-"""Cells of the terminal between two columns."""
-_KEPT_WHOLE: Final = 16
-"""A column that is no wider, such as one of times, is not broken."""
+"""Spaces between two columns."""
+_NEVER_WRAPPED: Final = 16
+"""Columns up to this width, such as times, do not wrap."""
 _LONGEST_WORD: Final = 40
-"""A longer one, or a text that is written without spaces, may be broken inside a table."""
-_STEP: Final = 2
-"""Cells that a line stands further to the right than the one it belongs to; so does what is broken off it."""
-_LEAST: Final = 24
-_IN_FRONT: Final = 2
-"""Cells that stand above the others where a row is shown as lines."""
+"""Longer words, and texts without spaces, may be broken in a table."""
+_INDENT: Final = 2
+"""Spaces before a line per level of depth, and before its wrapped parts."""
+_MIN_WIDTH: Final = 24
+_HEAD_CELLS: Final = 2
+"""Cells in the first line of a row that is printed as lines."""
 _MOST_IN_PREVIEW: Final = 20
 _MOST_CHANGES: Final = 40
-"""Lines of a kind; a campaign that is new can have thousands."""
+"""Lines of one kind. A new campaign can have thousands."""
 
 
 @dataclass(slots=True)
 class PlainTable:
-    """A table of plain texts: see `plain`.
+    """A table of texts without control characters; see `plain`.
 
     Attributes:
-        headings: No heading is shown where all are empty.
-        right: Headings of columns that stand to the right.
+        headings: If all are empty, no line of headings is printed.
+        right: Headings of right-aligned columns.
     """
 
     headings: Sequence[str]
@@ -76,7 +76,7 @@ class PlainTable:
     rows: list[list[Text]] = field(default_factory=list)
 
     def add_row(self, *cells: str | Text) -> None:
-        """Args: cells: A `Text` keeps its colour."""
+        """Add a row. A `Text` keeps its colour."""
         self.rows.append([Text(plain(str(cell)), style=cell.style if isinstance(cell, Text) else "") for cell in cells])
 
 
@@ -91,9 +91,9 @@ def show_rows(
     """Show a table of rows. Returns 0, the exit status of the verb.
 
     Args:
-        nothing: Printed instead of a table without rows; empty: the headings are shown.
-        limit: As many were asked for: if there are so many, a line says that there may be more.
-        which: Of all rows these are: "first", "last", "best".
+        nothing: Printed instead of an empty table; "": the headings are printed.
+        limit: The number of rows in the query; if it is reached, a line says that there may be more.
+        which: Which rows these are: "first", "last" or "best".
     """
     table = PlainTable(headings)
     for row in rows:
@@ -109,7 +109,7 @@ def show_rows(
 
 @contextmanager
 def progress_bar(amount: ProgressColumn) -> Iterator[Progress]:
-    """Show a bar on a terminal while the block runs; nothing elsewhere."""
+    """Show a progress bar while the block runs, if standard error is a terminal."""
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -117,10 +117,7 @@ def progress_bar(amount: ProgressColumn) -> Iterator[Progress]:
 
 
 def show(table: PlainTable, out: TextIO | None = None) -> None:
-    """
-    Args:
-        out: None is standard output.
-    """
+    """Print a table, by default to standard output."""
     to = sys.stdout if out is None else out
     console = _console(to)
     widths = _widths(table, console.width)
@@ -141,14 +138,14 @@ def show(table: PlainTable, out: TextIO | None = None) -> None:
 
 
 def cut(text: str, most_characters: int) -> str:
-    """Return a text on one line of at most so many characters; "…" stands for its end."""
+    """Return a text in one line; "…" replaces what exceeds the maximum length."""
     shown = Text(" ".join(text.split()))
     shown.truncate(most_characters, overflow="ellipsis")
     return shown.plain
 
 
 def show_lines(lines: Iterable[IndentedLine]) -> None:
-    """Print lines, broken between words on a terminal; piped, each stays one line."""
+    """Print lines. They wrap between words on a terminal, and not in a pipe."""
     _show_lines(lines, sys.stdout, width=_console(sys.stdout).width if sys.stdout.isatty() else None)
 
 
@@ -159,50 +156,46 @@ def _console(to: TextIO) -> Console:
 
 
 def _widths(table: PlainTable, room: int) -> list[int] | None:
-    """Return the width of each column; None if there is not enough room."""
+    """Return the width of each column; None if the table does not fit."""
     columns = [[Text(heading), *cells] for heading, *cells in zip(table.headings, *table.rows, strict=True)]
-    wished = [max(cell.cell_len for cell in column) for column in columns]
+    wanted = [max(cell.cell_len for cell in column) for column in columns]
     words = [max((cell_len(word) for cell in column for word in cell.plain.split()), default=0) for column in columns]
     widths = [
-        min(max(wish, 1), max(_KEPT_WHOLE, min(word, _LONGEST_WORD))) for wish, word in zip(wished, words, strict=True)
+        min(max(want, 1), max(_NEVER_WRAPPED, min(word, _LONGEST_WORD)))
+        for want, word in zip(wanted, words, strict=True)
     ]
     left = room - sum(widths) - _GAP * (len(widths) - 1)
     if left < 0:
         return None
-    # Who wishes least is served first, and leaves the rest to the others.
-    by_wish = sorted(range(len(widths)), key=lambda at: wished[at] - widths[at])
-    for n_served, at in enumerate(by_wish):
-        more = min(max(wished[at] - widths[at], 0), left // (len(by_wish) - n_served))
+    # The column that needs least is widened first, and leaves the rest to the others.
+    by_need = sorted(range(len(widths)), key=lambda at: wanted[at] - widths[at])
+    for n_served, at in enumerate(by_need):
+        more = min(max(wanted[at] - widths[at], 0), left // (len(by_need) - n_served))
         widths[at], left = widths[at] + more, left - more
     return widths
 
 
 def _as_lines(table: PlainTable) -> Iterable[IndentedLine]:
     for row in table.rows:
-        yield IndentedLine(" ".join(cell.plain for cell in row[:_IN_FRONT] if cell.plain))
-        for heading, cell in zip(table.headings[_IN_FRONT:], row[_IN_FRONT:], strict=True):
+        yield IndentedLine(" ".join(cell.plain for cell in row[:_HEAD_CELLS] if cell.plain))
+        for heading, cell in zip(table.headings[_HEAD_CELLS:], row[_HEAD_CELLS:], strict=True):
             if cell.plain:
                 yield IndentedLine(f"{heading}: {cell.plain}" if heading else cell.plain, 1)
 
 
 def _show_lines(lines: Iterable[IndentedLine], to: TextIO, *, width: int | None) -> None:
     for line in lines:
-        indent = " " * (_STEP * line.depth)
+        indent = " " * (_INDENT * line.depth)
         text = plain(line.text)
         if width is None:
             print(f"{indent}{text}", file=to)
             continue
-        room = max(width - len(indent) - _STEP, _LEAST)
+        room = max(width - len(indent) - _INDENT, _MIN_WIDTH)
         for nth, part in enumerate(Text(text).wrap(Console(width=room), room)):
-            print(f"{indent}{' ' * _STEP if nth else ''}{part.plain.rstrip()}", file=to)
+            print(f"{indent}{' ' * _INDENT if nth else ''}{part.plain.rstrip()}", file=to)
 
 
 # Facts and events
-
-
-def fact_line(desk: Desk, fact: Fact) -> str:
-    known_to = known_to_in_words(fact, desk.resolver)
-    return plain(f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {known_to}")
 
 
 def show_facts(
@@ -216,11 +209,11 @@ def show_facts(
     """Show one row per fact.
 
     Args:
-        resolver: Whose names are used.
-        limit: As many were asked for: if there are so many, there may be more.
-        also: Another column: its heading, and a function that returns its text for a fact.
+        resolver: Provides the names.
+        limit: The number of facts in the query; if it is reached, a line says that there may be more.
+        also: The heading of another column, and a function that returns its text for a fact.
     """
-    # On a narrow terminal every column that says nothing costs the facts their room.
+    # An empty column would take room from the facts on a narrow terminal.
     with_status = any(fact.status != "accepted" for fact in facts)
     status = ["status"] if with_status else []
     rows = (
@@ -251,18 +244,18 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {_times(fact.mentions)}")
     if provenance.reason:
         print(f"  because {provenance.reason}")
-    _say_where(desk.resolver, fact, found.said)
+    _print_source(desk.resolver, fact, found.said)
     if validity := validity_in_words(fact.validity, desk.days.calendar):
         print(f"  holds {validity}")
     print(f"  known to: {known_to_in_words(fact, desk.resolver)}")
     for knower in fact.visibility.knowers:
         print(f"    {knower_in_words(knower, desk.resolver)}")
-    _say_facts(desk, "depends on", fact.supports, found.supports)
-    _say_facts(desk, "supports", [each.id for each in found.resting], found.resting)
-    _say_facts(desk, "contradicts", fact.disputes, found.disputes)
+    _print_related(desk, "depends on", fact.supports, found.supports)
+    _print_related(desk, "supports", [each.id for each in found.resting], found.resting)
+    _print_related(desk, "contradicts", fact.disputes, found.disputes)
 
 
-def _say_where(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) -> None:
+def _print_source(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) -> None:
     provenance = fact.provenance
     if said is not None:
         retracted = f", {said.state}" if said.is_retracted else ""
@@ -277,7 +270,7 @@ def _say_where(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) 
         print(f"  stated: {', '.join(filter(None, (where, at))) or 'time unknown'}")
 
 
-def _say_facts(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fact]) -> None:
+def _print_related(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fact]) -> None:
     known = {fact.id: fact for fact in facts}
     for fact in ids:
         if fact in known:
@@ -314,7 +307,8 @@ def show_preview(desk: Desk, found: Preview) -> None:
 
 def show_decision(desk: Desk, made: Decision) -> int:
     for fact in made.facts:
-        print(fact_line(desk, fact))
+        known_to = known_to_in_words(fact, desk.resolver)
+        print(plain(f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {known_to}"))
         for disputed in fact.disputes:
             ends_it = f"glyphoxa facts accept {short(fact.id)}"
             print(f"  it contradicts {short(disputed)}; to end that one: {ends_it}")
@@ -324,7 +318,7 @@ def show_decision(desk: Desk, made: Decision) -> int:
 
 
 def show_changes(changes: CampaignChanges) -> None:
-    """Print what a campaign gains, changes and loses, with remarks before it."""
+    """Print the remarks, then the additions, changes and removals."""
     kinds = (("!", changes.remarks), ("+", changes.added), ("~", changes.changed), ("-", changes.removed))
     for mark, lines in kinds:
         for line in lines[:_MOST_CHANGES]:

@@ -344,7 +344,7 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
     if options.dry_run:
         print("nothing was written")
         return 0
-    AtomicFile(path).replace(added, instead_of=stamp_of(text))
+    AtomicFile(path).replace(added, base=stamp_of(text))
     line = made.source.line(("npcs", len(before.npcs)))
     print(f"added to {path}, line {line}: edit the persona there; it applies when the table is next opened")
     return 0

@@ -1,6 +1,6 @@
-"""Change a campaign file: the file itself, new items in its text, forms for those items, and a first file.
+"""Change a campaign file: replace it, insert items into its text, read forms for such items, write a first file.
 
-An edit inserts a block and copies all other text, so comments, order and line breaks of the author stay. A YAML library
+An edit inserts a block and copies all other text, so the author's comments, order and line breaks stay. A YAML library
 that writes a whole document loses them.
 """
 
@@ -31,11 +31,7 @@ def stamp_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AtomicFile:
-    """A text file that is replaced as a whole, or not at all.
-
-    Attributes:
-        path: The file, or a link to it, which stays a link.
-    """
+    """A text file that is replaced as a whole, or not at all. If `path` is a link, the link stays."""
 
     path: Path
 
@@ -45,23 +41,19 @@ class AtomicFile:
         return os.access(real, os.W_OK) and os.access(real.parent, os.W_OK)
 
     def read(self) -> str:
-        """
-        Raises:
-            NotFound: There is no such file.
-            InvalidInput: It cannot be read, or is no text.
-        """
+        """Return the text. Raises: NotFound: There is no such file. InvalidInput: It cannot be read, or is no text."""
         return text_of(self.path)
 
-    def replace(self, text: str, *, instead_of: str) -> None:
+    def replace(self, text: str, *, base: str) -> None:
         """Replace the whole file atomically. Its mode stays.
 
         Args:
-            instead_of: The stamp of the text that it has to hold now.
+            base: The stamp of the expected current text.
 
         Raises:
-            InvalidInput: It holds another one by now, or cannot be written. It is as it was.
+            InvalidInput: The file was changed, or cannot be written. It is unchanged.
         """
-        if stamp_of(self.read()) != instead_of:
+        if stamp_of(self.read()) != base:
             raise InvalidInput(f"{self.path.name} was changed by somebody else in the meantime; nothing was written")
         real = self.path.resolve()
         try:
@@ -79,10 +71,11 @@ _WIDTH: Final = 110
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """
+    """A new last item of a list in a campaign file.
+
     Attributes:
-        place: Place of the list that grows: keys, and indices of lists.
-        value: Its new last item: a text, or keys with texts, switches and lists of texts.
+        place: Keys and indices that lead to the list.
+        value: A text, or keys with texts, switches and lists of texts.
     """
 
     place: YamlPath
@@ -93,10 +86,10 @@ def insert_all(text: str, insertions: Sequence[Insertion]) -> str:
     """Insert several items into a text.
 
     Args:
-        text: One YAML document, as `glyphoxa.config.located_yaml.read_yaml` takes it.
+        text: A YAML document for `glyphoxa.config.located_yaml.read_yaml`.
 
     Raises:
-        InvalidInput: One has no place that can be found; its block has to be written by hand.
+        InvalidInput: The place of an item was not found; the message shows the block to write by hand.
     """
     for each in insertions:
         text = insert(text, each)
@@ -104,7 +97,7 @@ def insert_all(text: str, insertions: Sequence[Insertion]) -> str:
 
 
 def insert(text: str, insertion: Insertion) -> str:
-    """Insert one item, as `insert_all` does."""
+    """Insert one item; see `insert_all`."""
     root = _root_of(text)
     wanted = _with({} if root is None else root.value or {}, insertion)
     try:
@@ -124,7 +117,7 @@ def _root_of(text: str) -> Node | None:
 
 
 def _with(value: Any, insertion: Insertion) -> Any:
-    """Return the value that the document is to have."""
+    """Return the expected value of the document."""
     if not insertion.place:
         return [*(value or []), _plain(insertion.value)]
     step, rest = insertion.place[0], Insertion(insertion.place[1:], insertion.value)
@@ -176,13 +169,13 @@ def _find(node: Node | None, place: YamlPath) -> Node | None:
 
 
 def _end(node: Node) -> int:
-    """Return the index after the last character of the value. A block's own end is where the next value begins."""
+    """Return the index after the last character of a value. `Node.end` of a block is where the next value begins."""
     parts = node.items or [value for _, value in node.keys.values()]
     return node.end if node.is_flow or not parts else max(map(_end, parts))
 
 
 def _end_of_line(text: str, index: int) -> int:
-    """Return the end of the last line of a value. A folded text ends where the next line begins."""
+    """Return the end of the last line of a value. The node of a folded text ends at the next line."""
     while index and text[index - 1] in "\n\r \t":
         index -= 1
     found = text.find("\n", index)
@@ -198,19 +191,20 @@ def _in_line(value: str | Mapping[str, object]) -> str:
     return dumped.strip().removeprefix("[").removesuffix("]")
 
 
-# Forms of the desk: their fields, as the items that they stand for.
+# Forms of the desk, read as items of the campaign file.
 
 Form = Mapping[str, str]
 
 
 def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
-    """
+    """Return the items that a form adds.
+
     Args:
-        form: A form whose `add` is one of `KINDS`. Empty fields are omitted.
-        campaign: The campaign in the file now; None while the file has mistakes.
+        form: `add` is one of `KINDS`, the others are its fields. Empty fields are left out.
+        campaign: The current content of the file; None while it has mistakes.
 
     Raises:
-        InvalidInput: There is no such kind, or what it cannot do without is missing.
+        InvalidInput: There is no such kind, or a required field is empty.
     """
     kind = form.get("add", "")
     if kind not in KINDS:
@@ -243,8 +237,8 @@ def _person(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
 
 def _entity(form: Form, _: Campaign | None) -> Sequence[Insertion]:
     entity = {
-        "name": _need(form, "name", "a thing has a name"),
-        "type": _need(form, "type", "a thing has a type"),
+        "name": _need(form, "name", "an entity has a name"),
+        "type": _need(form, "type", "an entity has a type"),
         "aliases": _names(form, "aliases"),
         "attributes": _filled({"description": _field(form, "description")}),
         "known_by": _names(form, "known_by"),
@@ -254,16 +248,16 @@ def _entity(form: Form, _: Campaign | None) -> Sequence[Insertion]:
 
 def _relationship(form: Form, _: Campaign | None) -> Sequence[Insertion]:
     relationship = {
-        "source": _need(form, "source", "a relation leads from something"),
+        "source": _need(form, "source", "a relation begins at an entity"),
         "type": _need(form, "type", "a relation has a type, such as KNOWS"),
-        "target": _need(form, "target", "a relation leads to something"),
+        "target": _need(form, "target", "a relation ends at an entity"),
         "known_by": _names(form, "known_by"),
     }
     return [Insertion(("relationships",), _filled(relationship))]
 
 
 def _player(form: Form, _: Campaign | None) -> Sequence[Insertion]:
-    player: dict[str, object] = {"name": _need(form, "name", "a player has a name: that of the character")}
+    player: dict[str, object] = {"name": _need(form, "name", "a player has the name of the character")}
     if form.get("dm"):
         player["dm"] = True
     return [Insertion(("players",), player)]
@@ -281,7 +275,7 @@ def _scene(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
 
 def _secret(form: Form, _: Campaign | None) -> Sequence[Insertion]:
     secret = {
-        "text": _need(form, "text", "a secret has words"),
+        "text": _need(form, "text", "a secret has a text"),
         "known_by": list(_names(form, "known_by")),
         "about": _field(form, "about"),
     }
@@ -299,7 +293,7 @@ KINDS: Final[Mapping[str, Callable[[Form, Campaign | None], Sequence[Insertion]]
 
 
 def _field(form: Form, name: str) -> str:
-    """Return a field on one line. A form's text area ends its lines with CR LF, which no author means."""
+    """Return a field in one line: a browser ends the lines of a text area with CR LF."""
     return " ".join(form.get(name, "").split())
 
 
@@ -318,7 +312,7 @@ def _filled(value: Mapping[str, object]) -> dict[str, object]:
     return {name: each for name, each in value.items() if each not in ("", [], {})}
 
 
-# A first campaign file: small, with a comment at each place where its author continues.
+# A first campaign file: small, with comments that tell the author how to continue.
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _LANGUAGES: Final = ("en", "de")
@@ -326,10 +320,10 @@ _LANGUAGES: Final = ("en", "de")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The values from which a new campaign file is written.
+    """The values in a first campaign file.
 
     Attributes:
-        language: A tag such as en; a text in German begins `de`.
+        language: A BCP 47 tag such as en.
     """
 
     name: str
@@ -339,7 +333,7 @@ class Beginning:
 
 
 def template(beginning: Beginning) -> str:
-    """Return the text of a campaign file that can be played as it is."""
+    """Return the text of a first campaign file. It can be played unchanged."""
     wanted = beginning.language.split("-")[0]
     file = f"campaign.{wanted if wanted in _LANGUAGES else 'en'}.yaml"
     text = (_TEMPLATES / file).read_text("utf-8")
@@ -349,6 +343,6 @@ def template(beginning: Beginning) -> str:
         ("NPC", beginning.npc),
         ("PLAYER", beginning.player),
     ):
-        # Bare in a folded text; elsewhere as a JSON string, which is a YAML string whatever is in it.
+        # Unquoted in a folded text, elsewhere as a JSON string, which is always a valid YAML string.
         text = text.replace(f"<<{mark}>>", value).replace(f"<{mark}>", json.dumps(value, ensure_ascii=False))
     return text

@@ -1,8 +1,4 @@
-"""Word the facts of an NPC's prompt, selected for a question, with its own secrets apart.
-
-1. a fact as a short sentence, and why the NPC may know it 2. how two entities in a question are related 3. which facts
-about somebody a question asks for 4. which of its own secrets an NPC has in mind
-"""
+"""Select and word facts for an NPC's prompt: sentences, chains of relations, answers, and the NPC's own secrets."""
 
 from __future__ import annotations
 
@@ -56,11 +52,11 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
     Args:
         subject: The entity that the claim is about.
         other: The entity it is related to; None for an attribute.
-        words: Of the campaign.
+        words: The campaign's sentences for relations.
 
     Returns:
-        Empty if the value cannot be said (an empty text, a JSON object), or if the fact is bookkeeping: the
-        participants of a session, and that a session is one.
+        Empty if the value has no spoken form (an empty text, a JSON object), or if the fact is bookkeeping about a
+        session.
     """
     if other is not None:
         if is_episode(subject) or is_episode(other):
@@ -84,7 +80,7 @@ def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Se
     Secrets are not included: they are in the identity of their keeper.
 
     Args:
-        sex: Of those whom a question asks for as its brother (1) or sister (2); 0: it asks for no such person.
+        sex: 1 if the question asks for a man ("brother"), 2 for a woman, 0 for neither.
     """
 
     def worded(fact: Fact, other: Entity | None) -> str:
@@ -92,7 +88,7 @@ def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Se
         turned = _about_object(fact, other, known, words, sex=sex) if other is not None and is_asked else ""
         return turned or _sentence_of(fact, other, known, words)
 
-    sentences = [Sentence(worded(fact, other), fact) for fact, other in _told_first(known)]
+    sentences = [Sentence(worded(fact, other), fact) for fact, other in _most_important_first(known)]
     by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
     return list(reversed(by_text.values()))
 
@@ -100,10 +96,10 @@ def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Se
 def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
     """Return the first facts about an entity, and the first of those that are not public.
 
-    The others, of which there may be a thousand, are not worded.
+    The others, perhaps a thousand, are not worded.
     """
     found: list[RecalledFact] = []
-    for fact, other in _told_first(known):
+    for fact, other in _most_important_first(known):
         if found and why_known(fact, npc) == "public":
             continue
         is_object = other is not None and fact.claim.object == known.entity.id
@@ -116,7 +112,7 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
     return found
 
 
-def _told_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
+def _most_important_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
     first = {predicate: n for n, predicate in enumerate(SPOKEN_FIRST)}
     for fact in sorted(known.attributes, key=lambda fact: first.get(fact.claim.predicate, len(first))):
         if not is_secret(fact):
@@ -171,7 +167,7 @@ def names_of(entity: Entity) -> tuple[str, ...]:
 def recalled_of(known: Known, npc: NpcId, words: RelationWords, *, sex: int = 0) -> tuple[RecalledFact, ...]:
     """Return the sentences about an entity for an NPC, each with its source and the reason why it may know it.
 
-    `sex` is as of `sentences_of`.
+    For `sex`, see `sentences_of`.
     """
     return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words, sex=sex))
 
@@ -193,7 +189,7 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
     """Return the sentences that fit the budget, in order.
 
     A sentence that is too long for the rest of the budget is skipped. The first sentence is the most important: one
-    that is too long by itself is shortened, so that something is always included.
+    that is too long by itself is shortened, so that the result is not empty.
     """
     found: list[Sentence] = []
     left = characters_in(tokens)
@@ -220,14 +216,14 @@ def as_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-# How two entities in a question are related. The prompt contains what is known of each by its name. A chain over others
-# ("Is Orla anything to Bram?": she is Tamsin's sister, and Tamsin works for him) is not found by name, and a small
-# model cannot ask for it. So if a question asks for a relation, the chain is looked up before the answer.
+# How two entities in a question are related. The prompt contains the facts about each of them. A chain over others ("Is
+# Orla anything to Bram?": she is Tamsin's sister, and Tamsin works for him) is not found by name, and a small model
+# cannot ask for it. So if a question asks for a relation, the chain is read before the answer.
 
 _FARTHEST: Final = 4
-"""Relations. A longer chain means nothing, and fills the prompt."""
+"""Most relations in a chain. A longer one means nothing and fills the prompt."""
 _BESIDE: Final = 0.5
-"""The weight of other facts about both, against the chain."""
+"""Weight of other facts about both entities; the chain has 1."""
 
 
 class HowRelated:
@@ -243,10 +239,10 @@ class HowRelated:
         self._words = RelationWords.of(campaign)
 
     def ends(self, npc: NpcId, question: str, named: Sequence[KnownByName]) -> tuple[Entity, ...]:
-        """Return the two entities; empty if the question asks for no relation or names nobody.
+        """Return the two entities whose relation a question asks for; empty if it does not ask for one.
 
         Args:
-            named: The entities in the question that the NPC knows.
+            named: Entities in the question that the NPC may know.
         """
         if self._graph is None or not asks_how_related(question, language=self._campaign.language):
             return ()
@@ -257,10 +253,10 @@ class HowRelated:
         return tuple(two) if len(two) == 2 else ()
 
     async def chain(self, npc: NpcId, ends: Sequence[Entity]) -> tuple[RecalledFact, ...]:
-        """Return the shortest chain of relations that this NPC may know and tell; empty if there is none.
+        """Return the shortest chain of relations that the NPC may know and tell; empty if there is none.
 
         Raises:
-            GlyphoxaError: Memory cannot answer.
+            GlyphoxaError: Memory is unavailable.
         """
         if self._graph is None or not ends:
             return ()
@@ -292,19 +288,18 @@ def with_chain(chain: Sequence[RecalledFact], facts: Sequence[RecalledFact]) -> 
 # entity best.
 
 _DESCRIBES = 0.5
-"""The weight of a description, against what the question asks for."""
+"""Weight of a description; facts that the question asks for have 1."""
 
 
 def select_facts(
     found: Sequence[KnownByName], question: str, npc: NpcId, *, words: RelationWords
 ) -> list[tuple[KnownByName, list[RecalledFact]]]:
-    """Return the facts about each of those found that fit into a prompt, with their `path`.
+    """Select the facts about each entity for a prompt, with their `path`.
 
     Args:
-        found: The entities in the question, in its order, then their participants, then what is near to the question
-            in meaning. Facts about participants, and those found by meaning, follow the others, and are left out if the
-            question is answered without them.
-        words: Of the campaign, in whose language the question is.
+        found: The entities in the question, in its order, then participants of events, then facts near to the question
+            in meaning. The latter two come last, and are left out if the question is answered without them.
+        words: The campaign's sentences for relations, in the language of the question.
     """
     named = [one.known.entity.id for one in found if one.is_named]
     selected: list[tuple[KnownByName, list[RecalledFact]]] = []
@@ -329,7 +324,7 @@ def select_facts(
 def own_facts(
     itself: Known, question: str, npc: NpcId, *, named: Sequence[EntityId], words: RelationWords
 ) -> list[RecalledFact]:
-    """Return what a short question asks about the NPC itself. All prompts contain it, but far from the question."""
+    """Return the facts about the NPC itself that a short question asks for. Its identity is far from the question."""
     asked = facts_asked(itself, question, named=named, language=words.language)
     if asked.answer is None or not asked.is_short:
         return []
@@ -338,7 +333,7 @@ def own_facts(
 
 
 MOST_WRITTEN: Final = 2
-"""Sentences of persona and bible for one question."""
+"""Most sentences of persona and bible for one question."""
 
 
 def written(text: str, source: str, npc: EntityId, similarity: float) -> RecalledFact:
@@ -389,14 +384,14 @@ def _with_path(facts: Sequence[RecalledFact], why: str, asked: FactsAsked) -> li
 
 # An NPC's own secrets. A model that reads a secret reveals it sooner or later. So a prompt contains one only when the
 # conversation touches it: by one of its words, or by an entity that it is about. Then it is needed, because an NPC that
-# does not know what it hides invents something. A word of the NPC's place or trade touches no secret: players ask a
-# guard with a secret at the gate when the gate closes.
+# does not know its secret invents something. A word of the NPC's place or trade touches no secret: players ask a guard
+# with a secret at the gate when the gate closes.
 
 MOST_KEPT: Final = 2
 _FOLLOWS: Final = 2
-"""Words of a question that may carry too little by itself."""
+"""Most significant words of a question that may continue the line before it."""
 _FEW: Final = 3
-"""Words of such a question, at least one of them significant: "Are you sure?"."""
+"""Words of such a question with at least one significant word: "Are you sure?"."""
 _REFERS: Final = lexicon("content").words("refers")
 """Words that refer to something said before."""
 
@@ -405,8 +400,8 @@ _REFERS: Final = lexicon("content").words("refers")
 class OwnSecret:
     """
     Attributes:
-        told: The secret, worded for the NPC only.
-        words: Its words, and the names of the entities that it is about; see `words_of`.
+        told: The secret in words, for the NPC only.
+        words: Its words and the names of its entities; see `words_of`.
     """
 
     told: RecalledFact
@@ -421,12 +416,12 @@ def touched(
     terms: Terms,
     own_names: Set[str],
 ) -> list[RecalledFact]:
-    """Return the secrets that a question touches, or the line just before it; those with most common words first.
+    """Return the secrets touched by a question or by the line before it, those with most common words first.
 
     Args:
         question: An empty one touches nothing.
-        just_heard: Counts if the question continues it.
-        own_names: The words that the NPC is called by: they are in every question, and in most of its secrets.
+        just_heard: The line before; it counts if the question continues it.
+        own_names: Words of the NPC's own names, which are in many questions and most of its secrets.
     """
     if not question or not secrets:
         return []
@@ -438,28 +433,28 @@ def touched(
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
 
 
-def _goes_on(question: str, n_told: int) -> bool:
+def _goes_on(question: str, n_significant: int) -> bool:
     """Return whether a question continues what was said before: "And who paid for it?" does, "Has my brother been
     here?" not.
 
     Args:
-        n_told: Its significant words.
+        n_significant: The number of its significant words.
     """
     spoken = re.findall(r"\w+", question.casefold())
-    if n_told > _FOLLOWS:
+    if n_significant > _FOLLOWS:
         return False
-    return len(spoken) < _FEW or (len(spoken) == _FEW and n_told > 0) or not _REFERS.isdisjoint(spoken)
+    return len(spoken) < _FEW or (len(spoken) == _FEW and n_significant > 0) or not _REFERS.isdisjoint(spoken)
 
 
 def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:
-    """Return the secrets, each without these words, unless it has no others.
+    """Return the secrets without these words; a secret that has no others keeps them.
 
     Args:
-        loose: Words of what the NPC may tell everybody about itself and its place.
+        loose: Words of public facts about the NPC and its place.
     """
     return [replace(one, words=(one.words - loose) or one.words) for one in secrets]
 
 
 def words_of(text: str, terms: Terms) -> frozenset[str]:
-    """Return the words without distinguishing names, because a recogniser writes both in any case."""
+    """Return the stems of a text. Names are not marked, because a recogniser writes them in any case."""
     return frozenset(stem.removeprefix(NAME) for stem in terms.stems(text))

@@ -486,10 +486,10 @@ async def _load_campaign(call: DiscordCall, path: Path) -> Answer:
     if source.settings.campaign is not None:
         editor = source.campaign_editor()
         stamp = stamp_of(await asyncio.to_thread(editor.file.read))
-        draft = await editor.look(await asyncio.to_thread(text_of, path), instead_of=stamp)
+        draft = await editor.check(await asyncio.to_thread(text_of, path), base=stamp)
         if draft.problems:
             raise InvalidFile(path, draft.problems)
-        return _to_confirm(path, draft.changes, lambda: editor.keep(draft, shown=draft.shown), draft.warnings)
+        return _to_confirm(path, draft.changes, lambda: editor.save(draft, shown=draft.shown), draft.warnings)
     found = await asyncio.to_thread(read_playable, path, source.settings)
     if found.campaign.id != source.campaign:
         raise InvalidInput(f"{path.name} is the file of campaign {found.campaign.id!r}, not of {source.campaign!r}")

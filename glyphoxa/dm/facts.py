@@ -10,14 +10,7 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.wording import certainty_in_words, place
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId
-from glyphoxa.domain.knowledge import (
-    DM,
-    PUBLIC,
-    Claim,
-    EndedFact,
-    Fact,
-    Visibility,
-)
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, EndedFact, Fact, Visibility
 from glyphoxa.world.events import Event, WorldEvent
 from glyphoxa.world.fact_events import (
     FactClosed,
@@ -39,9 +32,9 @@ class Decision:
     """A decision of the DM and its consequences.
 
     Attributes:
-        events: Their numbers; `undo` takes one.
-        facts: The facts it was about, in their new state, unless it ended them.
-        ended: Facts that it ended.
+        events: Numbers of its events, for `undo`.
+        facts: The facts that it changed and did not end, in their new state.
+        ended: The facts that it ended.
     """
 
     events: tuple[int, ...]
@@ -54,8 +47,8 @@ class ExplainedFact:
     """A fact, its source, and the related current facts.
 
     Attributes:
-        ended: How it ended; None while it is current.
-        said: The utterance that stated it; None if there is none, or the log does not contain it.
+        ended: The ended fact; None while it is current.
+        said: The utterance that stated it; None if there is none or the log no longer contains it.
         supports: Facts it was derived from.
         resting: Facts derived from it.
         disputes: Facts it conflicts with.
@@ -83,7 +76,8 @@ class FactDesk(Decisions):
     __slots__ = ()
 
     async def find(self, fact: str) -> Fact:
-        """
+        """Return the current fact with this id or prefix.
+
         Raises:
             NotFound: No current fact has such an id; the message lists the most similar ids.
             InvalidInput: The prefix is ambiguous; the message lists the matches.
@@ -96,10 +90,10 @@ class FactDesk(Decisions):
             listed = "; ".join(f"{each.id} ({self.words(each)})" for each in found[:_MAX_LISTED])
             more = " and more" if len(found) > _MAX_LISTED else ""
             raise InvalidInput(f"{fact!r} matches several facts: {listed}{more}")
-        raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._instead_of(fact)}")
+        raise NotFound(f"no fact {fact!r} in campaign {self.campaign!r}: {await self._hint_for(fact)}")
 
     async def find_ever(self, fact: str) -> Fact | EndedFact:
-        """Find a fact, including ended ones: the one that ended last with this id.
+        """Return the current fact, or else the one with this id that ended last.
 
         Raises:
             NotFound: No fact ever had such an id.
@@ -118,7 +112,7 @@ class FactDesk(Decisions):
             return next(iter(by_id.values()))
 
     async def explain(self, fact: str) -> ExplainedFact:
-        """Find a fact as `find_ever` does, with its source and related facts."""
+        """Return the fact that `find_ever` finds, with its source and related facts."""
         found = await self.find_ever(fact)
         ended = found if isinstance(found, EndedFact) else None
         one = found if isinstance(found, Fact) else found.fact
@@ -133,20 +127,20 @@ class FactDesk(Decisions):
         )
 
     async def evidence(self, fact: Fact) -> tuple[CitedUtterance | None, Sequence[Fact]]:
-        """Return the utterance that stated a fact, as `ExplainedFact.said`, and the facts it conflicts with."""
+        """Return the utterance that stated a fact, and the facts that it conflicts with; see `ExplainedFact`."""
         source = fact.provenance.utterance_id
         said = None if source is None else await self.review.said(self.campaign, source)
         return said, await self.review.facts(self.campaign, fact.disputes) if fact.disputes else []
 
     async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
-        """Return the texts of the facts that these events are about, as far as they ever existed."""
+        """Return the texts of the facts in these events, including ended facts."""
         ids = {fact for recorded in events if (fact := getattr(recorded.event, "fact", None)) is not None}
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
         return held | {each.fact.id: self.words(each.fact) for each in once}
 
     async def history_in_words(self, happened: Sequence[tuple[WorldEvent, bool]]) -> list[tuple[str, ...]]:
-        """Return for each event its number, time, author, text, place in a transcript, and "undone" if it is."""
+        """Return a row per event: number, time, author, text, place in a transcript, and "undone" or ""."""
         words = await self.in_words([event for event, _ in happened])
         return [
             (
@@ -164,15 +158,15 @@ class FactDesk(Decisions):
         return fact_in_words(fact, self.resolver)
 
     def state_in_words(self, fact: Fact) -> str:
-        """Describe the state of a fact that decisions change. Forms send it back as they showed it."""
+        """Return status, certainty and visibility of a fact. A form sends back the text that it showed."""
         certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
         return f"{fact.status}, {certainty}, {known_to_in_words(fact, self.resolver)}"
 
     def need_unchanged(self, fact: Fact, seen: str) -> None:
-        """Check that a fact is as whoever decides saw it; "" is from a page that does not say.
+        """Check that a fact is still in the state that the DM saw; "": the page did not show it.
 
         Raises:
-            ChangedMeanwhile: It is not so any more.
+            ChangedMeanwhile: Its state has changed.
         """
         now = self.state_in_words(fact)
         if seen and seen != now:
@@ -224,8 +218,8 @@ class FactDesk(Decisions):
         """End a fact: it was true and no longer is.
 
         Args:
-            at_ms: Since when; None: since now.
-            story: Since which day of the story's own calendar.
+            at_ms: The end, in ms since the Unix epoch; None: now.
+            story: The last day, in days of the story's calendar.
         """
         found = await self.find(fact)
         begun = found.validity.from_ms
@@ -292,10 +286,7 @@ class FactDesk(Decisions):
         return await self._decide([stated_by_dm(claim, visibility, at_ms=self.now_ms())], [], says=claim)
 
     async def _decide(self, events: Sequence[Event], about: Sequence[Fact], *, says: Claim | None = None) -> Decision:
-        """
-        Args:
-            says: A claim that the decision states; the resulting fact is reported too.
-        """
+        """Commit events. The decision includes the facts `about` and the fact that states the claim `says`."""
         made = await self._commit(*events)
         facts = await self.review.facts(self.campaign, [each.id for each in about])
         if says is not None:
@@ -308,7 +299,7 @@ class FactDesk(Decisions):
         found = [await self.find(each) for each in facts]
         return list({fact.id: fact for fact in found}.values())
 
-    async def _instead_of(self, fact: str) -> str:
+    async def _hint_for(self, fact: str) -> str:
         gone = await self.review.ended(self.campaign, fact, limit=1) if fact else []
         if gone:
             return f"{self.words(gone[0].fact)} is no longer held ({gone[0].ended_as}); its history remains"

@@ -1,4 +1,4 @@
-"""Relations as sentences: no type of a relation stands in what a person or a model reads."""
+"""Word relations as sentences, so that people and models never read a relation type."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OTHER_END: Final[Mapping[str, str]] = {
     **{of_target: of_source for of_source, of_target in _PAIRS},
     **{each: each for each in _MUTUAL},
 }
-"""The type of a relation as it is from the other end."""
+"""The type of the same relation, seen from its other end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class RelationType:
 
     Attributes:
         type: SIBLING_OF for BROTHER_OF, "sister of" and HAS_TWIN.
-        sex: Of the one who is it to the other: 0 for anybody, 1 for a man, 2 for a woman.
+        sex: Sex of the source: 0 for any, 1 for a man, 2 for a woman.
         is_turned: Source and target are exchanged, as in HAS_TWIN.
-        word: The word that it is spelled with, "brother"; empty if `type` says as much.
-        language: Of that word.
-        spelled: As it is stored: BROTHER_OF.
+        word: The noun in its spelling, "brother"; empty if `type` says the same.
+        language: The language of that noun.
+        spelled: The stored spelling: BROTHER_OF.
     """
 
     type: str
@@ -62,7 +62,7 @@ class RelationType:
 
 
 def known_type(relation: str) -> RelationType | None:
-    """Return what a type means; None for a campaign's own. Case, blanks and other marks do not count.
+    """Return a known type; None for one of a campaign's own. Case, spaces and punctuation are ignored.
 
     >>> known_type("brother of") == known_type("BROTHER_OF") == known_type("BrotherOf")
     True
@@ -72,13 +72,13 @@ def known_type(relation: str) -> RelationType | None:
 
 
 def spelled_types() -> tuple[str, ...]:
-    """Return the types of all languages, as a campaign writes them: SIBLING_OF, BROTHER_OF."""
+    """Return the known types of all languages in their stored spelling: SIBLING_OF, BROTHER_OF."""
     nouns = (_as_type(form.format(word=word)) for of, word, _, _ in _nouns() for form in of.value("noun_types")[:1])
     return tuple(dict.fromkeys((*OTHER_END, *lexicon("relations").value("sentences"), *nouns)))
 
 
 def asked_types(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
-    """Return the types of the words with which a question asks for somebody ("sister"), each as the words' folds."""
+    """Return the types that nouns in a question ask for ("sister"), by the folded words of the noun."""
     return _asked(primary_language(language))
 
 
@@ -91,9 +91,9 @@ def _types() -> Mapping[str, RelationType]:
                 found.setdefault(fold(spelled), RelationType(each))
     for of, word, type_, sex in _nouns():
         straight, turned = of.value("noun_types"), of.value("noun_types_of_other_end")
-        says_no_more = not sex and of.value("nouns")[type_][0].split(", ")[0] == word
-        shown = "" if says_no_more else word
-        named = "" if says_no_more else _as_type(straight[0].format(word=word))
+        adds_nothing = not sex and of.value("nouns")[type_][0].split(", ")[0] == word
+        shown = "" if adds_nothing else word
+        named = "" if adds_nothing else _as_type(straight[0].format(word=word))
         read = RelationType(type_, sex, word=shown, language=of.value("language"), spelled=named)
         for form in (*straight, *(["{word}"] if OTHER_END.get(type_) == type_ else [])):
             found.setdefault(fold(form.format(word=word)), read)
@@ -128,17 +128,17 @@ def _asked(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
     return found
 
 
-def _as_type(words_of_it: str) -> str:
-    return "_".join(part.text for part in words(words_of_it)).upper()
+def _as_type(spelled: str) -> str:
+    return "_".join(part.text for part in words(spelled)).upper()
 
 
 @dataclass(frozen=True, slots=True)
 class RelationWords:
-    """Gives the sentences for relations in one language.
+    """Words relations as sentences in one language.
 
     Attributes:
-        language: BCP 47 tag of the campaign. A language without data of its own is given English sentences.
-        own: Sentences of the campaign by relation type, with `{source}` and `{target}`.
+        language: BCP 47 tag of the campaign. Sentences are English if its language has no data.
+        own: The campaign's own sentences by relation type, with `{source}` and `{target}`.
     """
 
     language: str = "en"
@@ -149,11 +149,11 @@ class RelationWords:
         return cls(campaign.language, campaign.relation_types)
 
     def knows(self, relation: str) -> bool:
-        """Whether the type is known, or has a sentence of the campaign."""
+        """Return whether the type is known or has a sentence in the campaign file."""
         return relation in self.own or known_type(relation) is not None
 
     def spelled(self, relation: str) -> str:
-        """Return a type as it is stored: "brother of" is BROTHER_OF. One of the campaign's own stays as it is.
+        """Return the stored spelling of a type: "brother of" is BROTHER_OF. The campaign's own types are unchanged.
 
         >>> RelationWords().spelled("brother of"), RelationWords().spelled("owes a favour")
         ('BROTHER_OF', 'owes a favour')
@@ -175,7 +175,7 @@ class RelationWords:
         return _ENDS.sub(lambda end: ends[end[1]], self._template(relation))
 
     def between(self, relation: str) -> str:
-        """Return what stands between the two names in the sentence; the type in words if one of them is not an end.
+        """Return the words between the two names of the sentence, or the type in words if it has another form.
 
         >>> RelationWords().between("LOCATED_AT"), RelationWords().between("RIVAL")
         ('is at', 'rival')
@@ -188,7 +188,7 @@ class RelationWords:
         return self.own.get(relation) or _template(relation, primary_language(self.language))
 
     def from_other_end(self, relation: str, source: str, target: str, *, sex: int = 0) -> str:
-        """Return the sentence about the target; empty if a type has none.
+        """Return the sentence that begins with the target; empty if the type has none.
 
         >>> RelationWords().from_other_end("BROTHER_OF", "Rusk", "Pilar", sex=2)
         'Pilar is the sister of Rusk'

@@ -1,9 +1,9 @@
-"""Select the facts that a question asks for, from what an NPC knows of the world.
+"""Select the facts that a question asks for, from the facts that an NPC knows.
 
-Scope and validity are applied before. Two steps follow: who or what the question names (`ExactGate` over `named_entity`
-and `named_relation`), and which of the facts about it the question asks for (`facts_asked`). "Who owns the Rusty
+Visibility and validity were applied before. Two steps follow: which entities the question names (`ExactGate` over
+`named_entity` and `named_relation`), and which facts about them it asks for (`facts_asked`). "Who owns the Rusty
 Tankard?" gets its owner and not its description. A question that asks for nothing in particular, or for something
-unknown, selects all.
+unknown, selects all facts.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from glyphoxa.world.state import WorldEntity
 #
 # Which relation or attribute a question asks for: "who owns", "where is", "whose daughter".
 #
-# Each language has words of asking. A campaign's other relations and attributes are found by their own words ("What is
-# Marek's occupation?", "Who is he sworn to?" for SWORN_TO). Words of names do not count: a question about "Owner's
-# CircuitBreaker" does not ask for an owner. In an unknown language only own words count.
+# Each language has question phrases. Other relations and attributes of a campaign are found by their own words ("What
+# is Marek's occupation?", "Who is he sworn to?" for SWORN_TO). Words inside names do not count: a question about
+# "Owner's Rest" does not ask for an owner. In an unknown language, only own words count.
 
 Side = Literal["subject", "object", "either"]
-"""Position of the named entity in the claim: in a question for the owner of the inn, the inn is the object."""
+"""Position of the named entity in the claim. In a question for the owner of the inn, the inn is the object."""
 
 SHORT_ASK: Final = 12
-"""A factual question has at most this many words; a longer text contains more than a question."""
+"""Most words of a factual question. A longer text contains more than a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedPredicates:
-    """What a question asks about an entity.
+    """The predicates that a question asks for.
 
     Attributes:
         sides: The requested predicates, in capitals, each with the position of the named entity.
@@ -61,10 +61,11 @@ class AskedPredicates:
 def asked_predicates(
     question: str, *, names: Iterable[str], predicates: Iterable[str], language: str = "en"
 ) -> AskedPredicates:
-    """
+    """Find the predicates that a question asks for.
+
     Args:
-        names: Of the entities that the question names: their words are not words of asking.
-        predicates: All that could be asked for.
+        names: Names of the entities in the question; their words are not searched for predicates.
+        predicates: All predicates of these entities.
     """
     spoken = words(question)
     heard = _without_names([word.full for word in spoken], names)
@@ -73,7 +74,7 @@ def asked_predicates(
     phrases, nouns = _phrases_of(primary_language(language)), asked_types(language)
     at = 0
     while at < len(heard):
-        length, side, asked = _longest_at(heard, at, phrases)
+        length, side, asked = _longest_phrase_at(heard, at, phrases)
         n_of_noun, types = _longest_noun_at(heard, at, nouns)
         if asked or not types:
             _ask(sides, dict.fromkeys(asked, side))
@@ -89,14 +90,15 @@ def asked_predicates(
             sides[predicate.upper()] = side_of_it
         elif own and own <= set(heard):
             sides[predicate.upper()] = "either"
-    return AskedPredicates(sides, _words_said(heard) <= SHORT_ASK, sex)
+    n_words = sum(word != _BREAK for word in heard)
+    return AskedPredicates(sides, n_words <= SHORT_ASK, sex)
 
 
 _TURNED: Final[Mapping[Side, Side]] = {"subject": "object", "object": "subject", "either": "either"}
 
 
 def _ask(sides: dict[str, Side], asked: Mapping[str, Side]) -> None:
-    """Add predicates, those of relations from both ends."""
+    """Add predicates; a relation is added from both of its ends."""
     for predicate, side in asked.items():
         sides.setdefault(predicate.upper(), side)
     for predicate, side in asked.items():
@@ -108,10 +110,10 @@ def _ask(sides: dict[str, Side], asked: Mapping[str, Side]) -> None:
 
 
 def _side_of_known(predicate: str, asked: Mapping[str, Side], sex: int, nouns: _Nouns) -> Side | None:
-    """Return the side for a predicate that is spelled otherwise: BROTHER_OF, if the question asks for a SIBLING_OF.
+    """Return the side of a predicate with another spelling: BROTHER_OF, if the question asks for SIBLING_OF.
 
     Args:
-        sex: Of whom the question asks for. A sister's brother is not her sister.
+        sex: Sex of the person that the question asks for. A sister's brother is not her sister.
     """
     known = known_type(predicate)
     if known is None:  # an attribute such as "father"
@@ -141,7 +143,7 @@ _BREAK: Final = ""
 """Placeholder for a name."""
 
 
-def _longest_at(heard: Sequence[str], at: int, phrases: _Phrases) -> tuple[int, Side, tuple[str, ...]]:
+def _longest_phrase_at(heard: Sequence[str], at: int, phrases: _Phrases) -> tuple[int, Side, tuple[str, ...]]:
     for parts, side, asked in phrases.get(heard[at], ()):
         if tuple(heard[at : at + len(parts)]) == parts:
             return len(parts), side, asked
@@ -174,13 +176,9 @@ def _without_names(heard: Sequence[str], names: Iterable[str]) -> list[str]:
     return left
 
 
-def _words_said(heard: Sequence[str]) -> int:
-    return sum(word != _BREAK for word in heard)
-
-
 @lru_cache(4096)
 def _own_words(predicate: str, language: str) -> frozenset[str]:
-    """For SWORN_TO, return "sworn"."""
+    """Return the content words of a predicate: "sworn" for SWORN_TO."""
     stop = vocabulary_of(language).stop
     spelled = words(predicate.replace("_", " "))
     return frozenset(word.full for word in spelled if word.full not in stop)
@@ -192,18 +190,18 @@ SPOKEN_FIRST: Final = (DESCRIPTION, "summary", "lore_text", "common_knowledge")
 WHOLE_SENTENCES: Final = (*SPOKEN_FIRST, "secret", "note", "rumour")
 TOOK_PART: Final = "PARTICIPATED_IN"
 LINKED_TO: Final = "LINKED_TO"
-"""Of imports: a document has a link to another one, for whatever reason."""
+"""Relation of imports: a document links to another one, for an unknown reason."""
 _LOCATED_AT: Final = "LOCATED_AT"
 _OF_FACT: Final = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
 class FactsAsked:
-    """What a question asks about an entity, and the facts that answer it.
+    """The answer to a question about an entity.
 
     Attributes:
-        answer: The entity with the facts that answer, without secrets, which are in the identity of their keeper. None
-            if the question selects all.
+        answer: The entity with the facts that answer the question, without secrets, which are in the identity of those
+            who know them. None if the question selects all facts.
         is_short: The text is a question and contains little else, so only the answer is returned.
         sex: 1 if it asks for a man ("brother"), 2 for a woman.
     """
@@ -217,13 +215,13 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     """Return the facts about an entity that a question asks for.
 
     Facts in the right direction come before others ("who owns the inn" does not ask what the inn owns). Facts between
-    two named entities come before those with unnamed ones. A stricter rule that leaves nothing is not applied, except
+    two named entities come before those with unnamed ones. A rule that would leave nothing is not applied, except
     for the place of something.
 
     Args:
-        known: As the graph returns it for the viewer.
-        named: All entities that the question names.
-        language: Of the question.
+        known: The entity and its facts, as the viewer may know them.
+        named: All entities in the question.
+        language: The language of the question.
     """
     relations = [(fact, other) for fact, other in known.relations if not is_secret(fact)]
     attributes = [fact for fact in known.attributes if not is_secret(fact)]
@@ -237,29 +235,26 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     relations = [each for each in relations if _may_answer(each[0], known.entity.id, asked)]
     if not attributes and not relations:
         return FactsAsked()
-    relations = _rather(relations, lambda each: _stands_right(each[0], known.entity.id, asked))
-    relations = _rather(relations, lambda each: each[1].id in named)
+    relations = _preferred(relations, lambda each: _fits_side(each[0], known.entity.id, asked))
+    relations = _preferred(relations, lambda each: each[1].id in named)
     answer = replace(known, attributes=tuple(attributes), relations=tuple(relations))
     return FactsAsked(answer, asked.is_short, asked.sex)
 
 
 def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:
-    """
-    Args:
-        also: Other names of the entity.
-    """
+    """Return an entity as a `Named`, with other names besides its own."""
     return Named(entity.id, (entity.name, *entity.aliases, *also), entity.type)
 
 
 def tie_id(fact_id: str) -> str:
-    """Return an id for a fact among entities, which no entity has."""
+    """Return an id for a fact that no entity has."""
     return f"{_OF_FACT}{fact_id}"
 
 
 def named_relation(fact: Fact) -> Named:
     """Return a relation between two entities as a `Named`.
 
-    It has no name of its own. With it, a name inside the other end's name matches, and participants accompany an event.
+    It has no name of its own. It lets a name inside the other end's name match, and brings participants with an event.
     """
     claim = fact.claim
     ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
@@ -269,36 +264,36 @@ def named_relation(fact: Fact) -> Named:
 
 
 def _may_answer(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
-    """Return whether the question asks for this fact. Who stands at the ferry does not say where the ferry is."""
+    """Return whether the question asks for this fact. "Who is at the ferry?" does not ask where the ferry is."""
     predicate = fact.claim.predicate
     is_asked = asked.side_of(predicate) is not None
-    return is_asked and (predicate != _LOCATED_AT or _stands_right(fact, entity, asked))
+    return is_asked and (predicate != _LOCATED_AT or _fits_side(fact, entity, asked))
 
 
-def _stands_right(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
+def _fits_side(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
     side = asked.side_of(fact.claim.predicate)
     return side == "either" or entity == (fact.claim.subject if side == "subject" else fact.claim.object)
 
 
-def _rather(
+def _preferred(
     relations: list[tuple[Fact, Entity]], is_better: Callable[[tuple[Fact, Entity]], bool]
 ) -> list[tuple[Fact, Entity]]:
     return [each for each in relations if is_better(each)] or relations
 
 
 def is_secret(fact: Fact) -> bool:
-    """Return whether those who know it must keep it secret."""
+    """Return whether a fact is secret or hidden."""
     return fact.visibility.scope in ("secret", "hidden")
 
 
 # -- texts of facts
 #
-# What is embedded of a fact, so that a question finds it by its meaning. A value of two words means little, so the
-# entity's description follows it: "Aurora, schedule: every second Friday. Aurora is the boat that brings the mail."
+# Texts that are embedded for a fact, so that a question finds it by its meaning. A value of two words means little, so
+# the entity's description follows it: "Aurora, schedule: every second Friday. Aurora is the boat that brings the mail."
 
 
 def spoken_value(value: object) -> str:
-    """Return an attribute's value in words; empty if it cannot be said (an empty text, a JSON object)."""
+    """Return the spoken form of an attribute's value; empty if it has none (an empty text, a JSON object)."""
     match value:
         case bool():
             return "yes" if value else "no"
@@ -311,11 +306,12 @@ def spoken_value(value: object) -> str:
 
 
 def texts_of(fact: Fact, subject: str, other: str | None, *, described: str, words: RelationWords) -> dict[str, Fact]:
-    """Return the texts of a fact, each with the fact cut to it: a description has one for each of its sentences.
+    """Return the texts of a fact, each with the part of the fact that it states. A description has one per sentence.
 
     Args:
-        subject: The name of the entity; `other` is that at the other end of a relation.
-        described: What describes the entity; empty if nothing does, or others may know it than the fact.
+        subject: Name of the entity.
+        other: Name of the entity at the other end of a relation.
+        described: The entity's description; empty without one, or if its visibility differs from that of the fact.
     """
     claim = fact.claim
     if other is not None:  # without a note, a relation is as near to everything as its names are

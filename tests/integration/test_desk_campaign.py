@@ -76,7 +76,7 @@ async def test_npc_added_by_form_is_saved_to_file_and_world(dm: Visitor, store: 
     added = await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"})
     assert "<li>NPC Orla Fenn</li>" in added.text
     assert text_of(file) == before, "nothing is kept yet"
-    kept = await shown(dm, {**carried(added), "do": "keep"})
+    kept = await shown(dm, {**carried(added), "do": "save"})
     assert "The campaign file is saved" in kept.text
     campaign = read_campaign(file).campaign
     orla = campaign.npcs[-1]
@@ -93,11 +93,11 @@ async def test_text_with_mistakes_is_shown_with_lines_and_not_saved(dm: Visitor,
     before = text_of(file)
     form = carried(await shown(dm))
     wrong = {**form, "text": before.replace("type: location", "type: lokation", 1)}
-    looked = await shown(dm, {**wrong, "do": "look"})
+    looked = await shown(dm, {**wrong, "do": "check"})
     line = next(n for n, each in enumerate(wrong["text"].splitlines(), 1) if "lokation" in each)
     assert f"Line {line}: unknown entity type" in looked.text
-    assert 'value="keep"' not in looked.text
-    refused = await shown(dm, {**carried(looked), "do": "keep"})
+    assert 'value="save"' not in looked.text
+    refused = await shown(dm, {**carried(looked), "do": "save"})
     assert "cannot be saved" in refused.text
     assert "lokation" in carried(refused)["text"], "what was typed is not lost"
     assert text_of(file) == before
@@ -106,9 +106,9 @@ async def test_text_with_mistakes_is_shown_with_lines_and_not_saved(dm: Visitor,
 async def test_save_is_refused_after_a_change_that_was_not_shown(dm: Visitor, store: Store, file: Path) -> None:
     looked = carried(await shown(dm, {**carried(await shown(dm)), **ORLA, "do": "add person"}))
     other = {**looked, "text": looked["text"].replace("Orla", "Arla")}
-    assert "not what you were shown" in (await shown(dm, {**other, "do": "keep"})).text
+    assert "not what you were shown" in (await shown(dm, {**other, "do": "save"})).text
     _append(file, "# changed with an editor\n")
-    changed = await shown(dm, {**looked, "do": "keep"})
+    changed = await shown(dm, {**looked, "do": "save"})
     assert "was changed by somebody else in the meantime" in changed.text
     assert "Orla" in carried(changed)["text"]
     assert "Orla Fenn" not in await names(store)
@@ -122,7 +122,7 @@ async def test_file_is_unchanged_if_the_database_refuses_the_campaign(dm: Visito
     campaign = read_campaign(file).campaign
     other = Entity(EntityId("newcomer"), "npc", "Newcomer")
     await store.campaigns.load(type(campaign)(**{**_fields(campaign), "entities": (*campaign.entities, other)}))
-    refused = await shown(dm, {**looked, "do": "keep"})
+    refused = await shown(dm, {**looked, "do": "save"})
     assert "not what you were shown" in refused.text
     assert "Newcomer" in refused.text, "what keeping it would do now is shown"
     assert text_of(file) == before
@@ -144,7 +144,7 @@ def _fields(value: object) -> dict[str, object]:
         ({"do": "add person", "person-name": "Zed", "person-scene": "smithi"}, "There is no scene 'smithi'"),
         ({"do": "add dragon"}, "Cannot add a 'dragon'"),
         ({"do": "add secret", "secret-text": "It burns.", "secret-known_by": "Nobody"}, "is not listed under `npcs:`"),
-        ({"do": "keep", "shown": "x"}, "not what you were shown"),
+        ({"do": "save", "shown": "x"}, "not what you were shown"),
     ],
 )
 async def test_refused_campaign_form_reports_why(dm: Visitor, file: Path, form: dict[str, str], words: str) -> None:
@@ -157,9 +157,9 @@ async def test_refused_campaign_form_reports_why(dm: Visitor, file: Path, form: 
 
 async def test_text_of_another_campaign_or_too_long_is_refused(dm: Visitor, file: Path) -> None:
     form = carried(await shown(dm))
-    other = await shown(dm, {**form, "text": form["text"].replace("id: saltmere", "id: elsewhere"), "do": "look"})
+    other = await shown(dm, {**form, "text": form["text"].replace("id: saltmere", "id: elsewhere"), "do": "check"})
     assert "the one that is open is 'saltmere'" in html.unescape(other.text)
-    long = await shown(dm, {**form, "text": "#" * 1_000_001, "do": "look"})
+    long = await shown(dm, {**form, "text": "#" * 1_000_001, "do": "check"})
     assert long.status_code == 400
     assert "can be changed here" in long.text
 

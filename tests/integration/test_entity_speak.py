@@ -208,7 +208,7 @@ async def test_button_on_the_world_page_opens_the_drafted_form(
             added = await dm.post("/desk/campaign", data={**form, "do": "add person"})
             assert "<li>NPC Berta Moor</li>" in added.text
             assert text_of(file) == before, "nothing is stored before the DM saves it"
-            saved = await dm.post("/desk/campaign", data={**fields_of(added), "do": "keep"}, follow_redirects=True)
+            saved = await dm.post("/desk/campaign", data={**fields_of(added), "do": "save"}, follow_redirects=True)
             assert "The campaign file is saved" in saved.text
             assert "Let this NPC speak" not in (await dm.get("/desk/world/berta-moor")).text
             refused = await dm.get("/desk/campaign", params={"speak": "berta-moor"})

@@ -1,4 +1,4 @@
-"""The desk's page of the campaign file: as a text, with forms that add to it, and what it changes before it is kept."""
+"""The desk's page of the campaign file: its text, forms that add to it, and a preview of the changes."""
 
 from __future__ import annotations
 
@@ -42,36 +42,36 @@ async def download(frame: DeskFrame, _: Request) -> Response:
 async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Response:
     """Check, extend or store the campaign file. The edited text travels with the form; nothing else is stored."""
     editor = frame.memory().campaign_editor()
-    draft = await editor.look(form.get("text", ""), instead_of=form.get("instead_of", ""))
+    draft = await editor.check(form.get("text", ""), base=form.get("base", ""))
     what, _, kind = form.get("do", "").partition(" ")
     fields = fields_of(form, kind)
     refused = ""
     try:
         match what:
-            case "look":
+            case "check":
                 pass
             case "add":
                 draft, fields = await editor.add(draft, {**fields, "add": kind}), {}
-            case "keep":
-                changes = await editor.keep(draft, shown=form.get("shown", ""))
+            case "save":
+                changes = await editor.save(draft, shown=form.get("shown", ""))
                 text = f"the campaign file is saved, with {counted(changes.n, 'change')} to the campaign"
                 return Done(text, "/desk/campaign")
             case _:
-                raise InvalidInput(f"unknown action {what!r} on the campaign file; valid: look, add, keep")
+                raise InvalidInput(f"unknown action {what!r} on the campaign file; valid: check, add, save")
     except InvalidInput as error:
-        if what not in ("add", "keep"):
+        if what not in ("add", "save"):
             raise
         refused = str(error)
     return frame.page("campaign", None, **campaign_page(editor, draft, refused=refused, filled=(kind, fields)))
 
 
-MOST_TOLD: Final = 100
-"""Lines of a kind; a campaign that is new can have thousands."""
+MOST_LISTED: Final = 100
+"""Lines of one kind. A new campaign can have thousands."""
 
 
 def changes_shown(changes: CampaignChanges) -> list[Shown]:
     return [
-        {"title": title, "lines": told[:MOST_TOLD], "n_more": max(0, len(told) - MOST_TOLD)}
+        {"title": title, "lines": told[:MOST_LISTED], "n_more": max(0, len(told) - MOST_LISTED)}
         for title, told in (
             ("New", changes.added),
             ("Changed", changes.changed),
@@ -87,8 +87,8 @@ def campaign_page(
 ) -> Shown:
     """
     Args:
-        refused: Why what was wished did not happen.
-        filled: A kind of form, and what was written into it.
+        refused: The error of the last action.
+        filled: A kind of form, and the values of its fields.
     """
     lines = draft.text.split("\n")
     described, changes = draft.campaign, draft.changes
@@ -97,13 +97,13 @@ def campaign_page(
         "can_be_written": editor.file.can_be_written,
         "text": draft.text,
         "is_changed": draft.is_changed,
-        "instead_of": draft.instead_of,
+        "base": draft.base,
         "shown": draft.shown,
         "problems": [
             {"line": each.line, "text": each.text, "stands": lines[each.line - 1] if each.line <= len(lines) else ""}
-            for each in draft.problems[:MOST_TOLD]
+            for each in draft.problems[:MOST_LISTED]
         ],
-        "warnings": draft.warnings[:MOST_TOLD],
+        "warnings": draft.warnings[:MOST_LISTED],
         "changes": [] if changes is None else changes_shown(changes),
         "refused": refused,
         "filled": {filled[0]: filled[1]} if filled[0] else {},

@@ -1,4 +1,4 @@
-"""What all pages of the desk share: who may see them, in what time, and how they are rendered."""
+"""The frame of all pages of the desk: access, deadline and rendering."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from glyphoxa.web.requests import address_of, content_of, kind_of
 from glyphoxa.world.wording import moment
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
-"""Of a form, which may hold a campaign file: umlauts and line ends take up to nine bytes in it, most letters one."""
+"""Most bytes of a form, which may contain a campaign file. Umlauts take up to nine bytes, most letters one."""
 WITHIN_S: Final = 10.0
-"""A page that takes longer says so; the table plays on."""
+"""A page that takes longer shows an error; the table is not affected."""
 
 Shown = dict[str, Any]
-"""Plain values that a template names: of a page, or of one thing on it."""
+"""The values that a template uses, for a page or for one item on it."""
 
 DECISIONS: Final[Mapping[str, str]] = {
     "confirm": "Accept",
@@ -40,15 +40,16 @@ DECISIONS: Final[Mapping[str, str]] = {
     "hide": "Hide",
     "reveal": "Reveal to all",
 }
-"""Those that need no more than the fact, each with the words of its button."""
+"""Decisions that need only the fact, each with the label of its button."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeskParts:
-    """
+    """The parts of a served table that the desk uses.
+
     Attributes:
-        source: None where there is no long-term memory: then there is the live page alone.
-        links: None where nobody needs one.
+        source: None without long-term memory: then only the live page works.
+        links: None if no link is required.
     """
 
     table: CommandedTable
@@ -72,7 +73,7 @@ class Done:
     """A decision in one line, and the page that follows.
 
     Attributes:
-        kind, who: Of the entry in the audit log.
+        kind, who: Fields of the entry in the audit log.
     """
 
     text: str
@@ -98,7 +99,7 @@ class Pages:
         """Declare a page, without a deadline if it may last; or with POST what receives a file.
 
         Args:
-            template: Is given what the function returns; empty for a function that returns a response.
+            template: Renders the values that the function returns; empty if it returns a response.
         """
 
         def declare(shows: Shows) -> Shows:
@@ -118,11 +119,11 @@ class Pages:
 
 
 class DeskFrame:
-    """What all pages of the desk share: access, deadline, errors and templates.
+    """Access, deadline, errors and templates of all pages of the desk.
 
     Attributes:
-        table: Whose evening it is.
-        consents: Who agreed to be heard; None where nobody is asked.
+        table: The open table.
+        consents: Consents of players to be heard; None if no consent is required.
     """
 
     def __init__(self, parts: DeskParts) -> None:
@@ -205,7 +206,7 @@ class DeskFrame:
         return self._links
 
     async def desk(self) -> Desk:
-        """The campaign as it is now. Raises: InvalidInput: There is no memory. Unavailable: It is away."""
+        """Open the desk in the current state. Raises: InvalidInput: There is no memory. Unavailable: It is away."""
         return await self.memory().open()
 
     def page(self, name: str, request: Request | None = None, /, **shown: object) -> HTMLResponse:

@@ -156,7 +156,7 @@ def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list
 # -- the page of the table
 
 MOST_TURNS: Final = 200
-"""Of this session, the latest."""
+"""Most turns of this session; the latest are shown."""
 _HEIGHT: Final = 120
 _BAR: Final = 5
 
@@ -164,7 +164,7 @@ _BAR: Final = 5
 async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str | None) -> Shown:
     """
     Args:
-        players_url: Where players open the table; None: on this machine only.
+        players_url: The address for players; None: the table is open on this machine only.
     """
     turns = await desk.turns.latest(session=at.session, limit=MOST_TURNS)
     progress = await source.progress()

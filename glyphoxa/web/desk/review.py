@@ -186,9 +186,9 @@ _DO: Final[Mapping[str, Callable[[Desk, str, Form], Awaitable[Decision]]]] = {
 }
 
 MARKED: Final = "fact:"
-"""What the name of a box begins with that marks a fact; its id follows."""
+"""Prefix of a checkbox's name; the fact's id follows."""
 _BOX: Final = "on"
-"""What a box holds that does not say what was seen."""
+"""Value of a checkbox that does not contain the state of its fact."""
 _OF_SEVERAL: Final[Mapping[str, Callable[[Desk, Sequence[str]], Awaitable[Decision]]]] = {
     "confirm_marked": lambda desk, facts: desk.facts.confirm(facts),
     "reject_marked": lambda desk, facts: desk.facts.reject(facts),
@@ -209,7 +209,7 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
     """Decide on all marked facts, or on none.
 
     Args:
-        marked: What was seen of each fact.
+        marked: The state of each fact that the DM saw.
     """
     if not marked:
         raise InvalidInput("no fact is selected; select at least one")
@@ -280,7 +280,7 @@ MOST_NAMES: Final = 500
 async def names_page(frame: DeskFrame, _: Request) -> Shown:
     """Show names with their wrong forms, and suggestions that need review."""
     desk = await frame.memory().names()
-    heard = await desk.heard_as()
+    heard = await desk.wrong_forms()
     rows = sorted(desk.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
     return {
         "suggestions": (await desk.suggestions(limit=MOST_SUGGESTED))[1],

@@ -1,4 +1,4 @@
-"""The desk's pages of the campaign's world: entities, what is known of one, its drawing, and changes to it."""
+"""The desk's pages of the world: entities, the facts about one, a drawing of its relations, and changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ MOST_DRAWN: Final = 60
 MOST_HOPS: Final = 3
 _MOST_RELATIONS: Final = 500
 _MOST_LABELLED: Final = 30  # relations in a drawing of which each says what it is
-_NAME_LENGTH: Final = 22
 _MARGIN: Final = 90
 
 
@@ -145,7 +144,7 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], names: Names
     labelled = len(edges) <= _MOST_LABELLED
     return {
         "box": f"{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}",
-        "nodes": [(each, _shortened(each.entity.name), at[each.entity.id]) for each in reached],
+        "nodes": [(each.entity, each.depth, at[each.entity.id]) for each in reached],
         "edges": [
             {
                 "from": at[one],
@@ -158,10 +157,6 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], names: Names
             for one, other, fact in edges
         ],
     }
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
 def _entity(found: Entity) -> Shown:
@@ -178,7 +173,7 @@ def _other_end(desk: Desk, fact: Fact, entity: EntityId) -> Shown | None:
 
 EVERYBODY: Final = ""
 NOBODY: Final = "-"
-"""In a form's `known_to`, which else names an NPC."""
+"""Values of a form's `known_to` besides an NPC."""
 
 
 @PAGES.post("/desk/world")
