@@ -73,7 +73,7 @@ _QUEUES = {"pending": "no facts need review", "conflict": "no facts disagree", "
         nargs="?",
         choices=_QUEUES,
         default="pending",
-        help="pending: not accepted yet (default); conflict: disagrees with an accepted fact; "
+        help="pending: not accepted yet (default); conflict: contradicts an accepted fact; "
         "stale: depends on a fact that is no longer true",
     ),
     ONE_SESSION,
@@ -83,7 +83,7 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
     facts = await desk.inspection.of_status(desk.campaign, options.status, session=options.session, limit=options.limit)
     disputed = await desk.inspection.facts(desk.campaign, {each for fact in facts for each in fact.disputes})
     words = {fact.id: f"{short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
-    also = ("disagrees with", lambda fact: "; ".join(words.get(each, each) for each in fact.disputes))
+    also = ("contradicts", lambda fact: "; ".join(words.get(each, each) for each in fact.disputes))
     show_facts(
         facts,
         desk.resolver,
@@ -98,7 +98,7 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-@FACTS.action("accept facts; facts that disagree with them end", _IDS)
+@FACTS.action("accept facts; facts that contradict them end", _IDS)
 async def _accept(desk: Desk, options: argparse.Namespace) -> int:
     return show_decision(desk, await desk.facts.confirm(options.fact))
 

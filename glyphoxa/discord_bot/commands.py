@@ -342,7 +342,7 @@ async def _card(desk: Desk, fact: Fact) -> Card:
         f"{fact.status}, {certainty_in_words(fact)}; known to: {known_to_in_words(fact, desk.resolver)}",
         f"from {learned_from(fact, desk.resolver)}" + (f"; {said.speaker_name} said: {said.text}" if said else ""),
         *([f"because {fact.provenance.reason}"] if fact.provenance.reason else []),
-        *(f"disagrees with: {desk.facts.words(each)}" for each in disputed),
+        *(f"contradicts: {desk.facts.words(each)}" for each in disputed),
     ]
     return Card(tuple(lines), f"{fact.id}:{_seen(desk, fact)}")
 

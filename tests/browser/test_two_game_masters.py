@@ -153,8 +153,8 @@ async def test_each_command_reaches_only_its_recipients(
 
         # Whispered: to Bran alone.
         await one.page.get_by_label("Whisper to").select_option("bran")
-        await one.page.get_by_label("Words", exact=True).fill(WHISPER)
-        await one.page.get_by_label("Words", exact=True).press("Enter")
+        await one.page.get_by_label("Message", exact=True).fill(WHISPER)
+        await one.page.get_by_label("Message", exact=True).press("Enter")
         await bran.shows("#said .whisper", f"The game master whispers to you: {WHISPER}")
 
         # Paused and resumed: everybody.

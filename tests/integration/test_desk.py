@@ -214,8 +214,8 @@ async def test_several_facts_are_decided_together_or_not_at_all(dm: Visitor) -> 
     assert lost.status_code == 404
     assert DEBT.fact_id in await page(dm, "/desk/review")
     done = await post(dm, "/desk/facts", do="confirm_marked", back="/desk/review", **marked)
-    assert "Accepted: 2 facts; ended 1 fact that disagrees" in done.text
-    assert "did not work" in (await post(dm, "/desk/facts", do="reject_marked")).text
+    assert "Accepted: 2 facts; ended 1 contradicting fact" in done.text
+    assert "Something went wrong" in (await post(dm, "/desk/facts", do="reject_marked")).text
     await post(dm, "/desk/facts", do="undo")
     assert DEBT.fact_id in await page(dm, "/desk/review"), "one decision is taken back as a whole"
 
@@ -230,7 +230,7 @@ async def test_decision_on_an_ended_fact_is_refused(dm: Visitor) -> None:
     await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
     late = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id)
     assert late.status_code == 404
-    assert "did not work" in late.text
+    assert "Something went wrong" in late.text
 
 
 async def test_decision_on_a_changed_fact_is_refused(dm: Visitor) -> None:
@@ -340,7 +340,7 @@ async def test_ask_page_shows_only_the_secrets_of_the_asked_npc(dm: Visitor, sto
 async def test_world_page_filters_by_name_and_type(dm: Visitor) -> None:
     assert ">Elowen</a>" in await page(dm, "/desk/world?name=ELOW")
     assert ">Elowen</a>" not in await page(dm, "/desk/world?type=location")
-    assert "Nothing has this name" in await page(dm, "/desk/world?name=nobody+at+all")
+    assert "No entity has this name" in await page(dm, "/desk/world?name=nobody+at+all")
     for wrong in ("page=2", "page=0", "page=x", "page=-1"):
         assert "a number from 1 to" in await page(dm, f"/desk/world?{wrong}", 400)
 
@@ -458,7 +458,7 @@ async def test_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> 
     found = await page(dm, f"{own}?words=line+237")
     assert "Line 237 of many." in found
     assert "Line 12 of many." not in found
-    assert "No line has these words" in await page(dm, f"{own}?words=zebra")
+    assert "No line contains these words" in await page(dm, f"{own}?words=zebra")
     assert (await page(dm, f"{own}/transcript.md")).count("of many") == 301
     assert (await post(dm, own, summary="A long walk.")).status_code == 200
     await page(dm, f"{own}?line=x", 400)
@@ -537,7 +537,7 @@ async def test_refused_form_reports_why_and_changes_nothing(dm: Visitor, path: s
     for form in WRONG_FORMS[path]:
         answer = await post(dm, path, **form)
         assert answer.status_code in (400, 404), form
-        assert "did not work" in answer.text, form
+        assert "Something went wrong" in answer.text, form
     assert [await page(dm, each) for each in shown] == before
 
 
@@ -549,7 +549,7 @@ async def test_page_of_unknown_thing_reports_an_error(dm: Visitor) -> None:
         ("/desk/lines/none", 404),
         ("/desk/turns/none", 404),
     ):
-        assert "did not work" in await page(dm, path, status), path
+        assert "Something went wrong" in await page(dm, path, status), path
 
 
 # Finding
@@ -692,5 +692,5 @@ async def test_live_page_works_while_the_database_is_unavailable(
         source = DeskSource(closed, Settings(), SALTMERE)
     async with a_door(tmp_path, table, desk=source) as door:
         dm = await door.invited(Grant(Role.DM))
-        assert "did not work" in await page(dm, "/desk/review", 503)
+        assert "Something went wrong" in await page(dm, "/desk/review", 503)
         await page(dm, "/desk")

@@ -216,7 +216,7 @@ async def test_import_reports_that_the_database_is_away(store: Store, dm: Visito
     answer = await upload(dm, file)
     page = await dm.http.get("/desk/import")
     assert answer.status_code == page.status_code == 503
-    assert "error" in answer.json() and "did not work" in page.text
+    assert "error" in answer.json() and "Something went wrong" in page.text
 
 
 async def test_player_can_neither_see_nor_upload_imports(door: Door, file: Path) -> None:

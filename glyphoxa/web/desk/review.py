@@ -24,7 +24,7 @@ from glyphoxa.world.wording import known_to, known_to_in_words
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
     ("pending", "Needs review"),
-    ("conflict", "Disagrees with accepted facts"),
+    ("conflict", "Contradicts accepted facts"),
     ("stale", "Depends on facts that are no longer true"),
 )
 
@@ -165,7 +165,7 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
             for title, facts in (
                 ("Depends on", found.supports),
                 ("Facts that depend on it", found.resting),
-                ("Disagrees with", found.disputes),
+                ("Contradicts", found.disputes),
             )
             if facts
         ],
@@ -223,7 +223,7 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
 
 def _ended(made: Decision) -> str:
     n = len(made.ended)
-    return f"; ended {counted(n, 'fact that disagrees', 'facts that disagree')}" if n else ""
+    return f"; ended {counted(n, 'contradicting fact')}" if n else ""
 
 
 def _marked(form: Form) -> dict[str, str]:
