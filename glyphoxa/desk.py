@@ -297,7 +297,8 @@ class Desk:
         if entity.type != "npc":
             hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
             raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
-        secret = [each.entity for each in self.seen if each.visibility != PUBLIC]
+        others = [each.entity for each in self.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
+        secret_names = [name for other in others for name in (other.name, *other.aliases)]
         # Of a person that not everybody may know of, the draft has only the name.
         is_public = self.resolver.visibility_of(entity.id) == PUBLIC
         known = await self.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
@@ -311,11 +312,7 @@ class Desk:
             "aliases": ", ".join(entity.aliases) if is_public else "",
             "voice": min(voice_presets(), key=lambda preset: used[preset]),
             "scene": next((each for each in wanted if each in scenes), ""),
-            "persona": persona_draft(
-                campaign,
-                known or Known(replace(entity, aliases=())),
-                secret_names=[each for one in secret if one.id != entity.id for each in (one.name, *one.aliases)],
-            ),
+            "persona": persona_draft(campaign, known or Known(entity), secret_names=secret_names),
         }
 
     def _listed(self, facts: Iterable[Fact]) -> list[str]:

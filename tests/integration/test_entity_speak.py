@@ -15,10 +15,11 @@ from benchmarks.asking import answered
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.table import open_table
+from glyphoxa.config.campaign_edit import additions, insert_all
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
+from glyphoxa.desk import DeskSource, voice_presets
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE, CommandLine, a_settings_file
 from tests.support.web_door import a_door
@@ -80,8 +81,8 @@ def added_to(before: str, file: Path) -> list[str]:
     return [line for line in after if line not in before.splitlines()]
 
 
-def append(file: Path, text: str) -> None:
-    file.write_text(text_of(file) + text)
+def append(file: Path, text: str, *, instead: str = "") -> None:
+    file.write_text((instead or text_of(file)) + text)
 
 
 async def test_imported_person_gets_an_npc_entry_in_the_campaign_file(cli: CommandLine, file: Path) -> None:
@@ -106,6 +107,16 @@ async def test_dry_run_prints_the_draft_and_writes_nothing(cli: CommandLine, fil
     shown = await cli.told("entity", "speak", "Berta Moor", "--campaign", file, "--dry-run", "--voice", "old_woman")
     assert "Berta Moor, voice old_woman: You are Berta Moor." in shown and "nothing was written" in shown
     assert text_of(file) == before
+
+
+async def test_least_used_voice_is_chosen_if_all_are_used(cli: CommandLine, file: Path) -> None:
+    text = text_of(file)
+    for voice in [*voice_presets(), *voice_presets()[:-1]]:
+        form = {"add": "person", "name": f"Npc {len(text)}", "voice": voice, "persona": "You are one."}
+        text = insert_all(text, additions(form, read_campaign(file, text).campaign))
+    append(file, "", instead=text)
+    shown = await cli.told("entity", "speak", "Berta Moor", "--campaign", file, "--dry-run")
+    assert f"Berta Moor, voice {voice_presets()[-1]}:" in shown
 
 
 async def test_hidden_person_is_drafted_with_the_name_alone(cli: CommandLine, file: Path) -> None:
