@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 
 from glyphoxa.app.engines import read_playable
@@ -340,7 +341,9 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
     npc = made.campaign.npcs[-1]
     print(plain(f"{npc.name}, voice {npc.voice.preset}: {npc.persona}"))
     if desk.resolver.visibility_of(npc.entity_id) != PUBLIC:
-        print(f"not everybody may know of {plain(npc.name)}, so the draft contains only the name")
+        name = plain(npc.name)
+        print(f"not everybody may know of {name}, so the draft contains only the name; for its sheet, first")
+        print(f"reveal it: glyphoxa entity reveal {shlex.quote(name)}")
     if options.dry_run:
         print("nothing was written")
         return 0

@@ -123,6 +123,7 @@ async def test_hidden_person_is_drafted_with_the_name_alone(cli: CommandLine, fi
     before = text_of(file)
     shown = await cli.told("entity", "speak", "Vask", "--campaign", file, "--scene", "smithy")
     assert "not everybody may know of Vask, so the draft contains only the name" in shown
+    assert "glyphoxa entity reveal Vask" in shown
     npc = read_campaign(file).campaign.npcs[-1]
     assert (npc.name, npc.persona, npc.aliases) == ("Vask", "You are Vask.", ())
     assert not {"elf", "robs"} & set(re.findall(r"\w+", "\n".join(added_to(before, file))))
