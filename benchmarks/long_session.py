@@ -1,23 +1,25 @@
 """Measure what an NPC still has in mind late in a long session, and after many sessions.
 
     python -m benchmarks.long_session DIR [--summaries selection|llm --summaries-llm NAME] [--answer]
-        [--hours N]
+        [--hours N] [--usage]
 
 `DIR` contains `campaign.yaml`; `talk.jsonl`, what is said, in order; and `questions.jsonl`. The talk is typed at a real
 table that stores it. At the rounds (or sessions) that a question names, its prompt is built as for an answer, without
 being asked, so that no question disturbs the next one. `--hours` then plays the talk again and again, until the session
-has as many rounds as so many hours. benchmarks/README.md describes the files and the figures.
+has as many rounds as so many hours. `--usage` counts instead what an evening uses of remote models, which are stand-ins
+here. benchmarks/README.md describes the files and the figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import cycle, groupby, islice
 from pathlib import Path
 from statistics import median
 from time import perf_counter_ns
@@ -26,10 +28,13 @@ from typing import Any, Final
 from benchmarks.asking import Answer, Tables, add_options, answered, open_tone_mouth, plain, report, settings_of, tables
 from benchmarks.grounding import finder_of, has_any
 from benchmarks.runner import command, percent, percentile, read_rows, rss_mb, run, tell
+from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.actors.deadline import ClosingStack
+from glyphoxa.app.background import chronicle_log, chronicler_of, open_talk_readers
 from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.provider_sections import ChronicleSettings
+from glyphoxa.config.costs import PriceList, price_list
+from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Prompt, with_hot_context
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
@@ -48,6 +53,38 @@ _ROUNDS_AN_HOUR: Final = 190
 _KEY_OF_LLAMA: Final = "GLYPHOXA_LONG_SESSION_KEY"
 """Environment variable with the key of the NPCs' model, if that summarises."""
 _CALLS_PER_MINUTE: Final = 600
+_DIMENSIONS: Final = 1_536
+_LINES_AN_ANSWER: Final = 22
+"""Three recorded evenings have 7,900 lines, and NPCs answer about 40 times an hour."""
+_CACHED_PROMPTS: Final = 8
+"""A provider keeps a prompt for five to ten minutes."""
+_LEAST_CACHED: Final = 1_024
+_CACHE_BLOCK: Final = 128
+"""OpenAI caches prompts of that many tokens or more, in blocks of that many."""
+_REPLY: Final = (
+    "The ferry leaves at first light, and not a minute before the tide allows it. Bring your own blankets, and leave "
+    "the mule with the toll man."
+)
+"""Its length is usual: in 16 lines of game masters, NPCs speak 141 characters in the mean."""
+_SPEECH_MS_A_CHAR: Final = 65
+_PROOF: Final = {"lines": [1], "confidence": "high"}
+_BY_SCHEMA: Final[Mapping[str, tuple[str, dict[str, object]]]] = {
+    "Notes": ("memory.summaries", {"sentences": [{"lines": [1], "text": "They took the road to the east."}] * 6}),
+    "judgement": (
+        "memory.judge",
+        {"mode": "in_world_answer", "risk": "low", "flags": [], "note": "They talk of rain.", "extract_memory": True},
+    ),
+    "told": (
+        "memory.chronicle",
+        {
+            "entities": [{"name": "The Road", "type": "place"}],
+            "relationships": [{"source": "The Road", "type": "LOCATED_IN", "target": "The East", **_PROOF}],
+            "facts": [{"subject": "The Road", "about": "status", "value": "open", **_PROOF}],
+        },
+    ),
+    "TermMeaning": ("memory.chronicle", {"meaning": "a road to the east", "lines": [1]}),
+}
+"""Settings that ask for an answer in this form, and answers of usual length."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -171,6 +208,8 @@ class Course:
 
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     play = read(options.directory)
+    if options.usage:
+        return await measured_usage(options, directory, play)
     shown: list[Shown] = []
     said: list[Said] = []
     course: list[Course] = []
@@ -317,6 +356,113 @@ async def _answers(table: TableSession, questions: Sequence[Question], path: Pat
     return found
 
 
+# -- usage of remote models
+
+
+async def measured_usage(options: argparse.Namespace, directory: Path, play: Play) -> dict[str, Any]:
+    """Play the evening of the price list, with every model of the settings at a stand-in, and count the requests."""
+    evening = price_list()
+    os.environ.setdefault("OPENAI_API_KEY", "unused")
+    async with OpenAiServer(lambda body: Reply(_asked_for(body)[1])) as server:
+        options.llm, options.llm_url = "openai", server.base_url
+        settings = settings_of(options, directory / "data")
+        embeddings = EmbeddingsSettings(name="openai", base_url=server.base_url)
+        chronicle = {"llm": {"name": "openai", "base_url": server.base_url}, "calls_per_minute": _CALLS_PER_MINUTE}
+        by_models = {"chronicle": "llm", "judge": "llm", "summaries": "llm", "embedding_dimensions": _DIMENSIONS}
+        settings = settings.model_copy(
+            update={
+                "providers": settings.providers.model_copy(update={"embeddings": embeddings}),
+                "memory": settings.memory.model_copy(update=by_models),
+                "chronicle": ChronicleSettings.model_validate(chronicle),
+            }
+        )
+        async with tables(settings, play.campaign) as at:
+            await _play_evening(at, play, evening)
+        return usage_of(server.completions, [body["input"] for body in server.vectors.requests], evening)
+
+
+def _asked_for(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the setting that has a request sent, and the stand-in's reply."""
+    if not (form := body.get("response_format")):
+        return "providers.llm", _REPLY
+    setting, answer = _BY_SCHEMA[form["json_schema"]["name"]]
+    return setting, json.dumps(answer)
+
+
+async def _play_evening(at: Tables, play: Play, evening: PriceList) -> None:
+    spoken = [(line, line.speaker) for line in play.talk if isinstance(line.speaker, Player)]
+    npcs = {line.scene.id: line.speaker for line in reversed(play.talk) if isinstance(line.speaker, Npc)}
+    n_answers = round(evening.answers)
+    first, _ = spoken[0]
+    # Lines come faster here than models read: the transcript is read afterwards.
+    unread = at.settings.memory.model_copy(update={"chronicle": "none", "judge": "rules"})
+    during = replace(at, settings=at.settings.model_copy(update={"memory": unread}))
+    async with _evening(during, first.session, first.scene) as table:
+        for number, (line, player) in enumerate(islice(cycle(spoken), n_answers * _LINES_AN_ANSWER), start=1):
+            if line.scene != table.scene:
+                await table.move(line.scene.id)
+            if number % _LINES_AN_ANSWER:
+                table.say(player.id, line.text)
+                await table.wait_until_quiet()
+                continue
+            tell(f"answer {number // _LINES_AN_ANSWER} of {n_answers}")
+            await table.obey(Unmute())
+            await answered(table, player, line.text, npc=npcs[line.scene.id])
+            await table.obey(Mute())
+            await table.parts.keeper.finish()
+    tell("reading the transcript")
+    async with AsyncExitStack() as stack:
+        readers = await open_talk_readers(at.settings, stack)
+        log = chronicle_log(at.store, readers)
+        await (await chronicler_of(at.store, at.campaign.id, log, readers)).run(SessionId(first.session))
+
+
+def usage_of(bodies: Sequence[Mapping[str, Any]], embedded: Sequence[Any], evening: PriceList) -> dict[str, Any]:
+    """Return the usage of the evening in the form of the price list, and the number of requests."""
+    asked: dict[str, list[tuple[str, str]]] = {}
+    for body in bodies:
+        setting, reply = _asked_for(body)
+        asked.setdefault(setting, []).append((_prompt_of(body), reply))
+    texts = [text for each in embedded for text in ([each] if isinstance(each, str) else each)]
+    usage = {setting: _tokens(pairs) for setting, pairs in asked.items()}
+    spoken = evening.answers * len(_REPLY)
+    read = {unit: usage["providers.llm"][unit] for unit in ("input", "cached_input")}
+    return {
+        "requests": {setting: len(pairs) for setting, pairs in asked.items()},
+        "usage": {
+            **usage,
+            "providers.stt": {"minute": evening.hours * evening.players * 60},
+            "providers.tts": {"characters": spoken},
+            "providers.s2s": {**read, "minute": round(spoken * _SPEECH_MS_A_CHAR / 60_000, 1)},
+            "providers.embeddings": {"input": sum(map(len, texts)) // _CHARS_A_TOKEN},
+        },
+    }
+
+
+def _prompt_of(body: Mapping[str, Any]) -> str:
+    """Return what is charged as input, in the order in which a provider caches it."""
+    first = [json.dumps(body[key]) for key in ("tools", "response_format") if body.get(key)]
+    return "\n".join([*first, *(f"{each['role']}: {each['content']}" for each in body["messages"])])
+
+
+def _tokens(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Count tokens of prompts and replies. What one of the prompts before began with is cached, in blocks."""
+    total = {"input": 0, "cached_input": 0, "output": 0}
+    for number, (prompt, reply) in enumerate(pairs):
+        before = pairs[max(0, number - _CACHED_PROMPTS) : number]
+        shared = max((_n_shared(prompt, each) for each, _ in before), default=0) // _CHARS_A_TOKEN
+        cached = shared - shared % _CACHE_BLOCK if shared >= _LEAST_CACHED else 0
+        total["input"] += len(prompt) // _CHARS_A_TOKEN - cached
+        total["cached_input"] += cached
+        total["output"] += len(reply) // _CHARS_A_TOKEN
+    return total
+
+
+def _n_shared(prompt: str, other: str) -> int:
+    """Return how many characters both begin with."""
+    return len(os.path.commonprefix([prompt, other]))  # noqa: RUF071 - these are no paths
+
+
 # -- figures
 
 
@@ -370,6 +516,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--summaries-url", metavar="URL", help="of that provider")
     parser.add_argument("--answer", action="store_true", help="ask the model, too, after the last line")
     parser.add_argument("--hours", type=int, default=0, metavar="N", help="continue the session for so many hours")
+    parser.add_argument("--usage", action="store_true", help="count what an evening uses of remote models, by setting")
     add_options(parser, asked="questions")
     return parser
 

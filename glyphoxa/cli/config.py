@@ -28,7 +28,7 @@ DOCTOR = Verb(at_once)
 
 
 @CONFIG.action(
-    "check the settings: show what will be used, and what is missing",
+    "check the settings: show what will be used, what is missing, and what an evening costs",
     argument("file", nargs="?", type=Path, help="settings file (YAML); default: all defaults"),
     argument("--live", help="also ask each remote provider one short question: show its latency and what it can do"),
 )

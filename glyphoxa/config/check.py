@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from glyphoxa.config.costs import evening_cost, price_list
 from glyphoxa.config.recipients import is_asked
 from glyphoxa.config.sections import DiscordSettings, missing_files, missing_variables
 from glyphoxa.config.settings import Settings
@@ -65,7 +66,7 @@ def check(
             finding = _provider(section, one, has_weights, environ, has_module or module_is_there)
             finding = replace(finding, subject=subject)
             found.append(_noted(finding, section, settings) if one is settings.chosen(section) else finding)
-    found.append(_recall(settings))
+    found += [_recall(settings), Finding("ok", "cost", evening_cost(settings, price_list()))]
     found += [Finding("warning", "memory", text) for text in without_effect(settings)]
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module or module_is_there)

@@ -388,12 +388,9 @@ def _shown(value: object) -> str:
 
 def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel] | None:
     current: type[BaseModel] | None = model
-    for step in path:
-        if isinstance(step, int):
-            continue
-        if current is None or step not in current.model_fields:
-            return None
-        current = _model_in(current.model_fields[step].annotation)
+    for step in path:  # of which some are places in a list, or names that a user gave
+        if current is not None and step in current.model_fields:
+            current = _model_in(current.model_fields[str(step)].annotation)
     return current
 
 

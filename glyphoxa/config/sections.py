@@ -93,6 +93,27 @@ class ProviderSettings(Section):
     api_key_env: KeyVariable = None
 
 
+_Usd = Annotated[float, Field(ge=0, le=10_000)] | None
+
+
+class Price(Section):
+    """Prices of a model, in USD. `glyphoxa config check` uses them to estimate the cost of an evening.
+
+    Attributes:
+        input: A million tokens of text that the model reads.
+        cached_input: A million of these tokens that are in the provider's cache. Default: as `input`.
+        output: A million tokens of text that the model writes.
+        minute: A minute of sound that is recognised, or that speech to speech answers with.
+        characters: 1,000 characters of text that a voice speaks.
+    """
+
+    input: _Usd = None
+    cached_input: _Usd = None
+    output: _Usd = None
+    minute: _Usd = None
+    characters: _Usd = None
+
+
 def _unset(value: object) -> object:
     """`postgres_dsn: ""` and `postgres_dsn:` mean the same."""
     value = value.strip() if isinstance(value, str) else value

@@ -33,6 +33,7 @@ from glyphoxa.config.sections import (
     FilePath,
     McpSettings,
     ObservabilitySettings,
+    Price,
     PrivacySettings,
     Section,
     ServerSettings,
@@ -145,6 +146,7 @@ class Settings(Section):
         campaign: The campaign file. Relative paths in a settings file start from the directory of that file.
         data_dir: Directory of the database and of utterances that are not in it yet. Default: the directory in
             GLYPHOXA_DATA, otherwise the user's data directory, which is /var/lib/glyphoxa for root.
+        prices: Prices by the name of the model. They replace the built-in ones.
         engines: Your own pipelines, as `./file.py:function`. The key is the name that an NPC's `engine` uses; `ear` is
             the ear of every player.
     """
@@ -164,6 +166,7 @@ class Settings(Section):
     discord: DiscordSettings = DiscordSettings()
     tiers: TiersSettings = TiersSettings()
     models: ModelsSettings = ModelsSettings()
+    prices: Annotated[dict[str, Price], BeforeValidator(or_empty)] = Field(default_factory=dict)
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()
     observability: ObservabilitySettings = ObservabilitySettings()

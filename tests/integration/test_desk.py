@@ -612,6 +612,7 @@ async def test_table_page_shows_doctor_checks_without_secrets(
         ">packages</th>",
         ">clock</th>",
         "openai, key from OPENAI_API_KEY",
+        "for 3 hours, 4 open microphones",
         "run `glyphoxa models fetch whisper-tiny.en`",
         f"free for {tmp_path}",
         "migrated",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.long_session import Course, Shown, figures, growth, read
+from benchmarks.long_session import Course, Shown, figures, growth, read, usage_of
+from glyphoxa.config.costs import PriceList
 from glyphoxa.domain.errors import InvalidInput
 
 DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "long_session"
@@ -53,3 +54,19 @@ def test_growth_compares_the_last_quarter_with_the_second() -> None:
     found = growth([Course(99.0, 50.0, 1, 1), early, early, late])
     assert found == {"rounds": 4, "late_to_early": {"took": 1.5, "rss": 1.1, "files": 1.0, "tasks": 1.0}}
     assert growth([]) == {}
+
+
+def test_usage_counts_tokens_by_setting() -> None:
+    start = "s" * 8_192  # 2,048 tokens, of which the provider has cached whole blocks
+    asked = [{"messages": [{"role": "user", "content": start + end}]} for end in ("a" * 400, "b" * 800)]
+    form = {"json_schema": {"name": "told"}}
+    read = {"messages": [{"role": "user", "content": "c" * 3_962}], "response_format": form}
+    evening = PriceList(hours=2, players=3, answers=2, usage={}, prices={})
+    found = usage_of([*asked, read], ["d" * 80, ["e" * 40, "f" * 40]], evening)
+    assert found["requests"] == {"providers.llm": 2, "memory.chronicle": 1}
+    usage = found["usage"]
+    # 2,149 and 2,249 tokens with "user: "; of the second, 2,048 are cached.
+    assert (usage["providers.llm"]["input"], usage["providers.llm"]["cached_input"]) == (2_350, 2_048)
+    assert usage["memory.chronicle"]["input"] == 1_000
+    assert usage["providers.embeddings"] == {"input": 40}
+    assert usage["providers.stt"] == {"minute": 360}

@@ -33,6 +33,7 @@ SENDS_NOTHING = {
     "observability.metrics_host": "where counts are served, without words",
     "tiers.deep_words": "words that are compared",
     "tiers.standard_words": "words that are compared",
+    "prices": "numbers",
     "recall.half_lives_turns": "numbers",
     "recall.method": "the model that it uses is that of recall.llm or recall.rerank",
 }
