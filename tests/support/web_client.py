@@ -100,6 +100,33 @@ class Tone(MediaStreamTrack):
         return frame
 
 
+class Speech(MediaStreamTrack):
+    """A microphone into which somebody speaks once, in real time, after a second; then it is silent.
+
+    Args:
+        pcm: Mono s16le at `OPUS_RATE_HZ`.
+    """
+
+    kind = "audio"
+
+    def __init__(self, pcm: bytes) -> None:
+        super().__init__()
+        self._samples = np.concatenate([np.zeros(OPUS_RATE_HZ, np.int16), np.frombuffer(pcm, np.int16)])
+        self._n = 0
+        self._began = 0.0
+
+    async def recv(self) -> AudioFrame:
+        loop = asyncio.get_running_loop()
+        self._began = self._began or loop.time()
+        n = OPUS_RATE_HZ // 50
+        await asyncio.sleep(max(0.0, self._began + self._n / OPUS_RATE_HZ - loop.time()))
+        samples = self._samples[self._n : self._n + n]
+        frame = AudioFrame.from_ndarray(np.pad(samples, (0, n - samples.size))[None, :], layout="mono")
+        frame.sample_rate, frame.pts = OPUS_RATE_HZ, self._n
+        self._n += n
+        return frame
+
+
 class Browser:
     """A WebRTC client as our page is one: audio both ways, no STUN, all candidates in the offer.
 
