@@ -402,9 +402,9 @@ class DeskSource:
         """Return how far the chronicle has read each session. Raises: Unavailable: The database is away."""
         return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
 
-    async def checked(self, *, players_url: str | None) -> Sequence[Finding]:
+    async def checked(self, campaign: Campaign, *, players_url: str | None) -> Sequence[Finding]:
         """Check this machine and the settings as `at_open_table` does."""
-        return await offload(lambda: at_open_table(self.settings, players_url=players_url), amount=_AS_ROWS)
+        return await offload(lambda: at_open_table(self.settings, campaign, players_url=players_url), amount=_AS_ROWS)
 
     async def models(self) -> Sequence[Status]:
         """Return which local models are on this machine. No model is loaded or fetched."""

@@ -18,15 +18,16 @@ from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.engines import find_host, read_playable
+from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.config import doctor
-from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, ports
 from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, shown
+from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, shown
 from glyphoxa.providers import building
 from glyphoxa.providers.building import KINDS, LLM, NO_KEY, Choice, key_of, runs_here, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
@@ -65,6 +66,8 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
         certificate_until: See `config.doctor.https`.
         is_quick: No database is started, and no model is measured.
     """
+    campaign = campaign_of(settings)
+    settings = for_campaign(settings, campaign)
     served, watched = settings.server, settings.observability
     listening = {
         "server.port": (served.host, served.port),
@@ -74,7 +77,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
         [
             *_of_machine(WITHIN_S),
             Check("campaign", partial(_campaign, settings), _BUSY_DISK, WITHIN_S),
-            *_of_settings(settings, WITHIN_S),
+            *_of_settings(settings, campaign, WITHIN_S),
             Check("memory", partial(_memory, settings), _BUSY_DISK, WITHIN_S),
             Check("database", partial(_database, settings), "check that its server responds", WITHIN_S)
             if is_quick
@@ -94,20 +97,20 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
     return found
 
 
-def at_open_table(settings: Settings, *, players_url: str | None) -> list[Finding]:
+def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | None) -> list[Finding]:
     """The same for a table that is being played: no port is tried, no model measured. Blocks for some seconds.
 
     Args:
         players_url: Where players open it; None: on this machine only.
     """
-    within_s = AT_THE_DESK_WITHIN_S
+    within_s, settings = AT_THE_DESK_WITHIN_S, for_campaign(settings, campaign)
     port = {"server.port": (settings.server.host, settings.server.port)}
     url = players_url or "http://localhost"
     free = partial(doctor.memory, free=free_memory(), of=all_memory(), needed=_OPEN_TABLE_BYTES)
     return examined(
         [
             *_of_machine(within_s),
-            *_of_settings(settings, within_s),
+            *_of_settings(settings, campaign, within_s),
             Check("memory", free, "try again", within_s),
             Check("database", partial(_database, settings), "check that its server responds", within_s),
             Check("port", partial(ports, port, is_serving=True), "try again", within_s),
@@ -192,9 +195,9 @@ def _of_machine(within_s: float) -> list[Check]:
     ]
 
 
-def _of_settings(settings: Settings, within_s: float) -> list[Check]:
+def _of_settings(settings: Settings, campaign: Campaign | None, within_s: float) -> list[Check]:
     return [
-        Check("providers", partial(_providers, settings), "run `glyphoxa config check`", within_s),
+        Check("providers", partial(_providers, settings, campaign), "run `glyphoxa config check`", within_s),
         Check("models", partial(models, settings), _BUSY_DISK, within_s),
         Check("disk", partial(_disk, settings), _BUSY_DISK, within_s),
     ]
@@ -206,12 +209,13 @@ def _packages() -> Iterable[Finding]:
     return tuple(doctor.packages())
 
 
-def _providers(settings: Settings) -> list[Finding]:
+def _providers(settings: Settings, campaign: Campaign | None) -> list[Finding]:
     # Whether weights are here is told once, by `models`.
     found = check(settings, has_weights=lambda _: True)
     missing = [each for each in PAGE_MODULES if not module_is_there(each)]
     page = [Finding("error", "page", str(NotInstalled("the page", missing, extra="voice")))] if missing else []
-    return [*page, *(each for each in found if each.subject not in _COVERED)]
+    languages = language_findings(settings, campaign)
+    return [*page, *(each for each in found if each.subject not in _COVERED), *languages]
 
 
 def _campaign(settings: Settings) -> Iterator[Finding]:
@@ -305,11 +309,9 @@ def _with_llm_here(settings: Settings) -> Settings | None:
 
 
 def _n_npcs(settings: Settings) -> int:
-    """Of the campaign; where it cannot be read, another check says so."""
-    try:
-        return _N_NPCS if settings.campaign is None else len(read_campaign(settings.campaign).campaign.npcs)
-    except InvalidInput:
-        return _N_NPCS
+    """Return the NPCs of the campaign; a usual number without one."""
+    campaign = campaign_of(settings)
+    return _N_NPCS if campaign is None else len(campaign.npcs)
 
 
 def _embedded(settings: Settings) -> EmbeddedPostgres:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from glyphoxa.app.languages import language_findings
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
@@ -31,7 +32,7 @@ from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.providers.building import NONE, STT, Choice, names, unknown_language
+from glyphoxa.providers.building import NONE, Choice, names
 from glyphoxa.providers.extras import not_installed
 
 GROUP = "glyphoxa.pipelines"
@@ -205,7 +206,10 @@ def read_playable(path: Path, settings: Settings, text: str | None = None) -> Ca
         NotFound: The file does not exist.
         InvalidFile: The file has errors. Each is reported with its line.
     """
-    return read_campaign(path, text, also=lambda document: _not_playable(document, settings))
+    file = read_campaign(path, text, also=lambda document: _not_playable(document, settings))
+    line = file.source.line(("campaign", "language"))
+    remarks = (f"{path}:{line}: {one.subject}: {one.text}" for one in language_findings(settings, file.campaign))
+    return replace(file, warnings=(*file.warnings, *remarks))
 
 
 def _not_playable(document: CampaignDocument, settings: Settings) -> Wrong:
@@ -216,8 +220,6 @@ def _not_playable(document: CampaignDocument, settings: Settings) -> Wrong:
     ):
         if not there:
             yield (part,), f"the campaign cannot be played: list at least {what} under `{part}:`"
-    if wrong := unknown_language(STT, settings.providers.stt.name, document.campaign.language):
-        yield ("campaign", "language"), wrong
     engines = mouth_names(settings)
     for n, npc in enumerate(document.npcs):
         at: YamlPath = ("npcs", n, "engine")

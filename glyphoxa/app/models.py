@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
@@ -103,8 +103,16 @@ def need_packages(settings: Settings, *sections: str) -> None:
         need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
 
 
+def _silent(_: str) -> None: ...
+
+
 async def load_local_models(
-    settings: Settings, stack: AsyncExitStack, *, slots: int, tell: Callable[[str], None] = lambda _: None
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    slots: int,
+    language: str = "en",
+    tell: Callable[[str], None] = _silent,
 ) -> LocalModels:
     """Download missing weights, then load and warm up the models. `stack` closes them.
 
@@ -112,6 +120,7 @@ async def load_local_models(
 
     Args:
         slots: NPCs that use the local language model. Each gets its own prompt cache.
+        language: What the recogniser transcribes.
         tell: Receives progress messages for the user.
 
     Raises:
@@ -121,6 +130,8 @@ async def load_local_models(
     """
     need_packages(settings, *_local_sections(settings))
     weights = weights_for(settings)
+    if missing := [name for name in needed(settings) if not weights.has(name)]:
+        tell(f"fetching {', '.join(missing)}")
     with ShownProgress() as progress:
         await asyncio.to_thread(weights.ensure, needed(settings), progress)
     tell("loading models")
@@ -128,7 +139,8 @@ async def load_local_models(
         for name in {one.name for one in settings.chain(section)}:
             if name != NONE and not runs_here(section, name):
                 await asyncio.to_thread(maker_of, find(section, name), section=section)
-    made = {section: await _made(section, settings, stack, slots=slots) for section in _local_sections(settings)}
+    wanted = {"slots": slots, "language": language}
+    made = {section: await _made(section, settings, stack, **wanted) for section in _local_sections(settings)}
     return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
 
 
@@ -143,7 +155,8 @@ async def load_llama(settings: Settings, stack: AsyncExitStack, *, context_token
         NotFound: Its weights are missing.
         Corrupt: Its weights are damaged.
     """
-    llama: LlamaServer = await _made(LLM, settings, stack, context_tokens=context_tokens)
+    changes = {} if context_tokens is None else {"context_tokens": context_tokens}
+    llama: LlamaServer = await _made(LLM, settings, stack, **changes)
     return llama
 
 
@@ -159,9 +172,8 @@ def _context_tokens(settings: Settings) -> int:
     return next(with_it, settings).context_tokens
 
 
-async def _made(
-    section: str, settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
-) -> Any:
+async def _made(section: str, settings: Settings, stack: AsyncExitStack, **changes: Any) -> Any:
+    """Load the local model of a section. `changes` are fields of `Wanted`."""
     choice = _local_choice(section, settings)
     row = find(section, choice.name)
     names = weights_of(section, choice)
@@ -169,12 +181,11 @@ async def _made(
     wanted = Wanted(
         path=None if file is None else file.path,
         model_id="" if file is None else file.sha256,
-        slots=slots,
-        context_tokens=context_tokens or _context_tokens(settings),
+        context_tokens=_context_tokens(settings),
         prompts_dir=settings.data_directory / "prompts",
     )
     try:
-        return await maker_of(row, section=section)(wanted, stack)
+        return await maker_of(row, section=section)(replace(wanted, **changes), stack)
     except ModuleNotFoundError as error:
         raise not_installed(row, section, error) from error
 

@@ -29,6 +29,7 @@ from glyphoxa.app.background import (
     summariser_at_table,
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
+from glyphoxa.app.languages import for_campaign, language_findings
 from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
@@ -601,7 +602,11 @@ async def open_table(
     async with ClosingStack() as stack:
         for warning in without_effect(settings):
             logger.warning(warning)
-        local = await load_local_models(settings, stack, slots=local_slots(settings, campaign), tell=tell)
+        for finding in language_findings(settings, campaign):
+            tell(f"WARNING: {finding.subject}: {finding.text}")
+        settings = for_campaign(settings, campaign)
+        slots, language = local_slots(settings, campaign), campaign.language
+        local = await load_local_models(settings, stack, slots=slots, language=language, tell=tell)
         store = await open_store_for(settings, local, stack)
         opening = Opening(
             settings=settings,

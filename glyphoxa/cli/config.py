@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from glyphoxa.app.languages import campaign_of, for_campaign, language_findings, languages_of
 from glyphoxa.app.models import weights_for
 from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
@@ -35,7 +36,9 @@ DOCTOR = Verb(at_once)
 def _check(options: argparse.Namespace) -> int:
     """Exit with status 1 if something that the settings need is missing, or does not answer."""
     settings = read_settings(options.file)
-    findings = check(settings, has_weights=weights_for(settings).has)
+    campaign = campaign_of(settings)
+    settings = for_campaign(settings, campaign)
+    findings = [*check(settings, has_weights=weights_for(settings).has), *language_findings(settings, campaign)]
     if options.live:
         wrong = {finding.subject for finding in findings if finding.level == "error"}
         findings += ask_providers(settings, but_not=wrong)
@@ -51,7 +54,7 @@ def _show_findings(findings: Iterable[Finding]) -> None:
 def _reference(_options: argparse.Namespace) -> int:
     from glyphoxa.config.reference import reference
 
-    print(reference(), end="")
+    print(reference(languages_of), end="")
     return 0
 
 

@@ -15,49 +15,42 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import busy_with, free_memory
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
-from glyphoxa.app.models import weights_for
+from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
+from glyphoxa.app.models import needed, weights_for
 from glyphoxa.cli.render import PlainTable, show, show_rows
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.providers.building import LLM, weights_of
+from glyphoxa.providers.building import LLM, TTS, find, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.providers.extras import LOCAL, need
 from glyphoxa.providers.rows import ROWS
 
-DEFAULT_NAMES = ("whisper-tiny.en", "minilm-l6-v2-int8", "qwen2.5-coder-1.5b-instruct-q4_k_m")
-"""The weights for a table without any key; the voices come with their package."""
-
 
 def list_models(store: WeightStore, out: TextIO) -> int:
     """Show a table of the artefacts. Nothing is read or fetched."""
-    table = PlainTable(("artefact", "state", "size", "licence", "what"), right=["size"])
+    table = PlainTable(("artefact", "state", "size", "licence", "languages", "what"), right=["size"])
     for status in store.status():
         artefact = status.artefact
         state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
-        table.add_row(status.name, state, decimal(artefact.size), artefact.licence, artefact.what)
+        languages = in_words(artefact.languages)
+        table.add_row(status.name, state, decimal(artefact.size), artefact.licence, languages, artefact.what)
     show(table, out)
     print(f"stored in {store.directory}", file=out)
     return 0
 
 
 def fetch(
-    weights: ModelWeights,
-    names: Sequence[str] | None,
-    out: TextIO,
-    *,
-    copy_from: Path | None = None,
-    refetch: bool = False,
+    weights: ModelWeights, names: Sequence[str], out: TextIO, *, copy_from: Path | None = None, refetch: bool = False
 ) -> int:
-    """Fetch artefacts with progress (`None`: what the local stack needs).
+    """Fetch artefacts with progress.
 
     Raises:
         NotFound, Corrupt, Unavailable: See `ModelWeights.ensure`.
     """
     with ShownProgress(out) as progress:
-        wanted = DEFAULT_NAMES if names is None else names
-        paths = weights.ensure(wanted, progress, copy_from=copy_from, refetch=refetch)
+        paths = weights.ensure(names, progress, copy_from=copy_from, refetch=refetch)
     for name, path in paths.items():
         print(f"{name}: {path}", file=out)
     return 0
@@ -101,14 +94,16 @@ def _list(options: argparse.Namespace) -> int:
 
 @VERB.action(
     "download missing models; an interrupted download continues",
-    _named("default: what a table without any key needs"),
+    _named("default: what a table with these settings and their campaign needs"),
     _ALL,
     argument("--refetch", help="accept the files that the hub offers now, even if they differ from the pinned ones"),
     argument("--from", dest="copy_from", type=Path, metavar="PATH", help="a file or directory to copy from"),
 )
 def _fetch(options: argparse.Namespace) -> int:
-    weights = _weights(options)
-    return fetch(weights, _names(options, weights), sys.stderr, copy_from=options.copy_from, refetch=options.refetch)
+    settings = read_settings(options.config)
+    weights = weights_for(settings)
+    names = _names(options, weights) or needed(for_campaign(settings, campaign_of(settings)))
+    return fetch(weights, names, sys.stderr, copy_from=options.copy_from, refetch=options.refetch)
 
 
 @VERB.action(
@@ -252,13 +247,15 @@ def _list_voices(settings: Settings) -> None:
         print(
             f"{tts.name} lists its voices on its own site; select one for an NPC with `voice: {{provider_voice: ID}}`."
         )
+        print(f"Languages by default: {in_words(languages_of(find(TTS, tts.name)))}")
         print(
             f"Default: {tts.voice or 'set by Glyphoxa'} (providers.tts.voice). To hear one: glyphoxa models voices ID"
         )
         return
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 
-    show_rows(("name", "voice"), ((name, preset.about) for name, preset in PRESETS.items()))
+    languages = in_words(languages_of(find(TTS, tts.name)))
+    show_rows(("name", "languages", "voice"), ((name, languages, preset.about) for name, preset in PRESETS.items()))
 
 
 def _spoken(settings: Settings, name: str, text: str) -> bytes:

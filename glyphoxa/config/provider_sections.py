@@ -9,9 +9,10 @@ from pydantic import BeforeValidator, Field
 
 from glyphoxa.config.located_yaml import Wrong
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section
+from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import UNSURE
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
-from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, TTS, find, missing_settings, runs_here
+from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
 from glyphoxa.providers.chat_dialect import Habits, Reasoning, Roles
 from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
 
@@ -23,7 +24,7 @@ MOST_FALLBACKS = 3
 
 
 class SttSettings(ProviderSettings):
-    """Speech to text. `whisper` is local."""
+    """Speech to text. `whisper` is local; its default model is the first listed that knows the campaign's language."""
 
     name: Annotated[str, NameOf("stt")] = "whisper"
 
@@ -141,7 +142,10 @@ class ProvidersSettings(Section):
     s2s: S2sSettings = S2sSettings()
 
     def contradictions(self) -> Wrong:
-        llm = self.llm
+        llm, stt = self.llm, self.stt
+        weights = find(STT, stt.name).weights
+        if weights and stt.model is not None and stt.model not in weights:
+            yield ("stt", "model"), f"providers.stt.model {stt.model!r}: {did_you_mean(stt.model, weights)}"
         yield from _chain_contradictions("llm", LLM, llm)
         yield from _chain_contradictions("tts", TTS, self.tts)
         for number, each in enumerate(llm.fallback):

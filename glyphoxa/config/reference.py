@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final
@@ -39,7 +39,8 @@ _PROVIDERS: Final = """\
 ## Providers
 
 These are the values of `name`, by kind, each with its default model. `structured` is the kind of `correction.llm`,
-`recall.llm` and `chronicle.llm`. The key is read from this environment variable, unless `api_key_env` names another.
+`recall.llm` and `chronicle.llm`. The languages are those of the default model and voice, by their tags; with `any`, the
+provider or your model decides. The key is read from this environment variable, unless `api_key_env` names another.
 Install the packages of a provider with `pip install 'glyphoxa[EXTRA]'`.
 """
 _UNITS: Final = {"_ms": "ms", "_tokens": "tokens", "_facts": "sentences", "_depth": "messages"}
@@ -48,9 +49,9 @@ _TYPES: Final = {bool: "true or false", int: "whole number", float: "number", st
 _ENTRY: Final = re.compile(r"    (\w+(?:, \w+)*): (.*)")
 
 
-def reference() -> str:
-    """Return the page in Markdown."""
-    return "\n".join((_INTRO, *_section("", Settings), *_profiles(), *_providers()))
+def reference(languages_of: Callable[[Provider], str]) -> str:
+    """Return the page in Markdown. `languages_of` returns the languages of a provider; "" for any."""
+    return "\n".join((_INTRO, *_section("", Settings), *_profiles(), *_providers(languages_of)))
 
 
 def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
@@ -162,14 +163,14 @@ def _profiles() -> Iterator[str]:
     yield ""
 
 
-def _providers() -> Iterator[str]:
+def _providers(languages_of: Callable[[Provider], str]) -> Iterator[str]:
     yield _PROVIDERS
-    yield "| kind | name | default model | key | extra | required settings |\n|---|---|---|---|---|---|"
-    yield from map(_provider, ROWS)
+    yield "| kind | name | default model | languages | key | extra | required settings |\n|---|---|---|---|---|---|---|"
+    yield from (_provider(row, languages_of(row) or "any") for row in ROWS)
     yield ""
 
 
-def _provider(row: Provider) -> str:
+def _provider(row: Provider, languages: str) -> str:
     model = ", ".join(row.weights) or row.model
     key = f"`{row.key_env}`" if row.key_env else ""
-    return f"| {row.kind} | `{row.name}` | {model} | {key} | {row.extra} | {_one_of(row.needs)} |"
+    return f"| {row.kind} | `{row.name}` | {model} | {languages} | {key} | {row.extra} | {_one_of(row.needs)} |"

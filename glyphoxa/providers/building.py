@@ -104,8 +104,9 @@ def weights_of(section: str, choice: Choice) -> tuple[str, ...]:
     if choice.name == NONE:
         return ()
     row = find(section, choice.name)
-    chosen = (choice.model,) if row.runs_here and "model" in row.needs and choice.model else ()
-    return row.weights or chosen
+    if choice.model and (choice.model in row.weights or (row.runs_here and "model" in row.needs)):
+        return (choice.model,)
+    return row.weights[:1]
 
 
 def profile_of(choice: Choice) -> Profile:
@@ -191,16 +192,6 @@ def key_of(choice: Choice, *, section: str, environ: Mapping[str, str] = os.envi
             f" (another variable can be named as {section}.api_key_env)"
         )
     return key
-
-
-def unknown_language(section: str, name: str, language: str) -> str:
-    """Why that provider does not support a language; "" if it does, or its package is not installed."""
-    check = find(section, name).language_check
-    try:
-        why = named(check)(language) if check else ""
-    except ImportError:
-        return ""
-    return f"{section} {name!r} {why}" if why else ""
 
 
 def named(reference: str) -> Callable[..., Any]:

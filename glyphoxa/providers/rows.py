@@ -6,8 +6,10 @@ checks it, and tables open with it. A row imports nothing until its maker is use
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 from typing import Final, Literal
 
 from glyphoxa.providers.chat_models import LARGE, SMALL, Profile
@@ -28,12 +30,10 @@ class Provider:
         modules: Importable names that must be installed.
         key_env: Environment variable with its key; empty when it needs none.
         model: Default model; empty if the maker decides or there is no usual one.
-        weights: Names of the local model weights it runs on (see `glyphoxa models list`). A local provider that needs
-            a `model` runs on the weights that the settings name.
+        weights: Names of the local model weights it can run on (see `glyphoxa models list`), the default first. A local
+            provider that needs a `model` runs on the weights that the settings name.
         needs: Settings without a default that it requires: `base_url`, `model`.
         dimensions: Dimensions of its default embeddings model; None if there is none.
-        language_check: `module:function`: takes a language tag and returns why it is not supported, or "". Without it,
-            every language is accepted.
         profile: Profile of its language models in a conversation; None if the model's name decides.
     """
 
@@ -47,18 +47,28 @@ class Provider:
     weights: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     dimensions: int | None = None
-    language_check: str = ""
     profile: Profile | None = None
 
     @property
     def runs_here(self) -> bool:
         return self.extra == LOCAL
 
+    @property
+    def languages(self) -> str:
+        """Languages in `languages.toml`: tags separated by spaces; "" if they are not limited, or not known."""
+        return _languages().get(self.kind, {}).get(self.name, "")
+
+
+@cache
+def _languages() -> dict[str, dict[str, str]]:
+    return tomllib.loads(resources.files(__package__).joinpath("languages.toml").read_text("utf-8"))
+
 
 _LOADING: Final = "glyphoxa.adapters.local.loading"
 _PROCESSORS: Final = "glyphoxa_processors"
 _HOSTED: Final = "glyphoxa.adapters.openai_models"
 _ADDRESS_AND_MODEL: Final = ("base_url", "model")
+_WHISPERS: Final = ("whisper-tiny.en", "whisper-base")
 
 _llama = partial(Provider, "llm", maker=f"{_LOADING}:llama", extra=LOCAL, modules=("xllamacpp",), profile=SMALL)
 _openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI_API_KEY")
@@ -70,15 +80,8 @@ _deepgram = partial(
 )
 
 ROWS: Final = (
-    Provider(
-        "stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=("whisper-tiny.en",)
-    ),
-    _deepgram(
-        "deepgram-nova",
-        f"{_PROCESSORS}.deepgram_stt:make_nova",
-        model="nova-3-general",
-        language_check=f"{_PROCESSORS}.cloud_stt:unknown_to_nova",
-    ),
+    Provider("stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=_WHISPERS),
+    _deepgram("deepgram-nova", f"{_PROCESSORS}.deepgram_stt:make_nova", model="nova-3-general"),
     _deepgram("deepgram-flux", f"{_PROCESSORS}.deepgram_stt:make_flux", model="flux-general-en"),
     _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
     _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),

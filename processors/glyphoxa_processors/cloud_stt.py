@@ -29,16 +29,9 @@ def make_stt(
     `keyterms` must already fit the provider's limits (`glyphoxa.names.hints`). Update them with a `KeytermsFrame`.
 
     Raises:
-        InvalidInput: See `build`; or the language is unknown.
+        InvalidInput: See `build`.
     """
     made: FrameProcessor = build(
         provider, section=STT, environ=environ, keyterms=keyterms, sample_rate=sample_rate, language=language
     )
     return made
-
-
-def unknown_to_nova(language: str) -> str:
-    """Return why Nova does not support this language tag; "" if it does."""
-    from pipecat.transcriptions.language import Language
-
-    return "" if language in set(Language) else f"does not support language {language!r} (campaign.language)"

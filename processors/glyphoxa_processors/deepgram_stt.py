@@ -48,11 +48,8 @@ from pydantic import BaseModel
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
-from glyphoxa.providers.building import STT
-from glyphoxa_processors.cloud_stt import unknown_to_nova
 from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, UnconfirmedSound, put_notes
 from glyphoxa_processors.sockets import FAULTS, ending_of, fault_of, reason_in, socket_to, socket_url
@@ -631,13 +628,7 @@ class FluxStt(DeepgramStt):
 
 
 def make_nova(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> NovaStt:
-    """Create a Nova recogniser.
-
-    Raises:
-        InvalidInput: It does not support the language.
-    """
-    if unknown := unknown_to_nova(language):
-        raise InvalidInput(f"{STT} 'deepgram-nova' {unknown}")
+    """Create a Nova recogniser."""
     query = {
         "language": language,
         "channels": "1",

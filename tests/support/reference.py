@@ -11,11 +11,13 @@ import argparse
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
 from prometheus_client import Metric
 
+from glyphoxa.app.languages import languages_of
 from glyphoxa.cli.main import ENVIRONMENT, EXAMPLES, GROUPS, parser
 from glyphoxa.config.reference import reference
 from glyphoxa.observability.metrics import TableMetrics
@@ -165,7 +167,7 @@ def modules() -> str:
 # All pages
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "settings.md": reference,
+    "settings.md": partial(reference, languages_of),
     "command-line.md": command_line,
     "metrics.md": metrics,
     "modules.md": modules,

@@ -27,16 +27,18 @@ class Wanted:
     Attributes:
         path: Path of the weights; None if the package contains them.
         model_id: Identifies the weights; may be empty.
-        slots: Number of slots of a language model's prompt cache.
-        context_tokens: Tokens of prompt and reply per slot.
+        context_tokens: Tokens of prompt and reply per slot of a language model.
         prompts_dir: Where slots may be stored.
+        slots: Number of slots of a language model's prompt cache.
+        language: What is spoken at the table.
     """
 
     path: Path | None
     model_id: str
-    slots: int
     context_tokens: int
     prompts_dir: Path
+    slots: int = 1
+    language: str = "en"
 
     @property
     def weights(self) -> Path:
@@ -52,7 +54,7 @@ class Wanted:
 async def whisper(wanted: Wanted, stack: AsyncExitStack) -> Whisper:
     from glyphoxa.adapters.local.whisper import Whisper
 
-    model = await asyncio.to_thread(Whisper, wanted.weights)
+    model = await asyncio.to_thread(Whisper, wanted.weights, language=wanted.language)
     await asyncio.to_thread(model.warm_up)
     return model
 

@@ -18,7 +18,7 @@ Confidence per word costs nothing (0.4 ms for a line of 3.5 s). Word times take 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -30,6 +30,7 @@ import numpy.typing as npt
 from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.heard import HeardWord
+from glyphoxa.language.lexicon import primary_language
 
 # Whisper's log-mel spectrogram, in numpy.
 #
@@ -223,13 +224,14 @@ class Whisper:
 
     Args:
         path: A directory with `model.bin`, `config.json`, `tokenizer.json` and `vocabulary.txt`.
+        language: BCP 47 tag of what is spoken, for a multilingual model.
 
     Raises:
         NotFound: The directory or a file in it is missing.
         Corrupt: The files cannot be read as a model.
     """
 
-    def __init__(self, path: Path | str, *, threads: int = 2) -> None:
+    def __init__(self, path: Path | str, *, language: str = "en", threads: int = 2) -> None:
         native_env.prepare()
         import ctranslate2  # the library reads its environment when it is loaded
         from tokenizers import Tokenizer
@@ -249,8 +251,8 @@ class Whisper:
         self._log_mel = LogMel()
         self._previous = self._token("<|startofprev|>")
         self._end = self._token("<|endoftext|>")
-        language = ["<|en|>", "<|transcribe|>"] if self._model.is_multilingual else []
-        self._start = [self._token(t) for t in ("<|startoftranscript|>", *language, "<|notimestamps|>")]
+        task = task_of(language, self._tokenizer.get_vocab()) if self._model.is_multilingual else ()
+        self._start = [self._token(t) for t in ("<|startoftranscript|>", *task, "<|notimestamps|>")]
 
     def warm_up(self) -> None:
         """Run once before anyone speaks: the first call allocates and takes up to a second longer."""
@@ -351,6 +353,12 @@ class Whisper:
         if token is None:
             raise Corrupt(f"the Whisper tokenizer lacks {name}")
         return token
+
+
+def task_of(language: str, vocabulary: Container[str]) -> tuple[str, str]:
+    """Return the tokens that have a multilingual model transcribe a language; English if it does not know it."""
+    spoken = f"<|{primary_language(language)}|>"
+    return (spoken if spoken in vocabulary else "<|en|>"), "<|transcribe|>"
 
 
 def first_round(text: str) -> tuple[int, int]:

@@ -589,6 +589,7 @@ class Artefact(_Strict):
     """Weights that belong together, under the name used in the settings."""
 
     what: str
+    languages: str = ""
     licence: str
     publisher: str
     files: tuple[WeightFile, ...] = Field(min_length=1)

@@ -172,7 +172,7 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
         "scene": at.scene.id,
         "is_paused": at.is_paused,
         "memory": memory_in_words(at.health),
-        "checks": await source.checked(players_url=players_url),
+        "checks": await source.checked(at.campaign, players_url=players_url),
         "models": [each for each in await source.models() if each.state != "missing"],
         "reading": [(each, reading_in_words(each)) for each in progress],
         "backlog": backlog_in_words(progress),

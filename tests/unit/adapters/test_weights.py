@@ -21,7 +21,9 @@ from glyphoxa.adapters.weights.download import (
     read_manifest,
 )
 from glyphoxa.adapters.weights.store import HashCache, ModelWeights, WeightStore
+from glyphoxa.app.models import needed
 from glyphoxa.cli import models
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
 MODEL = bytes(range(256)) * 40
@@ -64,8 +66,9 @@ def states(store: WeightStore) -> dict[str, str]:
 
 def test_the_own_manifest_pins_every_file_and_names_its_licence_and_a_source() -> None:
     artefacts = own_manifest().artefacts
-    assert set(models.DEFAULT_NAMES) <= set(artefacts)
+    assert set(needed(Settings())) <= set(artefacts)
     for artefact in artefacts.values():
+        assert artefact.languages
         assert artefact.licence in {"Apache-2.0", "MIT"}
         assert all(file.packages for file in artefact.files)
 
@@ -285,7 +288,7 @@ def test_the_list_names_state_size_and_licence(store: WeightStore) -> None:
     out = io.StringIO()
     assert models.list_models(store, out) == 0
     row = next(line for line in out.getvalue().splitlines() if line.startswith("ears"))
-    assert row.split()[1:6] == ["96", "%", "10.6", "kB", "CC0-1.0"]
+    assert row.split()[1:7] == ["96", "%", "10.6", "kB", "CC0-1.0", "any"]
 
 
 def test_the_fetch_command_says_where_things_lie(store: WeightStore, tmp_path: Path) -> None:
