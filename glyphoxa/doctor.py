@@ -214,8 +214,7 @@ def _providers(settings: Settings, campaign: Campaign | None) -> list[Finding]:
     found = check(settings, has_weights=lambda _: True)
     missing = [each for each in PAGE_MODULES if not module_is_there(each)]
     page = [Finding("error", "page", str(NotInstalled("the page", missing, extra="voice")))] if missing else []
-    languages = language_findings(settings, campaign)
-    return [*page, *(each for each in found if each.subject not in _COVERED), *languages]
+    return [*page, *(each for each in found if each.subject not in _COVERED), *language_findings(settings, campaign)]
 
 
 def _campaign(settings: Settings) -> Iterator[Finding]:
@@ -310,8 +309,7 @@ def _with_llm_here(settings: Settings) -> Settings | None:
 
 def _n_npcs(settings: Settings) -> int:
     """Return the NPCs of the campaign; a usual number without one."""
-    campaign = campaign_of(settings)
-    return _N_NPCS if campaign is None else len(campaign.npcs)
+    return len(campaign.npcs) if (campaign := campaign_of(settings)) else _N_NPCS
 
 
 def _embedded(settings: Settings) -> EmbeddedPostgres:

@@ -1,7 +1,4 @@
-"""Compare the languages of models and voices with the campaign's, and select the recogniser that knows it.
-
-Languages are tags separated by spaces; "" is any, or not known.
-"""
+"""Compare the languages of models and voices, as tags separated by spaces, with the campaign's; "" is any."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.local.whisper import Whisper
 
 
+Tell = Callable[[str], None]
 _SECTIONS: Final = (LLM, STT, TTS, EMBEDDINGS)
 """Settings sections whose models may run here, in loading order."""
 
@@ -103,16 +104,8 @@ def need_packages(settings: Settings, *sections: str) -> None:
         need(*row.modules, by=f"{section} {row.name!r}", extra=row.extra)
 
 
-def _silent(_: str) -> None: ...
-
-
 async def load_local_models(
-    settings: Settings,
-    stack: AsyncExitStack,
-    *,
-    slots: int,
-    language: str = "en",
-    tell: Callable[[str], None] = _silent,
+    settings: Settings, stack: AsyncExitStack, *, slots: int, language: str = "en", tell: Tell = lambda _: None
 ) -> LocalModels:
     """Download missing weights, then load and warm up the models. `stack` closes them.
 
@@ -155,8 +148,8 @@ async def load_llama(settings: Settings, stack: AsyncExitStack, *, context_token
         NotFound: Its weights are missing.
         Corrupt: Its weights are damaged.
     """
-    changes = {} if context_tokens is None else {"context_tokens": context_tokens}
-    llama: LlamaServer = await _made(LLM, settings, stack, **changes)
+    tokens = context_tokens or _context_tokens(settings)
+    llama: LlamaServer = await _made(LLM, settings, stack, context_tokens=tokens)
     return llama
 
 

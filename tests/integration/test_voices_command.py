@@ -43,7 +43,7 @@ async def test_every_preset_is_listed_with_what_it_is_like(capsys: pytest.Captur
     lines = capsys.readouterr().out.splitlines()
     for name, preset in PRESETS.items():
         assert preset.about
-        assert any(line.split(maxsplit=1) == [name, preset.about] for line in lines)
+        assert any(line.split(maxsplit=2) == [name, "en", preset.about] for line in lines)
 
 
 async def test_where_nothing_plays_a_sample_is_written_and_its_place_said(
