@@ -113,7 +113,7 @@ async def load_local_models(
 
     Args:
         slots: NPCs that use the local language model. Each gets its own prompt cache.
-        language: What the recogniser transcribes.
+        language: Language that the recogniser transcribes.
         tell: Receives progress messages for the user.
 
     Raises:

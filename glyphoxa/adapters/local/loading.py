@@ -30,7 +30,7 @@ class Wanted:
         context_tokens: Tokens of prompt and reply per slot of a language model.
         prompts_dir: Where slots may be stored.
         slots: Number of slots of a language model's prompt cache.
-        language: What is spoken at the table.
+        language: Language that is spoken at the table.
     """
 
     path: Path | None
