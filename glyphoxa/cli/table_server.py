@@ -41,7 +41,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
-from glyphoxa.web.remembered import Remembered
+from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.serving import (
     AddressOptions,
     Server,
@@ -166,11 +166,11 @@ def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
 def _nothing() -> None: ...
 
 
-def _remembered(store: Store | None, table: Table) -> Remembered | None:
+def _remembered(store: Store | None, table: Table) -> OwnLinesOfTable | None:
     if store is None:
         return None
     inspection = PostgresInspection(store.database)
-    return Remembered(table.campaign.id, table.session, inspection, store.world, now_ms)
+    return OwnLinesOfTable(table.campaign.id, table.session, inspection, store.world, now_ms)
 
 
 def _peers(table: Table) -> Peers:

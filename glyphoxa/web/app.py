@@ -25,9 +25,9 @@ from glyphoxa.web.access.links import BadInvitation, Entrance, OpenAccess
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
-from glyphoxa.web.hub import Hub, PageOutbox, PageReader, Shut
+from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
+from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
-from glyphoxa.web.remembered import RememberBody, Remembered, SeatBody
 from glyphoxa.web.requests import (
     Guard,
     address_of,
@@ -39,7 +39,7 @@ from glyphoxa.web.requests import (
     values_of,
 )
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
-from glyphoxa.web.sound import ConnectPeer, Offer, OfferedServer, offered
+from glyphoxa.web.sound import ConnectPeer, Offer, OfferedServer, with_credentials
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -55,11 +55,11 @@ CLOSE_CODES = {
     "invalid": 4404,
     "not_found": 4404,
     "seat_taken": 4409,
-    "superseded": Shut.TAKEN_OVER.code,
-    "unavailable": Shut.CLOSED.code,
-    "rationed": Shut.CLOSED.code,
-    "not_invited": Shut.NOT_INVITED.code,
-    "forbidden": Shut.NOT_INVITED.code,
+    "superseded": CloseReason.TAKEN_OVER.code,
+    "unavailable": CloseReason.CLOSED.code,
+    "rationed": CloseReason.CLOSED.code,
+    "not_invited": CloseReason.NOT_INVITED.code,
+    "forbidden": CloseReason.NOT_INVITED.code,
 }
 """The close code of a refused websocket, by the code of its message."""
 
@@ -97,7 +97,7 @@ def create_app(  # noqa: PLR0913 - independent parts of a served table
     entrance: Entrance | None = None,
     deadlines: Deadlines | None = None,
     pulse: Pulse | None = None,
-    remembered: Remembered | None = None,
+    remembered: OwnLinesOfTable | None = None,
 ) -> FastAPI:
     """
     Args:
@@ -145,7 +145,7 @@ class _Web:
         entrance: Entrance,
         deadlines: Deadlines | None,
         pulse: Pulse,
-        remembered: Remembered | None,
+        remembered: OwnLinesOfTable | None,
     ) -> None:
         self._table = table
         self._remembered = remembered
@@ -170,7 +170,7 @@ class _Web:
             self._is_watching = False
             unsubscribe()
             await self._seats.close()
-            self._hub.shut()
+            self._hub.close()
 
     async def ready(self) -> JSONResponse:
         if not self._is_watching:
@@ -187,7 +187,7 @@ class _Web:
 
     async def whole_health(self) -> Json:
         """Report health with problems in words, which name players."""
-        trouble = [*self._seats.blocked, *self._seats.hanging]
+        trouble = [*self._seats.blocked, *self._seats.unclosed]
         return {"ok": not trouble, "trouble": trouble, "memory": memory_json(self._table.health)}
 
     async def join(self, request: Request) -> JSONResponse:
@@ -281,7 +281,7 @@ class _Web:
         self._record(kind, who=_who(grants), what=what, address=address_of(request))
         return JSONResponse({"changed": n_changed})
 
-    def _memory_of(self, player: PlayerId) -> Remembered:
+    def _memory_of(self, player: PlayerId) -> OwnLinesOfTable:
         self._limits_of(player).need_request()
         if self._remembered is None:
             raise InvalidInput("this table has no long-term memory")
@@ -389,7 +389,7 @@ class _Web:
         }
 
     def _ice_for(self, user: str) -> tuple[OfferedServer, ...]:
-        return offered(self._entrance.ice_servers, user=user, now_s=int(time.time()))
+        return with_credentials(self._entrance.ice_servers, user=user, now_s=int(time.time()))
 
     def _described(self, grants: Grants) -> Json:
         """Describe the table for a page. Only the game master sees all scenes and their descriptions."""
@@ -463,10 +463,10 @@ class _Web:
     def tell_in_force(self, in_force: str, done: str) -> None:
         """Tell every page of a game master what another one has commanded."""
         message = {"type": "in_force", "in_force": in_force, "done": done}
-        self._hub.tell(message, to=lambda reader: reader.is_dm)
+        self._hub.send(message, to=lambda reader: reader.is_dm)
 
     def _tell_seats(self) -> None:
-        self._hub.tell({"type": "seats", "players": self._players()})
+        self._hub.send({"type": "seats", "players": self._players()})
 
 
 def _who(grants: Grants) -> str:

@@ -21,7 +21,7 @@ from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
 from glyphoxa.web.events import Json
-from glyphoxa.web.hub import PageOutbox, Shut
+from glyphoxa.web.hub import CloseReason, PageOutbox
 from glyphoxa.web.requests import first_problem, in_words, kind_of, values_of
 from glyphoxa.web.seats import NotNow, TakenSeat
 
@@ -135,7 +135,7 @@ class PageSocket:
             self.outbox.put_json({"type": "beat"})
             await asyncio.sleep(self.pulse.every_ms / 1_000)
             if not self._is_still_invited():
-                self.outbox.shut(Shut.NOT_INVITED)
+                self.outbox.close(CloseReason.NOT_INVITED)
                 return
             if self._beats and _now_ms() - self._heard_ms > self.pulse.server_waits_ms:
                 logger.info("a page fell silent: {} has left the table", self._player)
@@ -147,7 +147,7 @@ class PageSocket:
                 await self.socket.send_text(message)
             except (WebSocketDisconnect, RuntimeError):
                 return
-        why = self.outbox.why_shut or Shut.CLOSED
+        why = self.outbox.close_reason or CloseReason.CLOSED
         try:
             await self.socket.close(why.code, reason=why.reason)
         except (WebSocketDisconnect, RuntimeError):

@@ -1,4 +1,4 @@
-"""The way of sound: the seam over real-time audio transports, and the STUN and TURN servers between homes."""
+"""The interface to real-time audio transports, and the STUN and TURN servers that browsers are given."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.table import Seat
 from glyphoxa.web.events import Json
 
-GOOD_FOR_S = 24 * 3_600
-"""A session is over by then."""
+CREDENTIALS_VALID_S = 24 * 3_600
+"""Longer than any session."""
 
 
 @dataclass(frozen=True, slots=True)
 class IceServer:
     """
     Attributes:
-        secret: Shared with a TURN server; empty for one that asks for no password.
+        secret: Shared with a TURN server; empty if the server requires no password.
     """
 
     urls: tuple[str, ...]
@@ -32,10 +32,10 @@ class IceServer:
 
 @dataclass(frozen=True, slots=True)
 class OfferedServer:
-    """A STUN or TURN server as one peer may use it for a while.
+    """A STUN or TURN server with temporary credentials for one peer.
 
     Attributes:
-        username: Empty where none is asked for; so is `credential`.
+        username: Empty if the server requires none; so is `credential`.
     """
 
     urls: tuple[str, ...]
@@ -51,30 +51,32 @@ class OfferedServer:
 def servers_of(settings: Sequence[IceServerSettings], environ: Mapping[str, str] = os.environ) -> tuple[IceServer, ...]:
     """
     Raises:
-        InvalidInput: A variable that holds a secret is not set.
+        InvalidInput: An environment variable with a secret is not set.
     """
     servers = []
-    for each in settings:
-        secret = "" if each.secret_env is None else environ.get(each.secret_env, "")
-        if each.secret_env is not None and not secret:
-            raise InvalidInput(f"server.ice_servers: {each.secret_env} is not set; it holds the TURN server's secret")
-        servers.append(IceServer(each.urls, secret))
+    for server in settings:
+        secret = "" if server.secret_env is None else environ.get(server.secret_env, "")
+        if server.secret_env is not None and not secret:
+            raise InvalidInput(
+                f"server.ice_servers: {server.secret_env} is not set; set it to the TURN server's secret"
+            )
+        servers.append(IceServer(server.urls, secret))
     return tuple(servers)
 
 
-def offered(servers: Sequence[IceServer], *, user: str, now_s: int) -> tuple[OfferedServer, ...]:
-    """With passwords for one user, as TURN servers with a shared secret take them: the name is until when it is good
-    (Unix time), the password its HMAC-SHA1 (draft-uberti-behave-turn-rest-00, which coturn follows).
+def with_credentials(servers: Sequence[IceServer], *, user: str, now_s: int) -> tuple[OfferedServer, ...]:
+    """Return the servers with temporary credentials for one user.
+
+    A TURN server with a shared secret takes a username that contains its expiry (Unix time), and its HMAC-SHA1 as the
+    password (draft-uberti-behave-turn-rest-00, implemented by coturn).
     """
-    shown = []
+    username = f"{now_s + CREDENTIALS_VALID_S}:{user}"
+    offered = []
     for server in servers:
-        if not server.secret:
-            shown.append(OfferedServer(server.urls))
-            continue
-        username = f"{now_s + GOOD_FOR_S}:{user}"
         digest = hmac.digest(server.secret.encode(), username.encode(), hashlib.sha1)
-        shown.append(OfferedServer(server.urls, username, base64.b64encode(digest).decode()))
-    return tuple(shown)
+        named = (username, base64.b64encode(digest).decode()) if server.secret else ()
+        offered.append(OfferedServer(server.urls, *named))
+    return tuple(offered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,8 @@ class Offer:
 
     Attributes:
         sdp: Its session description. The first medium must be audio.
-        remote_host: The address the request came from; browsers hide their own behind mDNS names.
-        ice_servers: Which the answering side may ask for a way.
+        remote_host: The address of the request; browsers replace theirs by mDNS names.
+        ice_servers: Servers that the answering side may use.
     """
 
     sdp: str
@@ -93,28 +95,28 @@ class Offer:
 
 
 class Peer(Protocol):
-    """A connected browser: its microphone feeds its seat, and it plays the NPCs' voices."""
+    """A connected browser: the seat hears its microphone, and it plays the NPCs' voices."""
 
     @property
     def answer_sdp(self) -> str: ...
 
     async def close(self) -> None:
-        """Hang up. Closing twice does nothing."""
+        """Close the connection. A second call does nothing."""
         ...
 
 
 class ConnectPeer(Protocol):
     async def __call__(self, seat: Seat, offer: Offer, *, on_closed: Callable[[], None]) -> Peer:
-        """Answer an offer. `on_closed` is called once if the other side goes away, not after `Peer.close`.
+        """Answer an offer. `on_closed` is called once if the browser closes the connection, not after `Peer.close`.
 
         Raises:
-            InvalidInput: The offer cannot be read, or offers no audio.
+            InvalidInput: The offer is malformed, or contains no audio.
         """
         ...
 
 
 class Peers(Protocol):
-    """A transport for one table, as its entry point builds it."""
+    """A transport for one table."""
 
     async def start(self) -> None:
         """Import slow modules now, so that the first connection does not wait."""

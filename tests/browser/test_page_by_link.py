@@ -45,7 +45,7 @@ async def test_a_spectator_reads_along_without_a_seat(tmp_path: Path, table: Twi
     table.reply_ms = 0
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
         await page.goto(door.links.link(Grant(Role.SPECTATOR)))
-        await page.get_by_role("button", name="Read along").click()
+        await page.get_by_role("button", name="Watch without a seat").click()
         await expect(page.locator("#table")).to_be_visible()
         await expect(page.locator("#say")).to_be_hidden()
         table.say(TAMSIN.id, "Good evening, Grimjaw.")

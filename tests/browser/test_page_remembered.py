@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from glyphoxa.web.remembered import LINES_PER_PAGE, Remembered
+from glyphoxa.web.own_lines import LINES_PER_PAGE, OwnLinesOfTable
 from glyphoxa.world.events import Cause, WorldEvent
 from tests.support.axe import violations
 from tests.support.browser import Open, sit
@@ -51,7 +51,7 @@ async def test_player_withholds_a_line_and_the_session(table: TwinTable, opened:
         CitedUtterance(UtteranceId(f"u{n}"), SESSION, n, "Tamsin", text, 1_000 * n) for n, text in enumerate(texts)
     ]
     words = Words(lines=lines)
-    remembered = Remembered(table.campaign.id, SESSION, words, words, lambda: 1_000)
+    remembered = OwnLinesOfTable(table.campaign.id, SESSION, words, words, lambda: 1_000)
     async with served(table, remembered=remembered) as url, opened(url, width=390, height=844) as page:
         await sit(page, "tamsin")
         await page.click("#side-toggle")

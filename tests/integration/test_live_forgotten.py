@@ -15,7 +15,7 @@ from glyphoxa.app.background import chronicle_worker
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import MemoryChanged, TurnFinished, UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
-from glyphoxa.web.remembered import RememberBody, Remembered
+from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -162,7 +162,7 @@ async def test_chronicle_does_not_decide_a_request_again(
         async with open_store(dsn, data_dir=Path("unused")) as store:
             await chronicle_worker(store).read_new(TOWN)
             assert await withheld_lines(dsn) == [SECRET, ANSWER, REQUEST, "Aye."]
-            page = Remembered(TOWN, SESSION, PostgresInspection(store.database), store.world, lambda: 10**13)
+            page = OwnLinesOfTable(TOWN, SESSION, PostgresInspection(store.database), store.world, lambda: 10**13)
             shown = [(line["text"], line["state"]) for line in (await page.lines(TAMSIN, before=None))["lines"]]
             assert shown[:2] == [(REQUEST, "withheld"), (SECRET, "withheld")]
             await page.decide(TAMSIN, RememberBody(player=TAMSIN, remember=True, session=True))

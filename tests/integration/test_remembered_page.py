@@ -15,7 +15,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.remembered import LINES_PER_PAGE, Remembered
+from glyphoxa.web.own_lines import LINES_PER_PAGE, OwnLinesOfTable
 from tests.support.builders import an_utterance
 from tests.support.web_door import Visitor, a_door
 from tests.support.web_table import BRAN, SESSION, TAMSIN, TwinTable
@@ -39,8 +39,8 @@ async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield opened
 
 
-def remembered(store: Store) -> Remembered:
-    return Remembered(CAMPAIGN, SESSION, PostgresInspection(store.database), store.world, lambda: 2_000_000)
+def remembered(store: Store) -> OwnLinesOfTable:
+    return OwnLinesOfTable(CAMPAIGN, SESSION, PostgresInspection(store.database), store.world, lambda: 2_000_000)
 
 
 async def lines(visitor: Visitor, player: str = "tamsin", **query: str) -> list[tuple[str, str]]:

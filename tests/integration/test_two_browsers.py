@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.hub import Shut
+from glyphoxa.web.hub import CloseReason
 from tests.support.patience import until
 from tests.support.web_client import Browser, a_site, next_of
 from tests.support.web_door import Door, Visitor, a_door
@@ -54,7 +54,7 @@ async def test_newer_browser_of_a_player_takes_the_seat_over(door: Door) -> None
         await say(older, "From the laptop.")
         async with phone.opens(seat(PHONE)) as newer:
             assert (await next_of(newer, "welcome"))["ticket"] == PHONE
-            assert await code_of(older) == Shut.TAKEN_OVER.code
+            assert await code_of(older) == CloseReason.TAKEN_OVER.code
             await say(newer, "From the phone.")
             assert door.table.seats.keys() == {TAMSIN.id}
     # Nothing is lost, and each line is one player's, once.
@@ -69,7 +69,7 @@ async def test_older_browser_that_reconnects_by_itself_is_told(door: Door, attem
         await next_of(newer, "welcome")
         async with laptop.opens(seat(LAPTOP, attempt=attempt)) as again:
             refused = await next_of(again, "refused")
-            assert (refused["code"], await code_of(again)) == ("superseded", Shut.TAKEN_OVER.code)
+            assert (refused["code"], await code_of(again)) == ("superseded", CloseReason.TAKEN_OVER.code)
         await say(newer, "Still here.")
         await code_of(older)
 
@@ -81,7 +81,7 @@ async def test_player_may_go_from_browser_to_browser_and_back(door: Door) -> Non
         await code_of(one)
         async with visitor.opens(seat(TABLET)) as three:
             await next_of(three, "welcome")
-            assert await code_of(two) == Shut.TAKEN_OVER.code
+            assert await code_of(two) == CloseReason.TAKEN_OVER.code
     await until(lambda: not door.table.seats)
     async with visitor.opens(seat(LAPTOP)) as one:
         assert (await next_of(one, "welcome"))["ticket"] == LAPTOP
@@ -91,7 +91,7 @@ async def test_tab_that_reloads_keeps_its_seat_and_its_sound(door: Door) -> None
     visitor = await door.invited(TAMSINS)
     async with visitor.opens(seat(LAPTOP)) as before, visitor.opens(seat(LAPTOP, attempt=2)) as after:
         await next_of(after, "welcome")
-        assert await code_of(before) == Shut.TAKEN_OVER.code
+        assert await code_of(before) == CloseReason.TAKEN_OVER.code
         await say(after, "Reloaded.")
     assert door.table.said == [(TAMSIN.id, "Reloaded.")]
 
@@ -153,7 +153,7 @@ async def test_link_that_was_revoked_takes_no_seat_over(door: Door) -> None:
     async with old.opens(seat(LAPTOP)) as seated:
         await next_of(seated, "welcome")
         door.links.revoke(TAMSINS)
-        assert await code_of(seated) == Shut.NOT_INVITED.code
+        assert await code_of(seated) == CloseReason.NOT_INVITED.code
     fresh = await door.invited(TAMSINS)
     async with fresh.opens(seat(PHONE)) as seated:
         await next_of(seated, "welcome")

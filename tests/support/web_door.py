@@ -15,8 +15,8 @@ from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.remembered import Remembered
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.web_table import TwinTable, served
 
@@ -74,7 +74,7 @@ async def a_door(
     pulse: Pulse = QUICK,
     desk: DeskSource | None = None,
     consents: ConsentRegister | None = None,
-    remembered: Remembered | None = None,
+    remembered: OwnLinesOfTable | None = None,
 ) -> AsyncIterator[Door]:
     table = table or TwinTable()
     links = links_of(table.campaign, directory)

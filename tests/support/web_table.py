@@ -53,8 +53,8 @@ from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
+from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.remembered import Remembered
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, Tls, bind, url_of
 from glyphoxa.web.sound import Peers
@@ -331,7 +331,7 @@ async def served(
     desk: DeskSource | None = None,
     links: Links | None = None,
     trusted_proxies: tuple[str, ...] = (),
-    remembered: Remembered | None = None,
+    remembered: OwnLinesOfTable | None = None,
 ) -> AsyncIterator[str]:
     """The page of `table` on this machine, for as long as the context lasts. Gives its address, without a slash.
 

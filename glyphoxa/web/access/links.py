@@ -1,10 +1,10 @@
-"""Let people enter one table by links: what a link carries, the cookie a browser gets for it, and what that allows.
+"""Links that admit users to one table, and the cookies that browsers get for them.
 
-A link carries a token: a grant and a number, which `itsdangerous` signs with the table's own key (HMAC-SHA256) and
-compares in constant time. The number belongs to the grant; it grows when the link is revoked, which voids every earlier
-token and cookie. So a link stays good from one evening to the next, and can be shown again, though no list is kept.
+A link contains a token: a grant and a number, which `itsdangerous` signs with the table's own key (HMAC-SHA256) and
+compares in constant time. Each grant has a number. Revoking a link increases it, which invalidates all earlier tokens
+and cookies of the grant. So a link stays valid on later evenings and can be shown again, without a list of links.
 
-The DM's link is good once: it carries a code, of which a digest is kept until it is used.
+The DM's link is valid once: it contains a code, whose digest is stored until the link is used.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from itsdangerous import URLSafeSerializer
 
 KEY_BYTES = 32
-CODE_GOOD_FOR_S = 24 * 3_600
-COOKIE_GOOD_FOR_S = 90 * 24 * 3_600
-_LONGEST = 500
+CODE_VALID_S = 24 * 3_600
+COOKIE_VALID_S = 90 * 24 * 3_600
+_MAX_TOKEN_CHARS = 500
 _LOCAL_ONLY = (
     "These links work on this machine only. For players on your network, open the table with --host 0.0.0.0 "
     "--tls-self-signed; for players in other homes, with --public-url https://table.example/ behind a proxy with https"
@@ -53,7 +53,7 @@ _NO_MICROPHONE = (
 
 
 class BadInvitation(Refusal):
-    """A link that is not valid, or no longer."""
+    """The link is forged, expired or revoked."""
 
     code = "forbidden"
     status = 403
@@ -63,13 +63,13 @@ class BadInvitation(Refusal):
 
 
 class Invitations(BaseModel):
-    """The links of a campaign, as its file holds them.
+    """The stored state of a campaign's links.
 
     Attributes:
         key: `KEY_BYTES` random bytes.
-        numbers: Of each grant's `key`, how often it was revoked; 0 if it is not there.
-        codes: Digests of DM codes that were not used yet, each with the second (Unix time) until which it is good.
-        url: Where the table was opened last, with a slash at its end; "" if it never was.
+        numbers: How often each grant was revoked, by the grant's `key`; 0 if it is missing.
+        codes: Digests of unused DM codes, each with its expiry (Unix time in seconds).
+        url: The address at which the table was last served, with a trailing slash; "" if it was never served.
     """
 
     model_config = ConfigDict(
@@ -82,26 +82,24 @@ class Invitations(BaseModel):
     url: str = ""
 
     def token(self, grant: Grant) -> str:
-        """Return what the link of a player or a spectator carries: the same until it is revoked."""
+        """Return the token of a player's or a spectator's link: the same until it is revoked."""
         return self._signed("link", grant, "")
 
     def with_dm_code(self, code: str, *, now_s: int) -> tuple[Invitations, str]:
-        """
+        """Return invitations with this code and without expired ones, and the token of the DM's link.
+
         Args:
             code: Random, at least 128 bits in letters and digits.
-
-        Returns: Invitations that know of the code, and the token for the DM's link. Codes that are too old are gone.
         """
-        codes = {digest: until for digest, until in self.codes.items() if until > now_s}
-        codes[_digest(code)] = now_s + CODE_GOOD_FOR_S
+        codes = {digest: expiry_s for digest, expiry_s in self.codes.items() if expiry_s > now_s}
+        codes[_digest(code)] = now_s + CODE_VALID_S
         return self.model_copy(update={"codes": codes}), self._signed("link", Grant(Role.DM), code)
 
     def redeemed(self, token: str, *, now_s: int) -> tuple[Invitations, Grant]:
-        """
-        Returns: Invitations in which a DM's code is used up, and what the link grants.
+        """Return what a link grants, and invitations without its code if it is the DM's.
 
         Raises:
-            BadInvitation: The link was not made here, was revoked, or was the DM's and is used up or too old.
+            BadInvitation: The link is forged or revoked, or is the DM's and was used or has expired.
         """
         grant, code = self._verified("link", token)
         if grant.role is not Role.DM:
@@ -109,27 +107,27 @@ class Invitations(BaseModel):
         digest = _digest(code)
         if self.codes.get(digest, 0) <= now_s:
             raise BadInvitation
-        unused = {each: until for each, until in self.codes.items() if each != digest}
+        unused = {other: expiry_s for other, expiry_s in self.codes.items() if other != digest}
         return self.model_copy(update={"codes": unused}), grant
 
     def cookie(self, grant: Grant, *, now_s: int) -> str:
-        """Return the value that a browser shows from now on."""
+        """Return the value of a browser's cookie."""
         return self._signed("cookie", grant, now_s)
 
     def grant_of(self, cookie: str, *, now_s: int) -> Grant | None:
-        """Return what a cookie grants; None if it is forged, revoked or too old."""
+        """Return what a cookie grants; None if it is forged, revoked or expired."""
         try:
             grant, issued = self._verified("cookie", cookie)
         except BadInvitation:
             return None
-        return grant if issued + COOKIE_GOOD_FOR_S > now_s else None
+        return grant if issued + COOKIE_VALID_S > now_s else None
 
     def calendar_token(self, grant: Grant) -> str:
-        """Return what the calendar address of somebody carries. It opens no table, and is revoked with their link."""
+        """Return the token of a user's calendar address. It opens no table, and is revoked with the user's link."""
         return self._signed("calendar", grant, "")
 
     def calendar_reader(self, token: str) -> Grant:
-        """Raises: BadInvitation: The address was not made here, or was revoked."""
+        """Return whose calendar address has this token. Raises: BadInvitation: It is forged or revoked."""
         return self._verified("calendar", token)[0]
 
     def revoked(self, grant: Grant) -> Invitations:
@@ -144,10 +142,10 @@ class Invitations(BaseModel):
         return self._serializer(purpose).dumps([grant.role.value, grant.player, self._number(grant), extra])
 
     def _verified(self, purpose: str, text: str) -> tuple[Grant, Any]:
-        """Raises: BadInvitation."""
+        """Return the grant and the extra value. Raises: BadInvitation."""
         from itsdangerous import BadData
 
-        if len(text) > _LONGEST or not text.isascii():
+        if len(text) > _MAX_TOKEN_CHARS or not text.isascii():
             raise BadInvitation
         try:
             role, player, number, extra = self._serializer(purpose).loads(text)
@@ -159,8 +157,9 @@ class Invitations(BaseModel):
         return grant, extra
 
     def _serializer(self, purpose: str) -> URLSafeSerializer:
-        """Return a signer with a key of its own per purpose, so that a link is no cookie. It decodes nothing before
-        verification.
+        """Return a signer whose key depends on the purpose, so that a link cannot be used as a cookie.
+
+        It verifies before it decodes.
         """
         from itsdangerous import URLSafeSerializer
 
@@ -179,41 +178,42 @@ class InvitationRegister:
     """The invitations of one campaign.
 
     Args:
-        data_dir: The user's data directory; the file is `access/CAMPAIGN.json` in it, for this user alone.
+        data_dir: The user's data directory. The file in it is `access/CAMPAIGN.json`, readable by this user only.
     """
 
     def __init__(self, data_dir: Path, campaign: CampaignId) -> None:
         self._path = links_path(data_dir, campaign)
-        self._known: tuple[tuple[int, int] | None, Invitations] | None = None
-        self._complained: tuple[object, ...] = ()
+        self._cached: tuple[tuple[int, int] | None, Invitations] | None = None
+        self._reported: tuple[object, ...] = ()
 
     def current(self) -> Invitations:
-        """As they are now. Cheap: the file is read again only when it has changed. One that cannot be read any more, or
-        is gone, puts nobody out: what it held stays in force.
+        """Return the current invitations. The file is read again only after it changed.
+
+        If the file becomes unreadable or is deleted, its last content stays in force.
 
         Raises:
-            InvalidInput: The file cannot be read, and never could.
+            InvalidInput: The file could never be read.
         """
         try:
             stamp = self._stamp()
-            if self._known is None or stamp not in (None, self._known[0]):
+            if self._cached is None or stamp not in (None, self._cached[0]):
                 invitations = self.change(lambda now: (now, now)) if stamp is None else self._read()
-                self._known = stamp or self._stamp(), invitations
+                self._cached = stamp or self._stamp(), invitations
         except InvalidInput as error:
-            if self._known is None:
+            if self._cached is None:
                 raise
-            if error.args != self._complained:
-                self._complained = error.args
+            if error.args != self._reported:
+                self._reported = error.args
                 logger.warning("{}; the links that were read before stay valid", error)
-        return self._known[1]
+        return self._cached[1]
 
     def change(self, change: Callable[[Invitations], tuple[Invitations, T]]) -> T:
         """Replace the invitations atomically.
 
         Args:
-            change: From the invitations as they are; what it raises leaves them so.
+            change: Takes the current invitations and returns new ones with a result. If it raises, nothing changes.
 
-        Returns: What `change` returned beside the new ones.
+        Returns: The result of `change`.
 
         Raises:
             InvalidInput: The file cannot be read or written.
@@ -240,7 +240,7 @@ class InvitationRegister:
             raise InvalidInput(f"{self._path}: {error.strerror}") from error
         except ValidationError as error:
             raise InvalidInput(
-                f"{self._path} does not hold invitations; remove it, and every link is made again"
+                f"{self._path} does not contain invitations; delete it, and all links are created again"
             ) from error
 
     def _write(self, invitations: Invitations) -> None:
@@ -266,27 +266,23 @@ class InvitationRegister:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The links that are sent to people, and where they lead.
+    """The links of a campaign's users.
 
     Attributes:
-        players: Ids with names.
+        players: Names by id.
     """
 
     register: InvitationRegister
     players: Mapping[PlayerId, str]
 
     def served_at(self, url: str) -> None:
-        """Set where links lead from now on.
-
-        Args:
-            url: With a slash at its end.
-        """
+        """Set the address of all links, with a trailing slash."""
         if self.url != url:
             self.register.change(lambda now: (now.model_copy(update={"url": url}), None))
 
     @property
     def url(self) -> str:
-        """Return where links lead; empty if the table was never served."""
+        """Return the address of all links; empty if the table was never served."""
         return self.register.current().url
 
     @property
@@ -307,7 +303,7 @@ class Links:
         return self._link(self.register.current().token(grant))
 
     def calendar(self, grant: Grant) -> str:
-        """Return the address of the calendar of sessions, for somebody's calendar program."""
+        """Return the address of a user's calendar of sessions."""
         return f"{self.url}calendar.ics?token={self.register.current().calendar_token(grant)}"
 
     def revoke(self, grant: Grant) -> None:
@@ -338,50 +334,44 @@ def links_of(campaign: Campaign, data_dir: Path) -> Links:
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """
-    Attributes:
-        max_age_s: After so many seconds a browser forgets it.
-    """
+    """A cookie; browsers delete it after `max_age_s` seconds."""
 
     name: str
     value: str
-    max_age_s: int = COOKIE_GOOD_FOR_S
+    max_age_s: int = COOKIE_VALID_S
 
 
 class Authenticator(Protocol):
-    """Says what a request's sender may do."""
+    """Decides what the sender of a request may do."""
 
     def grants(self, cookies: Mapping[str, str]) -> Grants:
         """Return what a browser with these cookies may do now."""
         ...
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
-        """
-        Raises:
-            BadInvitation: The link is not good.
-        """
+        """Return what a link grants, and the cookie for it. Raises: BadInvitation."""
         ...
 
     def calendar_reader(self, token: str) -> Grant:
-        """Return whose calendar address has this token. Raises: BadInvitation: Nobody's."""
+        """Return whose calendar address has this token. Raises: BadInvitation."""
         ...
 
 
 class OpenAccess:
-    """Allows everything to everybody who reaches the table, to try it alone."""
+    """Grants everything to everybody who can reach the table. For trying it alone."""
 
     def grants(self, cookies: Mapping[str, str]) -> Grants:
         return EVERYTHING
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
-        raise BadInvitation  # nobody was sent one
+        raise BadInvitation  # such a table has no links
 
     def calendar_reader(self, token: str) -> Grant:
         return Grant(Role.DM)
 
 
 class InvitedOnly:
-    """Admits the users of a link.
+    """Admits users with a valid link.
 
     Args:
         now_s: The time in seconds (Unix).
@@ -393,19 +383,19 @@ class InvitedOnly:
         self._register = register
         self._now_s = now_s
         self._players = frozenset(player.id for player in campaign.players)
-        # Cookies know no ports: two tables of one machine must not take each other's.
+        # Cookies ignore ports, so the tables of one machine need different names.
         self._prefix = f"glyphoxa_{sha256(campaign.id.encode()).hexdigest()[:12]}_"
 
     def grants(self, cookies: Mapping[str, str]) -> Grants:
         invitations = self._register.current()
         now_s = int(self._now_s())
-        shown = (value for name, value in cookies.items() if name.startswith(self._prefix))
-        found = (invitations.grant_of(value, now_s=now_s) for value in shown)
+        own = (value for name, value in cookies.items() if name.startswith(self._prefix))
+        found = (invitations.grant_of(value, now_s=now_s) for value in own)
         return Grants(frozenset(grant for grant in found if grant is not None and self._is_known(grant)))
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
         now_s = int(self._now_s())
-        # A player's link changes nothing: whoever tries many makes no file be written.
+        # Only the DM's link writes the file; repeated attempts with others cause no disk writes.
         invitations = self._register.current()
         after, grant = invitations.redeemed(token, now_s=now_s)
         if not self._is_known(grant):
@@ -427,29 +417,29 @@ class InvitedOnly:
 
 
 class Record(Protocol):
-    """As `AuditLog.record`."""
+    """The signature of `AuditLog.record`."""
 
     def __call__(self, kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None: ...
 
 
-def _nowhere(kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None: ...
+def _record_nothing(kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """Who is admitted, and where that is recorded.
+    """Access to a table, and its audit log.
 
     Attributes:
-        authenticator: The default lets everybody in, as the game master.
-        allowed_hosts: DNS names, besides localhost and addresses, under which the page may be opened.
-        consents: Who agreed to be heard; None: nobody is asked, at a table that stores and sends nothing.
-        ice_servers: By which sound finds a way between homes.
-        is_secure: Whether pages are opened over https, so that their cookies are for https alone.
+        authenticator: The default admits everybody as the game master.
+        allowed_hosts: DNS names of the page, besides localhost and IP addresses.
+        consents: Consents to be heard; None at a table that stores and sends nothing, and so asks for none.
+        ice_servers: STUN and TURN servers.
+        is_secure: Pages use https, so their cookies are sent over https only.
     """
 
     authenticator: Authenticator = field(default_factory=OpenAccess)
     allowed_hosts: Collection[str] = ()
     is_secure: bool = False
     ice_servers: tuple[IceServer, ...] = ()
-    record: Record = _nowhere
+    record: Record = _record_nothing
     consents: ConsentRegister | None = None

@@ -73,7 +73,7 @@ def test_a_file_that_holds_no_invitations_is_named(tmp_path: Path, content: str)
     register.current()
     (file,) = tmp_path.glob("access/*.json")
     file.write_text(content)
-    with pytest.raises(InvalidInput, match=f"{file.name} does not hold invitations"):
+    with pytest.raises(InvalidInput, match=f"{file.name} does not contain invitations"):
         InvitationRegister(tmp_path, CAMPAIGN).current()
 
 

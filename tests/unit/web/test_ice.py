@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.web.sound import GOOD_FOR_S, IceServer, OfferedServer, offered, servers_of
+from glyphoxa.web.sound import CREDENTIALS_VALID_S, IceServer, OfferedServer, servers_of, with_credentials
 
 NOW = 1_800_000_000
 TURN = IceServer(("turn:turn.example:3478",), "north")
@@ -17,8 +17,8 @@ TURN = IceServer(("turn:turn.example:3478",), "north")
 
 def test_a_password_is_made_as_coturn_checks_it() -> None:
     # printf '1800086400:mira' | openssl dgst -sha1 -hmac north -binary | base64
-    (server,) = offered([TURN], user="mira", now_s=NOW)
-    assert server.username == f"{NOW + GOOD_FOR_S}:mira" == "1800086400:mira"
+    (server,) = with_credentials([TURN], user="mira", now_s=NOW)
+    assert server.username == f"{NOW + CREDENTIALS_VALID_S}:mira" == "1800086400:mira"
     assert server.credential == "1Utc2RqHXVY4j5xK2YDByfOtp+8="
     assert server.as_json() == {
         "urls": ["turn:turn.example:3478"],
@@ -28,12 +28,12 @@ def test_a_password_is_made_as_coturn_checks_it() -> None:
 
 
 def test_turn_secret_is_never_sent() -> None:
-    (server,) = offered([TURN], user="mira", now_s=NOW)
+    (server,) = with_credentials([TURN], user="mira", now_s=NOW)
     assert TURN.secret not in str(server.as_json())
 
 
 def test_a_server_that_asks_for_no_password_is_given_none() -> None:
-    (server,) = offered([IceServer(("stun:stun.example",))], user="mira", now_s=NOW)
+    (server,) = with_credentials([IceServer(("stun:stun.example",))], user="mira", now_s=NOW)
     assert server == OfferedServer(("stun:stun.example",))
     assert server.as_json() == {"urls": ["stun:stun.example"]}
 

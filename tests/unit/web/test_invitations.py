@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.access.links import (
-    CODE_GOOD_FOR_S,
-    COOKIE_GOOD_FOR_S,
+    CODE_VALID_S,
+    COOKIE_VALID_S,
     KEY_BYTES,
     BadInvitation,
     Invitations,
@@ -37,8 +37,8 @@ def test_a_link_grants_what_it_was_made_for_and_stays_good(grant: Grant) -> None
 @given(GRANTS)
 def test_a_cookie_grants_what_it_was_made_for_until_it_is_too_old(grant: Grant) -> None:
     cookie = INVITATIONS.cookie(grant, now_s=NOW)
-    assert INVITATIONS.grant_of(cookie, now_s=NOW + COOKIE_GOOD_FOR_S - 1) == grant
-    assert INVITATIONS.grant_of(cookie, now_s=NOW + COOKIE_GOOD_FOR_S) is None
+    assert INVITATIONS.grant_of(cookie, now_s=NOW + COOKIE_VALID_S - 1) == grant
+    assert INVITATIONS.grant_of(cookie, now_s=NOW + COOKIE_VALID_S) is None
 
 
 @given(GRANTS, st.data())
@@ -94,8 +94,8 @@ def test_the_game_masters_link_is_good_once() -> None:
 def test_the_game_masters_link_is_good_for_a_day() -> None:
     invited, token = INVITATIONS.with_dm_code("c" * 32, now_s=NOW)
     with pytest.raises(BadInvitation):
-        invited.redeemed(token, now_s=NOW + CODE_GOOD_FOR_S)
-    later, _ = invited.with_dm_code("d" * 32, now_s=NOW + CODE_GOOD_FOR_S)
+        invited.redeemed(token, now_s=NOW + CODE_VALID_S)
+    later, _ = invited.with_dm_code("d" * 32, now_s=NOW + CODE_VALID_S)
     assert len(later.codes) == 1, "codes that are too old are not kept"
 
 

@@ -1,6 +1,6 @@
-"""What a player's own lines are remembered, and their decisions about it: the page's list of them.
+"""A player's own lines on their page, and their decisions which of them are kept in memory.
 
-A player reads only what they said themselves, in the words as they were heard: a corrected name may be a secret.
+A player sees only their own lines, as they were heard, because a corrected name may be a secret.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LINES_PER_PAGE: Final = 30
 
 
 class OwnLines(Protocol):
-    """The transcript as far as one player said it."""
+    """One player's part of the transcript."""
 
     async def own_lines(
         self, campaign: CampaignId, speaker: SpeakerId, *, before: UtteranceId | None = None, limit: int
     ) -> Sequence[CitedUtterance]:
-        """Return what a player said before an utterance (None: the latest), newest first.
+        """Return a player's lines before an utterance (None: the latest lines), newest first.
 
         Raises:
             Unavailable: The database cannot be reached.
@@ -37,7 +37,7 @@ class OwnLines(Protocol):
 
 
 class SeatBody(BaseModel):
-    """What the page of a seat posts."""
+    """A request from the page of a seat."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,7 +45,7 @@ class SeatBody(BaseModel):
 
 
 class RememberBody(SeatBody):
-    """A posted decision: about one line, or about all lines of this session so far."""
+    """A player's decision about one line, or about all lines of this session so far."""
 
     remember: bool
     line: str | None = Field(default=None, min_length=1, max_length=200)
@@ -53,8 +53,9 @@ class RememberBody(SeatBody):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
-    """
+class OwnLinesOfTable:
+    """The own lines of all players of a table.
+
     Attributes:
         now_ms: Unix time.
     """
@@ -69,23 +70,21 @@ class Remembered:
         """Return a page of a player's lines, newest first.
 
         Args:
-            before: The last line of the page before; None: the first page.
+            before: The last line of the previous page; None for the first page.
         """
-        after = UtteranceId(before) if before else None
-        found = await self.transcript.own_lines(
-            self.campaign, SpeakerId(player), before=after, limit=LINES_PER_PAGE + 1
-        )
+        last = UtteranceId(before) if before else None
+        found = await self.transcript.own_lines(self.campaign, SpeakerId(player), before=last, limit=LINES_PER_PAGE + 1)
         lines = [
-            {"id": each.utterance_id, "at_ms": each.at_ms, "text": each.text, "state": _state(each)}
-            for each in found[:LINES_PER_PAGE]
+            {"id": line.utterance_id, "at_ms": line.at_ms, "text": line.text, "state": _state(line)}
+            for line in found[:LINES_PER_PAGE]
         ]
         return {"lines": lines, "has_more": len(found) > LINES_PER_PAGE}
 
     async def decide(self, player: PlayerId, body: RememberBody) -> int:
-        """Withhold lines from memory, or allow them again. Returns how many changed: other players' never do.
+        """Withhold a player's own lines from memory, or allow them again. Returns the number of changed lines.
 
         Raises:
-            InvalidInput: Neither a line nor the session is named, or both are.
+            InvalidInput: The body names neither a line nor the session, or both.
             Unavailable: The database cannot be reached; nothing changed.
         """
         if (body.line is None) is not body.session:
@@ -99,7 +98,7 @@ class Remembered:
         return len(await self.world.consent(self.campaign, change, Cause("player", self.now_ms())))
 
 
-def _state(said: CitedUtterance) -> str:
-    if said.is_withheld:
+def _state(line: CitedUtterance) -> str:
+    if line.is_withheld:
         return "withheld"
-    return "retracted" if said.is_retracted else "given"
+    return "retracted" if line.is_retracted else "given"
