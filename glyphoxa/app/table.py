@@ -225,6 +225,7 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
             history_tokens=budgets.history_tokens,
             language=campaign.language,
             safety=topics_of(campaign),
+            unknown_speakers=[player.name for player in campaign.players if player.table],
         )
         for npc in campaign.npcs
     }
@@ -337,6 +338,7 @@ class _Wiring:
             now_ms=now_ms,
             wait_until_logged=self.memory.journal.delivery.wait_until_logged,
         )
+        self.state.speaker_of = self.names.speaker_of
         self.memory.on_recovery(self.names.catch_up)
         self.host: Host = engines.find_host()()
         self._build_ear = engines.find_ear(files=opening.settings.engines)
@@ -443,7 +445,7 @@ class _Wiring:
         spec = MouthSpec(
             campaign=campaign.id,
             npc=npc,
-            others=(*others, *(player.name for player in campaign.players)),
+            others=(*others, *(player.name for player in campaign.known_players)),
             slot=slot,
             language=campaign.language,
             settings=self.opening.settings,

@@ -377,16 +377,21 @@ async def _retract(desk: Desk, options: argparse.Namespace) -> int:
     "correct an utterance: something else was said, and everybody heard that",
     _UTTERANCE,
     YES,
-    argument("text", metavar="WORDS", help="what was said instead"),
+    argument("text", nargs="?", metavar="WORDS", help="what was said instead; without it, only the speaker changes"),
+    argument("--speaker", metavar="PLAYER", help="who said it"),
     name="correct",
 )
 async def _correct_utterance(desk: Desk, options: argparse.Namespace) -> int:
+    if options.text is None and options.speaker is None:
+        raise InvalidInput("nothing to correct: give WORDS, --speaker PLAYER, or both")
     said = await desk.sessions.find(options.utterance)
+    text = said.text if options.text is None else options.text
+    by = desk.resolver.speaking_player(options.speaker) if options.speaker else None
     print(f"heard: {_in_words(desk, said)}")
-    print(f"instead: {plain(' '.join(options.text.split()))}")
+    print(f"instead: {plain(' '.join((f'{by.name}: ' if by else '', *text.split())).strip())}")
     if not await _is_wanted(desk, said, options):
         return 1
-    return _done("corrected", await desk.timeline.correct(said, options.text))
+    return _done("corrected", await desk.timeline.correct(said, text, by=by))
 
 
 async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespace) -> bool:

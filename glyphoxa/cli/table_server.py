@@ -252,8 +252,10 @@ def entrance_to(
         InvalidInput: Links cannot be kept in the data directory.
     """
     hosts = address.hosts
-    text = consent_text(settings, language=campaign.language)
-    others = [consent_text(settings, language=each) for each in CONSENT_LANGUAGES]
+    tables = [player.name for player in campaign.players if player.table]
+    text, *others = (
+        consent_text(settings, language=each, tables=tables) for each in (campaign.language, *CONSENT_LANGUAGES)
+    )
     consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text, others=others)
     if address.is_open:
         yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), None, []

@@ -164,9 +164,10 @@ class NpcBlock(_Block):
 
 
 class PlayerBlock(_Block):
-    name: Name
+    name: Name = ""
     id: Slug | None = None
     dm: bool = False
+    table: bool = False
 
 
 class SceneBlock(_Block):

@@ -59,6 +59,7 @@ from glyphoxa.domain.campaign import (
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords
 
 
@@ -230,7 +231,9 @@ class _Reading:
         taken = {e.id: e.name for e in made}
         for i, player in enumerate(self.document.players):
             entity = known.get(player.name.casefold())
-            if entity is None:
+            if player.table or not player.name:
+                pass
+            elif entity is None:
                 made_id = EntityId(slug(player.name))
                 if (other := taken.get(made_id)) is not None:
                     self._wrong(
@@ -378,11 +381,19 @@ class _Reading:
             return None
 
     def _players(self) -> tuple[Player, ...]:
-        blocks = self.document.players
-        self._unique("player", ((b.name, ("players", i, "name")) for i, b in enumerate(blocks)))
-        return tuple(
-            Player(PlayerId(self._id(b.id, b.name, ("players", i, "name"))), b.name, b.dm) for i, b in enumerate(blocks)
-        )
+        made: list[Player] = []
+        words = lexicon("calls", self.document.campaign.language) or lexicon("calls", "en")
+        for i, block in enumerate(self.document.players):
+            at: YamlPath = ("players", i)
+            if block.table and block.dm:
+                self._wrong((*at, "table"), "a seat is `dm` or `table`, not both: the whole room could command NPCs")
+            if not block.table and not block.name:
+                self._wrong(at, "a player needs a `name`; only a seat with `table: true` has one without it")
+            name = block.name or words.value("unknown_speaker")
+            own_id = block.id or ("table" if block.table else None)
+            made.append(Player(PlayerId(self._id(own_id, name, (*at, "name"))), name, block.dm, block.table))
+        self._unique("player", ((player.name, ("players", i, "name")) for i, player in enumerate(made)))
+        return tuple(made)
 
     def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
         npc = npcs.get(name.casefold())

@@ -426,7 +426,7 @@ class HotContextAssembly:
         """
         asked = self._campaign.npc(npc)
         spoken = name.casefold().split()
-        own = " ".join((asked.name, *asked.aliases, *(player.name for player in self._campaign.players)))
+        own = " ".join((asked.name, *asked.aliases, *(player.name for player in self._campaign.known_players)))
         if not set(spoken).isdisjoint(own.casefold().split()):
             return True
         longer = [each.name for each in self._campaign.entities if spoken[-1] in each.name.casefold().split()]

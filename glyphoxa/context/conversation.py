@@ -23,7 +23,7 @@ from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.content import language_of
-from glyphoxa.language.prompt_quotes import as_said, as_told, in_one_line
+from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
 
 _SAID = re.compile(r": ")
 """A speaker's words start after one of these."""
@@ -50,13 +50,15 @@ class _Line:
     message: Message
     words: str
 
-    def revised(self, *, was: str, now: str) -> _Line:
-        """Return the line with corrected words; the same object if it does not end in `was`."""
-        if not was or not self.words.endswith(was):
+    def revised(self, was: Utterance, now: Utterance) -> _Line:
+        """Return the line with corrected words and speaker; the same object if it does not end in the old words."""
+        if not was.text or not self.words.endswith(was.text):
             return self
-        words, is_own = self.words.removesuffix(was) + now, self.message.role == "assistant"
+        words, is_own = self.words.removesuffix(was.text) + now.text, self.message.role == "assistant"
         before, after = (in_one_line(each) if is_own else as_said(each) for each in (self.words, words))
         content = self.message.content.removesuffix(before) + after
+        if was.speaker_name != now.speaker_name:
+            content = as_label(now.speaker_name) + content.removeprefix(as_label(was.speaker_name))
         return _Line(self.utterance_id, Message(self.message.role, content), words)
 
 
@@ -70,6 +72,7 @@ class Conversation:
             held back until one does; never the newest line.
         language: BCP 47 tag of the words before the summary.
         safety: Topics that enter neither the transcript nor a summary or question.
+        unknown_speakers: Labels of speakers that are not the name of anybody.
     """
 
     npc: Npc
@@ -77,6 +80,7 @@ class Conversation:
     history_tokens: int = 500
     language: str = "en"
     safety: SafetyTopics = field(default_factory=SafetyTopics)
+    unknown_speakers: Collection[str] = ()
     _summary: tuple[SummarySentence, ...] = ()
     """In the prompt."""
     _next: tuple[SummarySentence, ...] | None = None
@@ -103,16 +107,16 @@ class Conversation:
         if utterance.text:
             self._append(_Line(utterance.id, own_line(utterance.text), utterance.text))
 
-    def revise(self, utterance_id: UtteranceId, *, was: str, now: str) -> bool:
+    def revise(self, was: Utterance, now: Utterance) -> bool:
         """Correct an utterance; return False if it is no longer in the transcript. What is told of it is removed.
 
         The prompt changes from that line on, so a cache must read it again: not for trifles.
         """
-        if self.safety.forbids(now):
-            return self.retract(utterance_id)
-        self._untell(utterance_id)
+        if self.safety.forbids(now.text):
+            return self.retract(now.id)
+        self._untell(now.id)
         for at, line in enumerate(self._lines):
-            if line.utterance_id == utterance_id and (revised := line.revised(was=was, now=now)) is not line:
+            if line.utterance_id == now.id and (revised := line.revised(was, now)) is not line:
                 self._lines[at] = revised
                 self._words = None
                 return True
@@ -227,7 +231,7 @@ class Conversation:
             npc=self.npc.id,
             messages=messages,
             question=question,
-            speaker_name=speaker_name,
+            speaker_name="" if speaker_name in self.unknown_speakers else speaker_name,
             scenes=tuple(scenes.items()),
             n_examples=max(0, len(self.beginning) - 1),
             direction=direction,

@@ -141,7 +141,7 @@ class Prompt:
             question.
         scenes: Each scene of the transcript, and the user's message with which it starts.
         question: The words to answer, for recall.
-        speaker_name: The asker.
+        speaker_name: The asker; empty if it is unknown.
         n_examples: Messages after the first that precede the transcript.
         tier: How deep the answer may search memory; None without a question.
         direction: The DM's direction for this answer. It is for this NPC only, and not part of the transcript.

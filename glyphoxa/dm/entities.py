@@ -14,6 +14,7 @@ from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
@@ -127,6 +128,11 @@ class NameResolver:
             campaign=self.campaign,
             describe=lambda player: f"{player.name} (id {player.id})",
         ).id
+
+    def speaking_player(self, name: str) -> SpokenBy:
+        """Return the player with this id or name as the speaker of a line. Raises: NotFound: There is none."""
+        player = SpeakerId(self.player(name))
+        return SpokenBy(player, self.person(player))
 
     def played(self, npc: NpcId) -> EntityId | None:
         """Return the entity that this NPC is; None if the graph no longer has it."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from glyphoxa.dm.ports import CitedUtterance, Review, Session
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
 from glyphoxa.transcript.sessions import episode_of
@@ -200,8 +201,11 @@ class Timeline:
         """
         return await self.world.retract(self.campaign, said.utterance_id, Cause("dm", self.now_ms()))
 
-    async def correct(self, said: CitedUtterance, text: str) -> WorldEvent:
+    async def correct(self, said: CitedUtterance, text: str, *, by: SpokenBy | None = None) -> WorldEvent:
         """Correct an utterance: these words were said instead.
+
+        Args:
+            by: Who said them; None: the speaker is right.
 
         Raises:
             NotFound: It is not in the log.
@@ -210,7 +214,7 @@ class Timeline:
         words = " ".join(text.split())
         if not words:
             raise InvalidInput("the correction is empty: give the words that were said, or retract the utterance")
-        return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()))
+        return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()), by=by)
 
     async def history(self, *, limit: int) -> list[tuple[WorldEvent, bool]]:
         """Return events, the latest first, each with whether it still counts."""

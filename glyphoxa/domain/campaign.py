@@ -166,12 +166,14 @@ class Npc:
 class Player:
     """A human at the table. `name` is their character's name, which NPCs use.
 
-    `dm` marks the game master, who may give voice commands.
+    `dm` marks the game master, who may give voice commands. `table` marks the seat of a microphone that several people
+    share: who speaks there is unknown.
     """
 
     id: PlayerId
     name: str
     dm: bool = False
+    table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,11 @@ class Campaign:
     def people(self) -> Mapping[str, str]:
         """Return the names of those who speak, by their ids."""
         return {**{each.id: each.name for each in self.players}, **{each.id: each.name for each in self.npcs}}
+
+    @property
+    def known_players(self) -> tuple[Player, ...]:
+        """Return the players who are persons with a name: without seats of a shared microphone."""
+        return tuple(player for player in self.players if not player.table)
 
     def entity(self, entity_id: EntityId) -> Entity:
         for entity in self.entities:

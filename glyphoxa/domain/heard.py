@@ -68,6 +68,14 @@ class Correction:
 
 
 @dataclass(frozen=True, slots=True)
+class SpokenBy:
+    """The speaker of an utterance."""
+
+    id: SpeakerId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Utterance:
     """Something said aloud (or typed) at the table, and who heard it.
 
@@ -83,6 +91,7 @@ class Utterance:
             of the DM. No NPC hears it, and nothing is learned or told from it. None for anything else.
         words: Recogniser details for the words of `raw_text`. Not stored; for processing right after the utterance.
         typed: It was written, not spoken. Not stored.
+        seat: Whose microphone or page it came from. Not stored.
     """
 
     id: UtteranceId
@@ -100,6 +109,7 @@ class Utterance:
     aside: Unaddressed | None = None
     words: tuple[HeardWord, ...] = ()
     typed: bool = False
+    seat: PlayerId | None = None
 
     @property
     def is_evidence(self) -> bool:

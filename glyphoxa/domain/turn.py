@@ -127,7 +127,7 @@ class Asked:
 
     Attributes:
         question: The player's words.
-        speaker_name: Who asks.
+        speaker_name: Who asks; empty if it is unknown.
         facts: The NPC's knowledge relevant to the question, one sentence each.
         not_known: Those facts that say it knows nothing about the question.
         remembered: Relevant lines it heard, each with its speaker, and the summaries of what was said before.

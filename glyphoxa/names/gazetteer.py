@@ -254,7 +254,7 @@ def entries_of(campaign: Campaign) -> list[Entry]:
         name, aliases = (entity.name, (npc.name, *entity.aliases)) if entity else (npc.name, ())
         is_public = entity is None or entity.id in public
         listed[npc.entity_id] = Entry(name, npc.entity_id, "npc", (*aliases, *npc.aliases), is_public=is_public)
-    for player in campaign.players:
+    for player in campaign.known_players:
         player_entity = EntityId(player.id)
         listed.setdefault(player_entity, Entry(player.name, player_entity, "player"))
     for entity in campaign.entities:
@@ -272,7 +272,7 @@ def cast_of(campaign: Campaign) -> list[Entry]:
         known = entities[npc.entity_id].aliases if npc.entity_id in entities else ()
         own = tuple(alias for alias in npc.aliases if alias not in known)
         listed[npc.entity_id] = Entry(npc.name, npc.entity_id, "npc", own)
-    for player in campaign.players:
+    for player in campaign.known_players:
         listed.setdefault(EntityId(player.id), Entry(player.name, EntityId(player.id), "player"))
     return list(listed.values())
 

@@ -330,7 +330,7 @@ class Hints:
     def _in(self, scene: Scene) -> set[EntityId]:
         """The place, everybody present, the players, and entities named in the scene's description."""
         entities = {npc.id: npc.entity_id for npc in self._campaign.npcs}
-        here = {scene.location, *(EntityId(player.id) for player in self._campaign.players)}
+        here = {scene.location, *(EntityId(player.id) for player in self._campaign.known_players)}
         here |= {entities[npc] for npc in scene.npcs if npc in entities}
         return here | {mention.name.entity_id for mention in self._names.mentions(scene.description)}
 

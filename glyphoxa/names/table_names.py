@@ -11,9 +11,11 @@ corrected alike.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from loguru import logger
 
@@ -23,6 +25,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
@@ -30,6 +33,9 @@ from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
 from glyphoxa.names.people import CallForms, mentions_of_people
 from glyphoxa.turns.address import AddresseeMention
+
+_SPEAKS: Final = lexicon("calls").compile(r"(?:^|[.!?…]\s+)(?:{lead_in}[,!.]?\s+)*{speaks}", flags=re.IGNORECASE)
+"""The speaker's own name, for which "@" stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,15 @@ class TableNames:
         return [
             self._played(call) for call in mentions_of_people(text, self._made.forms, can_be_called=self._can_be_called)
         ]
+
+    def speaker_of(self, seat: PlayerId, text: str) -> PlayerId:
+        """Return who speaks: the seat's player; at a shared microphone, the player who says "This is Tamsin."."""
+        players = {player.id: player for player in self._campaign.players}
+        for call in self.mentions(text) if seat in players and players[seat].table else ():
+            speaker, named = players.get(call.player or seat), f"{text[: call.start]}@{text[call.end :]}"
+            if speaker is not None and not speaker.dm and _SPEAKS.search(named):
+                return speaker.id
+        return seat
 
     def _played(self, call: AddresseeMention) -> AddresseeMention:
         """Add the NPC or the player with this name."""

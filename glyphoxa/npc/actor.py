@@ -246,7 +246,7 @@ class NpcActor:
             case Hear(utterance, to):
                 self.conversation.hear(utterance, to=to)
             case UtteranceRevised(utterance, was):
-                self.conversation.revise(utterance.id, was=was.text, now=utterance.text)
+                self.conversation.revise(was, utterance)
             case UtteranceRetracted(utterance, is_retracted):
                 if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)

@@ -22,6 +22,7 @@ from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.table import TableState
@@ -297,7 +298,7 @@ class TranscriptFollower:
         self._decisions = decisions
         self._revisions = revisions
         self._refresh = refresh
-        self._decided = DecidedTalk(self._text_of)
+        self._decided = DecidedTalk(self._utterance_of)
 
     async def run(self) -> None:
         """Run the actor."""
@@ -319,6 +320,6 @@ class TranscriptFollower:
             logger.debug("the transcript in memory is not refreshed yet: {}", error)
         self._revisions.at_once(self._decided.take(decided))
 
-    def _text_of(self, utterance: UtteranceId) -> str | None:
+    def _utterance_of(self, utterance: UtteranceId) -> Utterance | None:
         recent = self._revisions.recent.of(self._session, limit=sys.maxsize)
-        return next((said.text for said in recent if said.id == utterance), None)
+        return next((said for said in recent if said.id == utterance), None)

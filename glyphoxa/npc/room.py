@@ -238,12 +238,13 @@ class Room:
         now_ms = self._now_ms()
         match effect:
             case Prime(npc, player, text):
-                self._readiness.probably_asked(npc, text, self._state.name_of(player))
+                self._readiness.probably_asked(npc, text, self._state.name_of(self._state.speaker_of(player, text)))
             case Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
-                self._tell_npc(npc, Ask(effect, self._state.name_of(player), unless, self._turn_taking.n_waiting))
+                asker = self._state.name_of(self._state.speaker_of(player, text))
+                self._tell_npc(npc, Ask(effect, asker, unless, self._turn_taking.n_waiting))
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._tell_npc(npc, effect)

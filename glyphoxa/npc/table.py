@@ -230,6 +230,8 @@ class TableState:
         self.events = TableEvents()
         self._seated: dict[PlayerId, Player] = {}
         self._names = {player.id: player.name for player in campaign.players}
+        self.speaker_of: Callable[[PlayerId, str], PlayerId] = lambda seat, _: seat
+        """Returns who says a text at a seat: see `TableNames.speaker_of`."""
 
     # -- humans
 

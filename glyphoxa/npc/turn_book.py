@@ -284,12 +284,14 @@ class PlayerTalk:
         return kept[len(kept) - n :]
 
     def utterance(self, draft: Draft) -> Utterance:
+        speaker = self._state.speaker_of(draft.player, draft.text)
         return Utterance(
             id=draft.utterance or self._new_id(),
             campaign_id=self._state.campaign.id,
             session_id=self._state.session,
-            speaker_id=SpeakerId(draft.player),
-            speaker_name=self._state.name_of(draft.player),
+            speaker_id=SpeakerId(speaker),
+            speaker_name=self._state.name_of(speaker),
+            seat=draft.player,
             text=draft.heard.text,
             raw_text=draft.heard.raw_text,
             at_ms=draft.began_ms,

@@ -362,12 +362,13 @@ class DecidedTalk:
     """Compare the present decisions with those of the last look.
 
     Args:
-        text_of: Returns the text that the table has; None for an unknown utterance.
+        utterance_of: Returns an utterance as the table has it; None for an unknown one.
     """
 
-    def __init__(self, text_of: Callable[[UtteranceId], str | None]) -> None:
-        self._text_of = text_of
+    def __init__(self, utterance_of: Callable[[UtteranceId], Utterance | None]) -> None:
+        self._utterance_of = utterance_of
         self._last: dict[UtteranceId, Decided] = {}
+        self._first: dict[UtteranceId, Utterance] = {}
 
     def take(self, decided: Sequence[Decided]) -> list[News]:
         """Return the events for the table, in the order of the utterances; revoked decisions first.
@@ -380,19 +381,21 @@ class DecidedTalk:
         news: list[News] = []
         for utterance, old in before.items():
             if utterance not in now and old.own_text is not None:
-                own = replace(old.utterance, text=old.own_text)
-                news += self._worded(replace(old, utterance=own), old.utterance.text)
+                own = replace(self._first.get(utterance, old.utterance), text=old.own_text)
+                news += self._worded(old.utterance, own)
             if old.is_retracted and (utterance not in now or not now[utterance].is_retracted):
                 news.append(UtteranceRetracted(old.utterance, is_retracted=False))
         for utterance, new in now.items():
             known = before.get(utterance)
-            was = (self._text_of(utterance) or new.own_text) if known is None else known.utterance.text
-            if was is not None and (new.own_text is not None or known is not None):
-                news += self._worded(new, was)
+            was = self._utterance_of(utterance) if known is None else known.utterance
+            if new.own_text is not None or known is not None:
+                was = was or replace(new.utterance, text=new.own_text or new.utterance.text)
+                self._first.setdefault(utterance, was)
+                news += self._worded(was, new.utterance)
             if new.is_retracted and (known is None or not known.is_retracted):
                 news.append(UtteranceRetracted(new.utterance))
         return news
 
-    def _worded(self, decided: Decided, was: str) -> list[News]:
-        said = decided.utterance
-        return [] if said.text == was else [UtteranceRevised(said, replace(said, text=was))]
+    def _worded(self, was: Utterance, said: Utterance) -> list[News]:
+        before = replace(said, text=was.text, speaker_id=was.speaker_id, speaker_name=was.speaker_name)
+        return [] if said == before else [UtteranceRevised(said, before)]

@@ -175,12 +175,12 @@ def _of_utterance(event: UtteranceKept | UtteranceRevised | UtteranceRetracted) 
 
 
 def _utterance_json(utterance: Utterance) -> Json:
-    is_npc = utterance.npc_id is not None
+    is_npc, seat = utterance.npc_id is not None, utterance.seat or utterance.speaker_id
     return {
         "type": "utterance",
         "id": utterance.id,
         "line": line_of(utterance.id),
-        "speaker": {"id": utterance.speaker_id, "name": utterance.speaker_name, "kind": "npc" if is_npc else "player"},
+        "speaker": {"id": seat, "name": utterance.speaker_name, "kind": "npc" if is_npc else "player"},
         # An NPC's raw text is its whole answer; words that nobody heard are not shown as a correction.
         "spans": [{"text": utterance.text}]
         if is_npc

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from glyphoxa.domain.errors import counted
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.world.change import Change
@@ -147,11 +148,12 @@ class UtteranceWithheld(UtteranceRetracted):
 
 @dataclass(frozen=True, slots=True)
 class UtteranceCorrected(Undoing):
-    """Replaces the words of an utterance and drops what was learned from the old ones.
+    """Replaces the words of an utterance, or its speaker, and drops what was learned from it.
 
     Attributes:
         was: The previous text.
         events: See `RolledBack`.
+        was_by: The previous speaker; None if the speaker is unchanged. So is `by`, the new one.
     """
 
     utterance: UtteranceId
@@ -160,11 +162,14 @@ class UtteranceCorrected(Undoing):
     was: str
     text: str
     events: tuple[int, ...]
+    was_by: SpokenBy | None = None
+    by: SpokenBy | None = None
 
     def in_words(self, words: Words) -> str:
         dropped = f": {_dropped(self.events)}" if self.events else ""
         said = f"ordinal {self.ordinal} of {words.session(self.session)}"
-        return f"corrected {said} from {self.was!r} to {self.text!r}{dropped}"
+        speaker = f", said by {self.by.name}" if self.by is not None else ""
+        return f"corrected {said} from {self.was!r} to {self.text!r}{speaker}{dropped}"
 
 
 def _dropped(events: Sequence[int]) -> str:
@@ -315,7 +320,7 @@ def without_words(
         if each.seq in learned:
             changed.append(replace(each, event=TalkErased()))
         elif isinstance(event, UtteranceCorrected) and event.utterance in said and (event.was or event.text):
-            changed.append(replace(each, event=replace(event, was="", text="")))
+            changed.append(replace(each, event=replace(event, was="", text="", was_by=None, by=None)))
     return changed
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import EVER, Between, Dm, Fact, RecalledUtterance, Viewer, Visibility
@@ -345,12 +346,14 @@ class World(Protocol):
         """
         ...
 
-    async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
-        """Replace the words of an utterance; otherwise like `retract`.
+    async def correct(
+        self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause, *, by: SpokenBy | None = None
+    ) -> WorldEvent:
+        """Replace the words of an utterance, or its speaker; otherwise like `retract`.
 
         Raises:
             NotFound: There is no such utterance.
-            InvalidInput: It is retracted, or already has this text.
+            InvalidInput: It is retracted, or already has this text and speaker.
         """
         ...
 

@@ -467,7 +467,8 @@ async def test_long_session_is_paged_and_searched(dm: Visitor, store: Store) -> 
 async def test_line_is_corrected_or_retracted_with_dependent_facts(dm: Visitor) -> None:
     own = "/desk/sessions/s1/line"
     assert "debt" in await page(dm, f"{own}?line=2")
-    put = await post(dm, own, do="correct", line="3", text="Grimjaw is a <b>smith</b>.")
+    put = await post(dm, own, do="correct", line="3", text="Grimjaw is a <b>smith</b>.", speaker="borin-ashfoot")
+    assert "<b>Borin Ashfoot:</b>" in (await dm.http.get(f"{own}?line=3")).text
     assert "Line 3 of session 1 is corrected." in put.text
     assert "Grimjaw is a &lt;b&gt;smith" in put.text
     gone = await post(dm, own, do="retract", line="2")

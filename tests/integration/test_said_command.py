@@ -11,7 +11,9 @@ import pytest
 
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.heard import SpokenBy
+from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
 from glyphoxa.names.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
@@ -182,6 +184,43 @@ async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
     assert "Grimjaw is a baker" in await cli.told("show", "history", "--limit", "1")
 
 
+async def test_another_speaker_unlearns_a_line_until_the_correction_is_undone(table: Store) -> None:
+    bran = SpokenBy(SpeakerId("bran"), "Bran")
+    text = "It was Eldrinax who stole the tithe box."
+    first = await table.world.correct(CAMPAIGN, CLAIM, text, BY_DM, by=bran)
+    assert await notes(table) == {"likes the rain"}
+    assert await speakers(table) == ["Bran", "Tamsin"]
+    with pytest.raises(InvalidInput, match="already has"):
+        await table.world.correct(CAMPAIGN, CLAIM, text, BY_DM, by=bran)
+    words = await table.world.correct(CAMPAIGN, CLAIM, "Nobody.", BY_DM)
+    second = await table.world.correct(CAMPAIGN, CLAIM, "Nobody.", BY_DM, by=SpokenBy(SpeakerId("cara"), "Cara"))
+    assert await speakers(table) == ["Cara", "Tamsin"]
+    await table.world.undo(CAMPAIGN, first.seq, BY_DM)
+    assert await speakers(table) == ["Cara", "Tamsin"]
+    await table.world.undo(CAMPAIGN, second.seq, BY_DM)
+    assert await speakers(table) == ["Tamsin", "Tamsin"]
+    await table.world.undo(CAMPAIGN, words.seq, BY_DM)
+    assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == text
+    assert await notes(table) == {"stole the tithe box", "likes the rain"}
+
+
+async def speakers(store: Store) -> list[str]:
+    return [said.speaker_name for said in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)]
+
+
+async def test_an_npcs_line_gets_no_player_as_its_speaker(table: Store) -> None:
+    await table.log.append([an_utterance("Aye.", id="u3", speaker="Grimjaw", npc=SMITH)])
+    with pytest.raises(InvalidInput, match="Grimjaw, an NPC, spoke utterance 'u3'"):
+        await table.world.correct(CAMPAIGN, UtteranceId("u3"), "Aye.", BY_DM, by=SpokenBy(SpeakerId("bran"), "Bran"))
+
+
+async def test_speaker_of_an_utterance_is_corrected(cli: CommandLine) -> None:
+    done = await cli.told("transcript", "correct", "Grimjaw is a baker", "--speaker", "borin ashfoot", "--yes")
+    assert re.search(r"instead: Borin Ashfoot: .*Grimjaw is a baker", done)
+    assert "Borin Ashfoot" in await cli.told("show", "said", "baker")
+    assert "said by Borin Ashfoot" in await cli.told("show", "history", "--limit", "1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -190,6 +229,8 @@ async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
         (("retract", "Elowen"), "'Elowen' matches several utterances: "),
         (("correct", "Grimjaw is a baker", "  "), "the correction is empty"),
         (("correct", "What a night.", "What a night."), "already has the text"),
+        (("correct", "What a night.", "--speaker", "Brann"), "'Brann'"),
+        (("correct", "What a night."), "give WORDS, --speaker PLAYER, or both"),
     ],
 )
 async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(

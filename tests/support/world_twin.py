@@ -10,7 +10,8 @@ from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, UtteranceId
+from glyphoxa.domain.heard import SpokenBy
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import (
@@ -97,11 +98,16 @@ class WorldTwin:
             UtteranceRetracted(utterance, said.session_id, said.ordinal, self._learned_from(said)), cause
         )
 
-    async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
+    async def correct(
+        self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause, *, by: SpokenBy | None = None
+    ) -> WorldEvent:
         said = self._spoken(utterance)
-        self._mark(utterance, text=text)
+        changes = {"text": text} | ({} if by is None else {"speaker_name": by.name})
+        self._mark(utterance, **changes)
+        was_by = None if by is None else SpokenBy(SpeakerId(said.speaker_name), said.speaker_name)
         left = self._learned_from(said)
-        return self._append(UtteranceCorrected(utterance, said.session_id, said.ordinal, said.text, text, left), cause)
+        event = UtteranceCorrected(utterance, said.session_id, said.ordinal, said.text, text, left, was_by, by)
+        return self._append(event, cause)
 
     def _spoken(self, utterance: UtteranceId) -> CitedUtterance:
         said = next((each for each in self.talk if each.utterance_id == utterance), None)

@@ -13,7 +13,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -63,10 +63,12 @@ class ConsentText:
         return sha256(self.whole.encode()).hexdigest()
 
 
-def consent_text(settings: Settings, *, language: str) -> ConsentText:
-    """
+def consent_text(settings: Settings, *, language: str, tables: Sequence[str] = ()) -> ConsentText:
+    """Return what is agreed to.
+
     Args:
         language: The campaign's, as a tag. English where there is no text in it.
+        tables: Names of the seats of shared microphones.
     """
     tag = language.partition("-")[0].lower()
     known = tag if tag in CONSENT_LANGUAGES else "en"
@@ -80,6 +82,7 @@ def consent_text(settings: Settings, *, language: str) -> ConsentText:
     for setting, names_of in OTHERS.items():
         if names := names_of(settings):
             lines.append(words[setting].format(names=", ".join(sorted(names))))
+    lines += (words["shared"].format(seat=table) for table in tables)
     lines += [words["without"], words["change"]]
     return ConsentText(known, words["title"], tuple(lines), words["agree"], words["decline"])
 

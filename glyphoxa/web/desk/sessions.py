@@ -126,6 +126,7 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
         "raw": found.raw_text,
         "groups": [] if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
         "names": sorted({each.entity.name for each in desk.seen}),
+        "players": () if said.speaker_name in {npc.name for npc in desk.resolver.npcs} else desk.resolver.players,
     }
 
 
@@ -182,7 +183,8 @@ async def change_line(frame: DeskFrame, request: Request, form: Form) -> Done:
     said = (await _find_line(desk, session, line)).said
     match what:
         case "correct":
-            await desk.timeline.correct(said, form.get("text", ""))
+            by = desk.resolver.speaking_player(form["speaker"]) if form.get("speaker") else None
+            await desk.timeline.correct(said, form.get("text", ""), by=by)
         case "retract":
             await desk.timeline.retract(said)
         case _:

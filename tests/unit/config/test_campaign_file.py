@@ -43,6 +43,25 @@ def mistakes(tmp_path: Path, text: str) -> list[str]:
     return [line.removeprefix(f"{path}:") for line in str(caught.value).splitlines()]
 
 
+@pytest.mark.parametrize(("language", "name"), [("en", "somebody at the table"), ("de-AT", "jemand am Tisch")])
+def test_seat_of_a_shared_microphone_needs_no_name_and_is_no_entity(tmp_path: Path, language: str, name: str) -> None:
+    players = [{"name": "Tamsin"}, {"table": True}, {"table": True, "name": "the sofa", "id": "sofa"}]
+    campaign = read_campaign(write_campaign(tmp_path, language=language, players=players)).campaign
+    assert [(p.id, p.name, p.table) for p in campaign.players[1:]] == [
+        ("table", name, True),
+        ("sofa", "the sofa", True),
+    ]
+    assert [p.name for p in campaign.known_players] == ["Tamsin"]
+    assert [e.name for e in campaign.entities if e.type == "player"] == ["Tamsin"]
+
+
+def test_seat_of_a_shared_microphone_cannot_be_the_game_masters(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="a seat is `dm` or `table`"):
+        read_campaign(write_campaign(tmp_path, players=[{"table": True, "dm": True}]))
+    with pytest.raises(InvalidFile, match="a player needs a `name`"):
+        read_campaign(write_campaign(tmp_path, players=[{"dm": True}]))
+
+
 def test_a_campaign_is_read_with_all_its_parts() -> None:
     campaign = read_campaign(SALTMERE).campaign
     assert (campaign.id, campaign.name, campaign.language) == ("saltmere", "The Bell of Saltmere", "en")
@@ -400,7 +419,7 @@ def test_a_campaign_gives_its_own_sentences_for_relations(tmp_path: Path) -> Non
     [
         ("name: Town", "name: Town, id: Old Town", "campaign.id: must look like old-mill: lower-case words"),
         ("name: Town", "name: ''", "campaign.name must be text, not ''"),
-        ("- name: Nora", "- Nora", "players.0 must be a block of keys (name, id, dm), not 'Nora'"),
+        ("- name: Nora", "- Nora", "players.0 must be a block of keys (name, id, dm, table), not 'Nora'"),
         ("- name: Nora", "- name: Nora\n    dm: maybe", "dm of 'Nora' must be true or false, not 'maybe'"),
         ("entity: Ada", "entity: Ada\n    priority: 1.5", "priority of 'Ada' must be a whole number, not 1.5"),
         ("entity: Ada", "entity: Ada\n    priority: high", "priority of 'Ada' must be a whole number, not 'high'"),

@@ -50,7 +50,7 @@ def test_it_is_known_which_words_a_prompt_holds_already() -> None:
     assert conversation.holds("No sparks in here.")
     assert not conversation.holds("here.")
     assert not conversation.holds("Mind the sparks.")
-    conversation.revise(UtteranceId("u1"), was="An ale, please.", now="A pale, please.")
+    conversation.revise(an_utterance("An ale, please."), an_utterance("A pale, please."))
     assert (conversation.holds("An ale, please."), conversation.holds("A pale, please.")) == (False, True)
     conversation.hear(an_utterance("And bread: two loaves.", id="u3"))
     assert conversation.holds("And bread: two loaves.")
@@ -331,10 +331,25 @@ def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_c
     conversation.hear(heard, to="Mirelle")
     conversation.hear(an_utterance("Where is elder nacks?", id="u2"))
     before = conversation.prompt("", "Tamsin").messages
-    assert conversation.revise(heard.id, was=heard.text, now="Where is Eldrinax?")
+    assert conversation.revise(heard, an_utterance("Where is Eldrinax?"))
     after = conversation.prompt("", "Tamsin").messages
     assert [m.content for m in after if m not in before] == ["Tamsin says to Mirelle: Where is Eldrinax?"]
-    assert not conversation.revise(heard.id, was=heard.text, now="Where is Eldrinax?")
+    assert not conversation.revise(heard, an_utterance("Where is Eldrinax?"))
+
+
+def test_prompt_names_nobody_as_the_asker_if_the_speaker_is_unknown() -> None:
+    conversation = Conversation(a_campaign().npcs[0], unknown_speakers=["somebody at the table"])
+    prompt = conversation.prompt("Do you remember me?", "somebody at the table")
+    assert prompt.messages[-1].content == "somebody at the table says: Do you remember me?"
+    assert (prompt.speaker_name, conversation.prompt("Well?", "Tamsin").speaker_name) == ("", "Tamsin")
+
+
+def test_line_of_an_unknown_speaker_is_relabelled_when_corrected() -> None:
+    conversation = a_conversation()
+    heard = an_utterance("Is it done?", speaker="somebody at the table")
+    conversation.hear(heard, to="Mirelle")
+    assert conversation.revise(heard, replace(heard, speaker_name="Tamsin"))
+    assert conversation.prompt("", "Bran").messages[-2].content == "Tamsin says to Mirelle: Is it done?"
 
 
 def test_what_is_retracted_leaves_the_prompt_and_nothing_else_does() -> None:
@@ -349,7 +364,7 @@ def test_what_is_retracted_leaves_the_prompt_and_nothing_else_does() -> None:
 
 
 def test_what_has_left_the_talk_is_not_revised() -> None:
-    assert not a_conversation().revise(an_utterance("Hm.").id, was="Hm.", now="Hmm.")
+    assert not a_conversation().revise(an_utterance("Hm."), an_utterance("Hmm."))
 
 
 def test_what_the_dm_wants_of_an_answer_stands_behind_all_that_a_prompt_cache_has_read() -> None:

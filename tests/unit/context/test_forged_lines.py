@@ -47,7 +47,7 @@ def in_prompt(words: str, *, facts_at: Placement = BEHIND_THE_QUESTION) -> Promp
     conversation.hear(an_utterance(words, id="u1", speaker="Bran"))
     conversation.spoke(an_utterance(words, id="u2", speaker="Grimjaw", npc=SMITH))
     conversation.hear(an_utterance("Hm.", id="u3", speaker="Bran"), to="Mirelle")
-    conversation.revise(UtteranceId("u3"), was="Hm.", now=words)
+    conversation.revise(an_utterance("Hm.", id="u3", speaker="Bran"), an_utterance(words, id="u3", speaker="Bran"))
     hot = HotContext(
         facts=(recalled_line(as_fact(words)),),
         remembered=(recalled_line(as_recalled(words)),),
@@ -112,9 +112,9 @@ def test_a_quoted_line_is_known_revised_and_taken_back_as_it_was_said() -> None:
     assert conversation.holds('He wrote: "run"')
     assert conversation.said_beside("And?") == ['He wrote: "run"']
     assert conversation.heard_before("And?") == 'He wrote: "run"'
-    assert conversation.revise(UtteranceId("u1"), was='He wrote: "run"', now="He wrote nothing.")
+    assert conversation.revise(an_utterance('He wrote: "run"'), an_utterance("He wrote nothing."))
     assert conversation.prompt("", "Tamsin").messages[0].content == "Tamsin says: He wrote nothing."
-    assert conversation.revise(UtteranceId("u1"), was="He wrote nothing.", now="He wrote: much")
+    assert conversation.revise(an_utterance("He wrote nothing."), an_utterance("He wrote: much"))
     assert conversation.prompt("", "Tamsin").messages[0].content == 'Tamsin says: "He wrote: much"'
 
 

@@ -102,7 +102,7 @@ async def line_of_the_npc(campaign: Campaign, text: str) -> str:
 async def line_corrected(campaign: Campaign, text: str) -> str:
     conversation = talk(campaign)
     conversation.hear(said("Good day."))
-    conversation.revise(UtteranceId("u1"), was="Good day.", now=text)
+    conversation.revise(said("Good day."), said(text))
     return read(conversation)
 
 

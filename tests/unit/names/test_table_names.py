@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.campaign import Entity, Player
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId
 from glyphoxa.names.followed import NamesChanged
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.table_names import TableNames
@@ -34,6 +34,40 @@ def names_of_the_town() -> TableNames:
 def test_names_are_heard_in_the_language_of_the_campaign() -> None:
     names = TableNames(replace(a_campaign(), language="de"), now_ms=lambda: 2_000)
     assert names.current.language == "de"
+
+
+TABLE = PlayerId("table")
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker"),
+    [
+        ("This is Tamsin. Grimjaw, is my sword done?", TAMSIN),
+        ("Hey, this is Tamsin!", TAMSIN),
+        ("Grimjaw! This is Bran speaking.", BRAN),
+        ("Bran here: Grimjaw, how much?", BRAN),
+        ("Bran here, Grimjaw, and mine?", BRAN),
+        ("tamsin here", TAMSIN),
+        ("Hier spricht Tamsin. Grimjaw, ist es fertig?", TAMSIN),
+        ("Hier ist Bran.", BRAN),
+        ("Tamsin hier, Grimjaw, was kostet das?", TAMSIN),
+        ("This is Tamsin, my sister.", TABLE),
+        ("This is Tamsin's sword.", TABLE),
+        ("Tamsin here needs a sword.", TABLE),
+        ("Grimjaw, this is Tamsin.", TABLE),
+        ("Is this Tamsin?", TABLE),
+        ("This is Grimjaw.", TABLE),
+        ("This is Dana. Grimjaw, be quiet.", TABLE),
+        ("Tamsin, what do you think?", TABLE),
+    ],
+)
+def test_speaker_at_a_shared_microphone_is_the_player_who_says_so(text: str, speaker: PlayerId) -> None:
+    town = a_campaign()
+    more = Player(TABLE, "somebody at the table", table=True), Player(PlayerId("dana"), "Dana", dm=True)
+    names = TableNames(replace(town, players=(*town.players, *more)), now_ms=lambda: 2_000)
+    assert names.speaker_of(TABLE, text) == speaker
+    assert names.speaker_of(BRAN, text) == BRAN
+    assert "somebody at the table" not in {entry.name for entry in names.current.entries}
 
 
 def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:

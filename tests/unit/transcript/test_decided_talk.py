@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import SpeakerId
 from glyphoxa.transcript.ports import Decided, DecidedTalk
 from tests.support.builders import an_utterance
 
@@ -17,7 +18,7 @@ def now(text: str) -> Utterance:
 
 
 def a_table() -> DecidedTalk:
-    return DecidedTalk({HEARD.id: HEARD.text}.get)
+    return DecidedTalk({HEARD.id: HEARD}.get)
 
 
 def corrected(text: str) -> Decided:
@@ -41,15 +42,25 @@ def test_other_words_are_told_with_those_that_the_table_believed_and_so_is_their
 
 
 def test_a_table_that_was_opened_with_the_dms_words_is_told_nothing_of_them() -> None:
-    talk = DecidedTalk({HEARD.id: "Nobody."}.get)
+    talk = DecidedTalk({HEARD.id: now("Nobody.")}.get)
     assert talk.take([corrected("Nobody.")]) == []
 
 
 def test_what_a_second_look_found_is_not_undone_by_what_is_retracted_beside_it() -> None:
     """Only what the DM decided is followed: the log may have a second look's words later than the table."""
-    talk = DecidedTalk({HEARD.id: "It was Lyora."}.get)
+    talk = DecidedTalk({HEARD.id: now("It was Lyora.")}.get)
     other = an_utterance("Hm.", id="u2")
     assert talk.take([Decided(other, is_retracted=True)]) == [UtteranceRetracted(other)]
+
+
+def test_corrected_speaker_is_told_and_so_is_the_return_of_the_first() -> None:
+    talk, of_bran = a_table(), replace(HEARD, speaker_id=SpeakerId("bran"), speaker_name="Bran")
+    assert talk.take([Decided(of_bran, is_retracted=False, own_text=HEARD.text)]) == [UtteranceRevised(of_bran, HEARD)]
+    of_cara = replace(HEARD, speaker_id=SpeakerId("cara"), speaker_name="Cara")
+    assert talk.take([Decided(of_cara, is_retracted=False, own_text=HEARD.text)]) == [
+        UtteranceRevised(of_cara, of_bran)
+    ]
+    assert talk.take([]) == [UtteranceRevised(HEARD, of_cara)]
 
 
 def test_what_is_corrected_and_retracted_is_told_so() -> None:

@@ -66,6 +66,14 @@ def test_offer_without_recvonly_counts_as_sending(directions: str, sends: bool) 
     assert sends_sound(f"v=0\r\na=recvonly\r\nm=audio 9 X 96\r\n{directions}\r\n") is sends
 
 
+def test_consent_to_a_shared_microphone_is_given_for_the_whole_room() -> None:
+    for language, word in (("en", "agree for all of them"), ("de", "stimmst für alle zu")):
+        text = consent_text(Settings(), language=language, tables=["the sofa"]).whole
+        assert "“the sofa”" in text or "„the sofa“" in text
+        assert word in text
+        assert word not in text_of({}, language)
+
+
 def test_consent_names_the_retention_period_if_set() -> None:
     assert "No time limit is set." in text_of({})
     text = text_of({"privacy": {"retain_days": 30}})

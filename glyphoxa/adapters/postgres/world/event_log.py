@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.campaign import SlotRule
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
 from glyphoxa.world.events import (
@@ -163,14 +164,18 @@ def withholdings_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, W
     return {e.event.utterance: e for e in withheld if isinstance(e.event, UtteranceWithheld)}
 
 
-def words_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, str]:
-    """The DM's corrections among these events that are not undone."""
-    without = dropped(undoing)
-    return {
-        recorded.event.utterance: recorded.event.text
-        for recorded in undoing
-        if isinstance(recorded.event, UtteranceCorrected) and recorded.seq not in without
-    }
+def corrections_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, tuple[str | None, SpokenBy | None]]:
+    """The text and speaker of each utterance that the DM ever corrected.
+
+    Without a correction in effect, the text is None and the speaker is the original one; None if they never changed.
+    """
+    without, found = dropped(undoing), dict[UtteranceId, tuple[str | None, SpokenBy | None]]()
+    for recorded in undoing:
+        if isinstance(event := recorded.event, UtteranceCorrected):
+            text, by = found.get(event.utterance, (None, event.was_by))
+            is_undone = recorded.seq in without
+            found[event.utterance] = (text, by or event.was_by) if is_undone else (event.text, event.by or by)
+    return found
 
 
 def _event(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:

@@ -42,7 +42,7 @@ SELECT seq
 
 -- utterance --
 -- An utterance, and whether one of the events $3 retracted it.
-SELECT session_id, ordinal, text,
+SELECT session_id, ordinal, text, speaker_id, speaker_name, npc_id,
        is_erased OR EXISTS (SELECT FROM retracted_talk r
                              WHERE r.campaign_id = $1 AND r.seq = ANY ($3) AND r.session_id = e.session_id
                                AND e.ordinal > r.after_ordinal AND e.ordinal <= r.last_ordinal) AS retracted
@@ -137,16 +137,19 @@ UPDATE session_entries e SET retracted = settled.retracted, withheld = settled.w
 RETURNING e.utterance_id;
 
 -- settle_words --
--- Set the texts $3 of the utterances $2; NULL restores the original. Their chunks are deleted and
--- embedded again like new ones.
+-- Set the texts $3 of the utterances $2; NULL restores the original. Set the speakers with the ids $4 and names $5; NULL
+-- keeps the present one. Their chunks are deleted and embedded again like new ones.
 WITH wanted AS (
-    SELECT utterance_id, words FROM unnest($2::text[], $3::text[]) AS w (utterance_id, words)
+    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[])
+                  AS w (utterance_id, words, speaker_id, speaker_name)
 ), chunk AS (
     DELETE FROM chunks c USING wanted w WHERE c.campaign_id = $1 AND c.utterance_id = w.utterance_id
 )
 UPDATE session_entries e
    SET text = coalesce(w.words, e.own_text, e.text),
-       own_text = CASE WHEN w.words IS NULL THEN NULL ELSE coalesce(e.own_text, e.text) END
+       own_text = CASE WHEN w.words IS NULL THEN NULL ELSE coalesce(e.own_text, e.text) END,
+       speaker_id = coalesce(w.speaker_id, e.speaker_id),
+       speaker_name = coalesce(w.speaker_name, e.speaker_name)
   FROM wanted w
  WHERE e.campaign_id = $1 AND e.utterance_id = w.utterance_id AND NOT e.is_erased
 RETURNING e.utterance_id;

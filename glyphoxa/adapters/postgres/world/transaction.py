@@ -13,12 +13,13 @@ from glyphoxa.adapters.postgres.server.database import CampaignStatements, Datab
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.event_log import (
     WorldLog,
+    corrections_in_effect,
     retractions_in_effect,
     withholdings_in_effect,
-    words_in_effect,
 )
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.world.events import WorldEvent
 
@@ -50,6 +51,8 @@ class LoggedUtterance:
     session: SessionId
     ordinal: int
     text: str
+    speaker: SpokenBy
+    is_of_npc: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,9 @@ class TalkRetraction(CampaignStatements):
             raise NotFound(f"no utterance {utterance!r} in the log of campaign {self._campaign!r}")
         if row["retracted"]:
             raise InvalidInput(f"utterance {utterance!r} is already retracted")
-        return LoggedUtterance(utterance, SessionId(row["session_id"]), row["ordinal"], row["text"])
+        speaker = SpokenBy(SpeakerId(row["speaker_id"]), row["speaker_name"])
+        place = SessionId(row["session_id"]), row["ordinal"]
+        return LoggedUtterance(utterance, *place, row["text"], speaker, row["npc_id"] != "")
 
     async def own_lines(
         self, speaker: SpeakerId, utterances: Sequence[UtteranceId], session: SessionId | None = None
@@ -160,13 +165,13 @@ class TalkRetraction(CampaignStatements):
             after: The same as they are now.
         """
         retracted = retractions_in_effect(after)
-        old, new = words_in_effect(before), words_in_effect(after)
-        words = {each: new.get(each) for each in {**old, **new} if old.get(each) != new.get(each)}
+        old, new = corrections_in_effect(before), corrections_in_effect(after)
+        corrected = {each: correction for each, correction in new.items() if old.get(each) != correction}
         withheld = [each.seq for each in withholdings_in_effect(after).values()]
         changed = await self._settle_retracted(
             retractions_in_effect(before) ^ retracted, in_effect=retracted, withheld=withheld
         )
-        return changed + await self._settle_words(words)
+        return changed + await self._settle_words(corrected)
 
     async def _settle_retracted(
         self, retractions: Collection[int], *, in_effect: Collection[int], withheld: Sequence[int]
@@ -177,15 +182,19 @@ class TalkRetraction(CampaignStatements):
         rows = await self._fetch("settle_retracted", sorted(retractions), sorted(in_effect), withheld)
         return [UtteranceId(row["utterance_id"]) for row in rows]
 
-    async def _settle_words(self, words: Mapping[UtteranceId, str | None]) -> list[UtteranceId]:
+    async def _settle_words(
+        self, corrected: Mapping[UtteranceId, tuple[str | None, SpokenBy | None]]
+    ) -> list[UtteranceId]:
         """
         Args:
-            words: The DM's texts; None restores the original one.
+            corrected: Texts and speakers; a text of None restores the original one, a speaker of None changes nothing.
         """
-        if not words:
+        if not corrected:
             return []
         await self._fetch("lock_talk")
-        rows = await self._fetch("settle_words", list(words.keys()), list(words.values()))
+        texts, speakers = zip(*corrected.values(), strict=True)
+        ids, names = ([getattr(each, name, None) for each in speakers] for name in ("id", "name"))
+        rows = await self._fetch("settle_words", list(corrected), list(texts), ids, names)
         return [UtteranceId(row["utterance_id"]) for row in rows]
 
 

@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.world.event_log import WorldLog, retractions_in_effect, withholdings_in_effect
 from glyphoxa.adapters.postgres.world.transaction import LoggedUtterance, TalkRange, WorldTransaction, world_transaction
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER
@@ -332,17 +333,25 @@ class PostgresWorld:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             return await _consent(world, self._names, change, cause)
 
-    async def correct(self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause) -> WorldEvent:
+    async def correct(
+        self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause, *, by: SpokenBy | None = None
+    ) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             in_effect = retractions_in_effect(await world.log.undoing())
             said = await world.talk.spoken(utterance, retractions=in_effect)
-            if said.text == text:
+            if by is not None and said.is_of_npc:
+                raise InvalidInput(f"{said.speaker.name}, an NPC, spoke utterance {utterance!r}, and no player did")
+            by = None if by == said.speaker else by
+            if said.text == text and by is None:
                 raise InvalidInput(f"utterance {utterance!r} already has the text {text!r}")
+            was_by = None if by is None else said.speaker
             return await self._unlearn(
                 world,
                 said,
                 cause,
-                lambda left: UtteranceCorrected(utterance, said.session, said.ordinal, said.text, text, left),
+                lambda left: UtteranceCorrected(
+                    utterance, said.session, said.ordinal, said.text, text, left, was_by, by
+                ),
             )
 
     async def _unlearn(

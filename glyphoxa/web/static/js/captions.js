@@ -121,9 +121,11 @@ export class Captions {
     this.#notes.delete(id);
   }
 
-  revised({ id, spans, cut_off }) {
+  revised({ id, speaker, spans, cut_off }) {
     const words = this.#known.get(id);
-    if (words) write(words, spans, cut_off);
+    if (!words) return;
+    write(words, spans, cut_off);
+    words.closest("li").querySelector(".who b").textContent = speaker.name;
   }
 
   retracted({ id, is_retracted }) {

@@ -1,0 +1,96 @@
+"""A seat of one microphone for several people, at a table with a real database: its speaker is unknown until named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.web.events import event_json
+from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
+from tests.support.patience import DEADLINE_MS
+
+UNKNOWN = "somebody at the table"
+TABLE = Player(PlayerId("table"), UNKNOWN, table=True)
+PARTY = [{"name": "Tamsin"}, {"name": "Bran"}, {"name": "The Game Master", "dm": True}, {"table": True}]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, dsn: str) -> Settings:
+    settings = settings_for(write_campaign(tmp_path, players=PARTY), dsn, tmp_path)
+    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+
+
+async def said(evening: Evening, text: str) -> TurnRecord:
+    """Have somebody say this into the shared microphone. Returns the finished turn."""
+    (await evening.ear(TABLE)).say(text)
+    turns = await evening.until(
+        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
+    )
+    return turns[-1]
+
+
+async def speaker(evening: Evening, text: str) -> str:
+    await said(evening, text)
+    return (await evening.kept(text)).speaker_name
+
+
+def revisions(evening: Evening) -> list[tuple[str, str]]:
+    """Return the speakers before and after each revision that changed one."""
+    events = [e for e in evening.told if isinstance(e, UtteranceRevised)]
+    pairs = [(e.was.speaker_name, e.utterance.speaker_name) for e in events]
+    return [(was, now) for was, now in pairs if was != now]
+
+
+async def test_shared_microphone_has_an_unknown_speaker_until_one_is_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        asked = await said(evening, "Grimjaw, is my sword done?")
+        assert f"{UNKNOWN} says: Grimjaw, is my sword done?" in asked.prompt_text
+        assert (await evening.kept("Grimjaw, is my sword done?")).speaker_id == TABLE.id
+        asked = await said(evening, "This is Tamsin. Grimjaw, is mine done?")
+        assert "Tamsin says: This is Tamsin. Grimjaw, is mine done?" in asked.prompt_text
+        kept = await evening.kept("This is Tamsin. Grimjaw, is mine done?")
+        assert kept.speaker_id == "tamsin"
+        # A page knows speech in progress by its seat.
+        message = event_json(UtteranceKept(kept), evening.table.campaign)
+        assert message["speaker"] == {"id": "table", "name": "Tamsin", "kind": "player"}
+        assert await speaker(evening, "Bran here: Grimjaw, and mine?") == "Bran"
+        assert await speaker(evening, "Grimjaw, this is Bran.") == UNKNOWN
+        asked = await said(evening, "What does it cost?")
+        assert (asked.npc_id, asked.speaker_name) == ("grimjaw", UNKNOWN)  # the seat need not call him again
+
+
+async def test_shared_microphone_gives_no_voice_command_of_the_game_master(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        assert (await said(evening, "Grimjaw, be quiet.")).unaddressed is None
+        assert await speaker(evening, "This is The Game Master. Grimjaw, be quiet.") == UNKNOWN
+
+
+async def test_corrected_speaker_reaches_the_open_table_and_its_undo_does(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        await said(evening, "Grimjaw, I lost my sword.")
+        await evening.table.kept()
+        assert evening.desk is not None
+        desk = await evening.desk.open()
+        line = await desk.sessions.find("lost my sword")
+        event = await desk.timeline.correct(line, line.text, by=desk.resolver.speaking_player("tamsin"))
+        await evening.until(lambda: revisions(evening) == [(UNKNOWN, "Tamsin")])
+        asked = await said(evening, "Grimjaw, what did I tell you?")
+        assert "Tamsin says: Grimjaw, I lost my sword." in asked.prompt_text
+        assert UNKNOWN not in asked.prompt_text.partition("I lost my sword")[0]
+        await desk.timeline.undo(event.seq)
+        await evening.until(lambda: revisions(evening)[1:] == [("Tamsin", UNKNOWN)])
+        asked = await said(evening, "Grimjaw, do you hear me?")
+        assert f"{UNKNOWN} says: Grimjaw, I lost my sword." in asked.prompt_text
