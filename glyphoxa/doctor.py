@@ -47,9 +47,9 @@ _CLOCKS_APART_S: Final = 5.0
 _N_NPCS: Final = 3
 _BUSY: Final = 0.7
 _PROGRAM_BYTES: Final = 600_000_000
-"""Of memory, for program and database, where no model runs here."""
+"""Memory for program and database, where no model runs here."""
 _OPEN_TABLE_BYTES: Final = 300_000_000
-"""Of memory: models are loaded by then."""
+"""Memory of an open table: models are loaded by then."""
 _ROOMY: Final = Machine(free_bytes=1 << 62)
 """Whether memory is there for a model is told by another check than its speed."""
 _COVERED: Final = ("campaign", "memory", "port")
@@ -60,7 +60,7 @@ CertificateUntil = Callable[[Path | None, Path | None], datetime | None]
 
 
 def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, is_quick: bool) -> list[Finding]:
-    """What is found before a table is opened. Blocks: for a few seconds mostly, for two minutes at the most.
+    """Return the findings before a table is opened. Blocks: mostly for a few seconds, at most for two minutes.
 
     Args:
         certificate_until: See `config.doctor.https`.
@@ -183,7 +183,7 @@ _COLOUR: Final = {
 
 
 def without_settings() -> list[Finding]:
-    """What can be checked where settings cannot be read."""
+    """Return the findings that need no settings."""
     return examined(_of_machine(WITHIN_S))
 
 
@@ -317,7 +317,7 @@ def _embedded(settings: Settings) -> EmbeddedPostgres:
 
 
 def _database(settings: Settings) -> list[Finding]:
-    """What can be told of it without starting one."""
+    """Return the findings about the database without starting one."""
     dsn = settings.memory.postgres_dsn
     if dsn == "none":
         text = f"none: utterances stay in {settings.data_directory / 'spool'}"
@@ -333,7 +333,7 @@ def _database(settings: Settings) -> list[Finding]:
 
 
 def _started_database(settings: Settings) -> list[Finding]:
-    """As `_database`. An embedded one that has data is started, or kept, as by every verb that needs it."""
+    """Return the findings of `_database`; start an embedded one that has data, as every verb that needs it does."""
     server = _embedded(settings)
     if settings.memory.postgres_dsn is not None or (server.pid() is None and not server.check()[1]):
         return _database(settings)
@@ -387,7 +387,7 @@ def told(condition: Condition, what: str) -> Iterator[Finding]:
 
 
 def _speed(settings: Settings) -> Iterator[Finding]:
-    """What `glyphoxa models recommend` measures, for the model of these settings."""
+    """Measure the model of these settings like `glyphoxa models recommend`."""
     here = _with_llm_here(settings)
     if here is None:
         yield Finding("ok", "speed", "not measured: no language model runs on this machine")

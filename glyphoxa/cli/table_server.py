@@ -64,7 +64,7 @@ _METRICS_STOP_MS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TableServer:
-    """What is played, and where it is served.
+    """The campaign and session to play, and where they are served.
 
     Attributes:
         campaign: None is the one of the settings.

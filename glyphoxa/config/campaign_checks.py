@@ -552,7 +552,7 @@ def role_in(persona: str, *, name: str) -> str:
     kept. In German, where nouns have capitals, the first noun is the role.
 
     Args:
-        name: Of the NPC, which stands first: of "You are the mother of a smith" nothing is taken.
+        name: The NPC's name, which comes first: nothing is taken from "You are the mother of a smith".
     """
     found = re.match(_BEGINS % re.escape(name), persona, re.IGNORECASE)
     if found is None:

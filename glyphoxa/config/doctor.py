@@ -48,7 +48,7 @@ class Check:
     """
     Attributes:
         look: May block, and may raise: see `examined`.
-        if_late: What to do when it does not return in time.
+        if_late: Advice for when it does not return in time.
     """
 
     subject: str
@@ -139,7 +139,7 @@ def https(
         certificate_until: Reads a certificate with its key: until when it is good; None where there is none.
 
     Raises:
-        GlyphoxaError: What `certificate_until` raises.
+        GlyphoxaError: See `certificate_until`.
     """
     until = certificate_until(settings.tls_cert, settings.tls_key)
     if until is not None and until < datetime.now(UTC):
@@ -155,12 +155,12 @@ def https(
 
 @dataclass(frozen=True, slots=True)
 class DiskNeed:
-    """What is to be written somewhere.
+    """The space that a file or folder will need.
 
     Attributes:
         directory: It need not be there yet.
-        setting: By which another is named.
-        n_bytes: That are known to come.
+        setting: The setting that names another directory.
+        n_bytes: The least that will be written.
     """
 
     what: str
@@ -228,7 +228,7 @@ OLDEST: Final = (3, 11)
 NEWEST: Final = (3, 14)
 """Versions of Python that Glyphoxa supports, both included."""
 LOCK: Final = Path(__file__).parents[2] / "requirements" / "app.txt"
-"""Of a checkout; an installed package has none."""
+"""The lock file of a checkout; an installed package has none."""
 _NAME: Final = "glyphoxa"
 _NAMED: Final = 5
 """Packages in one line; of more their number is given."""

@@ -235,7 +235,7 @@ _OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """What the DM decides about a campaign's world: each decision is one commit.
+    """The DM's decisions about a campaign's world: each is one commit.
 
     Args:
         resolver: The names before the call; a decision does not change them.

@@ -105,7 +105,7 @@ def create_app(  # noqa: PLR0913 - independent parts of a served table
         entrance: None admits everybody on this machine.
         deadlines: For operations on a seat.
         pulse: How a page and the server notice a lost connection.
-        remembered: What players said before; None without long-term memory.
+        remembered: Players' earlier utterances; None without long-term memory.
     """
     entrance = entrance or Entrance()
     web = _Web(table, connect, entrance, deadlines, pulse or Pulse(), remembered)

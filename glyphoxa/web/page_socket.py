@@ -68,7 +68,7 @@ class SeatLimits:
     Attributes:
         lines: Typed lines, in characters.
         requests: Websockets and offers that ask for the seat, consents, changes of scene.
-        messages: Of any kind over the websocket. Beyond the limit they are read more slowly.
+        messages: Messages of any kind over the websocket. Beyond the limit they are read more slowly.
     """
 
     lines: RateLimit = field(default_factory=lambda: RateLimit(1_600, 8))
@@ -102,7 +102,7 @@ class PageSocket:
 
     Attributes:
         place: Where its reader sits; None for a spectator.
-        grants: What the reader may do now; a link can be revoked while its page is open.
+        grants: Returns the reader's present grants; a link can be revoked while its page is open.
         on_move: Called for each scene change that this page requested.
     """
 

@@ -193,7 +193,7 @@ def error_answer(
 ) -> JSONResponse:
     """
     Args:
-        values: As of a `Refusal`.
+        values: See `Refusal`.
     """
     return JSONResponse({"error": {"code": code, "message": message, "values": values or {}}}, status_code=status)
 

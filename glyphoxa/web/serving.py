@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024
-"""Of a websocket's message, and of a request's head."""
+"""Limit of a websocket's message, and of a request's head."""
 MOST_CONNECTIONS = 256
 LOST_AFTER_MS = 30_000
 """A connection that acknowledged nothing for so long is gone, whatever is still to be sent on it."""

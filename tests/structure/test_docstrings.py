@@ -90,31 +90,14 @@ def all_docstrings() -> list[tuple[str, str]]:
     return found
 
 
-EXCEPTED = (
-    "glyphoxa/web/",
-    "glyphoxa/desk.py",
-    "glyphoxa/cli/render.py",
-    "glyphoxa/cli/table_server.py",
-    "glyphoxa/language/relations.py",
-    "glyphoxa/dm/entities.py",
-    "glyphoxa/context/facts.py",
-    "glyphoxa/recall/facts.py",
-    "glyphoxa/doctor.py",
-    "glyphoxa/config/doctor.py",
-    "glyphoxa/config/campaign_checks.py",
-    "glyphoxa/adapters/weights/",
-)
-"""Modules whose docstrings are not mended yet."""
-
-
 def test_no_docstring_begins_with_a_relative_word() -> None:
     found = [f"{place}: {line}" for place, text in all_docstrings() for line in bad_openings(text)]
-    assert [each for each in found if not each.startswith(EXCEPTED)] == []
+    assert found == []
 
 
 def test_lines_of_docstrings_are_filled() -> None:
     found = [f"{place}: {line}" for place, text in all_docstrings() for line in short_lines(text)]
-    assert [each for each in found if not each.startswith(EXCEPTED)] == []
+    assert found == []
 
 
 @pytest.mark.parametrize(

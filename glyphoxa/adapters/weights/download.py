@@ -56,7 +56,7 @@ def sha256_of(path: Path) -> str:
 
 
 def fault_of(path: Path, wanted: WeightFile, sha256_of: Callable[[Path], str] = sha256_of) -> str:
-    """What is wrong with the file; empty if it is the expected one."""
+    """Return what is wrong with the file; empty if it is the expected one."""
     size = path.stat().st_size
     if size != wanted.size:
         return f"{size} bytes instead of {wanted.size}"
@@ -192,7 +192,7 @@ class ModelHub:
     failed request for up to half a minute, and detect a login page only at the end.
 
     Args:
-        address: By default HF_ENDPOINT, else the official one.
+        address: Address of the hub; default: HF_ENDPOINT, else the official one.
         stall_s: A connection without data for this long has failed.
     """
 

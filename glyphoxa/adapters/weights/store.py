@@ -74,8 +74,7 @@ class HashCache:
     """Remembers the SHA-256 of files, so that a start need not read gigabytes.
 
     An entry is valid while size, inode and times of the file are unchanged. It does not detect silent corruption of a
-    disk:
-    `WeightStore.verify` does.
+    disk: `WeightStore.verify` does.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -200,7 +199,7 @@ class WeightStore:
 
         Raises:
             NotFound: No such artefact, or a file is missing.
-            Corrupt: As `path`.
+            Corrupt: See `path`.
         """
         for name in list(names):
             for path, file in self._files(name):
@@ -423,7 +422,7 @@ class ModelWeights:
 
     Args:
         data_directory: Contains `models.json` with the pinned models.
-        directory, manifest, hub: As `WeightStore`.
+        directory, manifest, hub: See `WeightStore`.
     """
 
     def __init__(
@@ -464,7 +463,7 @@ class ModelWeights:
             refetch: Pin what the hub declares now, replacing the old pin.
 
         Raises:
-            Corrupt: As there, or the hub now declares another file.
+            Corrupt: See `WeightStore.ensure`; or the hub now declares another file.
         """
         wanted = list(dict.fromkeys(names))
         for name in wanted:

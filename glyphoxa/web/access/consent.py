@@ -40,7 +40,7 @@ CONSENT_LANGUAGES: Final = ("en", "de")
 class ConsentText:
     """
     Attributes:
-        language: Of the text: `en` or `de`.
+        language: Language of the text: `en` or `de`.
         lines: A sentence or two each.
         agree: On the button that agrees.
         decline: On the one that does not.
@@ -150,8 +150,8 @@ class ConsentRegister:
     """The consents of one campaign to the current text, in any of its languages.
 
     Args:
-        path: As `records.consents_path` makes it.
-        text: What is agreed to now.
+        path: A result of `records.consents_path`.
+        text: The present text of the consent.
         others: The same in other languages.
         now_s: Unix time in seconds.
 
@@ -195,7 +195,7 @@ class ConsentRegister:
         """Store a decision on disk. Blocks: call it in a thread.
 
         Args:
-            text: What they were shown; None: the campaign's.
+            text: The text that they were shown; None: the campaign's.
 
         Raises:
             InvalidInput: It cannot be written; nothing was decided.

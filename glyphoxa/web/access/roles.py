@@ -12,7 +12,7 @@ from glyphoxa.domain.ids import PlayerId
 
 
 class Role(StrEnum):
-    """What somebody is at a table. A stranger has no role."""
+    """The role of somebody at a table. A stranger has none."""
 
     DM = "dm"
     PLAYER = "player"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class Action(StrEnum):
-    """What needs a role."""
+    """An action that needs a role."""
 
     WATCH = "read the table and what is said at it"
     PLAY = "sit in a seat, speak, type and hear"
@@ -41,8 +41,8 @@ class Refusal(InvalidInput):
 
     Attributes:
         code: One word for a page to know it by.
-        status: Of the HTTP response.
-        values: What the page's own words for it name: see `error.` in `glyphoxa/web/static/words`.
+        status: Status of the HTTP response.
+        values: Values in the page's own words for it: see `error.` in `glyphoxa/web/static/words`.
     """
 
     code: ClassVar[str] = "invalid"
