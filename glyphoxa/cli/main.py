@@ -73,34 +73,6 @@ EXAMPLES: Final = {
 }
 """An example of each verb, for its help."""
 
-_MOVED: Final = {
-    "audit": "table audit",
-    "calendar": "campaign calendar, campaign today and campaign days",
-    "chronicle": "worker status, read, retry and summarise; show recap and show worth",
-    "context": "show context",
-    "entity list": "show entities",
-    "entity show": "show entity",
-    "facts add": "facts state",
-    "facts confirm": "facts accept",
-    "facts conflicts": "facts review conflict",
-    "facts edit": "facts correct",
-    "facts history": "show history",
-    "facts list": "show facts",
-    "facts pending": "facts review",
-    "facts show": "show fact",
-    "facts stale": "facts review stale",
-    "inspect": "show",
-    "invite": "table invite",
-    "names confirm": "names accept",
-    "names suggestions": "names review",
-    "reindex": "worker reindex",
-    "said": "show said; transcript retract and transcript correct",
-    "sessions": "show sessions; transcript summary",
-    "turns": "show turns",
-    "voices": "models voices",
-}
-"""Current names of the verbs and actions of early versions."""
-
 ENVIRONMENT: Final = """\
 The settings file (--config) says where the database is, and which campaign is
 meant. Without one, all settings have their defaults.
@@ -194,12 +166,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     # No option before the verb has a value.
-    verb, action = [*(each for each in arguments if not each.startswith("-")), "", ""][:2]
-    for old in (verb, f"{verb} {action}"):
-        if old in _MOVED:
-            print(f"glyphoxa: `{old}` is now `{_MOVED[old]}`", file=sys.stderr)
-            raise SystemExit(2)
-    root = parser(verb)
+    root = parser(next((each for each in arguments if not each.startswith("-")), ""))
     if not arguments:
         root.print_help(sys.stderr)
         raise SystemExit(2)

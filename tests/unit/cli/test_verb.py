@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.main import _MOVED, _VERBS, GROUPS, main, parser
+from glyphoxa.cli.main import _VERBS, GROUPS, main, parser
 from glyphoxa.cli.verb import Verb, any_option, argument, at_once, in_a_loop, one_of
 
 
@@ -97,13 +97,6 @@ def test_help_groups_at_most_seventeen_verbs_in_80_columns(capsys: pytest.Captur
             verbs
         )
     assert max(map(len, shown.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("old", _MOVED)
-def test_old_verb_names_its_new_place_in_one_line(old: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([*old.split(), "--limit", "3"])
-    assert capsys.readouterr().err == f"glyphoxa: `{old}` is now `{_MOVED[old]}`\n"
 
 
 def test_action_of_another_verb_object_has_its_own_call_and_options() -> None:
