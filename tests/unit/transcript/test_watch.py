@@ -24,6 +24,9 @@ class NoSummaries:
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return None
 
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+        return []
+
 
 class Memory:
     """A memory over twins, watched, in a time of its own."""
