@@ -243,12 +243,12 @@ class ExplainedQuestion:
         Facts that are near in meaning follow.
         """
         desk, npc, meanings = self.desk, self.npc, self.by_name.meanings
-        await self.by_name.refresh(desk.campaign)
+        world = await self.by_name.refresh(desk.campaign)
         if not by_words:
             await meanings.wait_until_learned()
             await meanings.ask(self._called, deadline_ms=LONGEST_MS)
         nearest = NOTHING_NEAR if by_words else meanings.nearest(self._called)
-        found = self.by_name.by_name(desk.campaign, npc, self._called, nearest=nearest) or []
+        found = world.by_name(npc, self._called, nearest=nearest)
         own = desk.resolver.played(npc)
         others = [one for one in found if one.known.entity.id != own or one.similarity is not None]
         if len(others) < len(found):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
@@ -24,7 +24,6 @@ from glyphoxa.context.identity import NOTHING_KNOWN, Identity, state_of_file
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.wording import recalled_line, recalled_of
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import (
     ANSWERING,
@@ -526,45 +525,35 @@ class ByName:
             is_read: The caller has refreshed since the question was known, so another player's speech does not concern
                 it.
         """
-        if not question or (self._may_be_old and not is_read):
+        world = self._world
+        if world is None or not question or (self._may_be_old and not is_read):
             return []
-        found: Sequence[KnownByName] | None = None
-        if self._memory is not None:
-            nearest = self.nearest(npc, question)
-            at_hand = [one for one in (self._own.get(npc), self.place) if one is not None]
-            found = self._memory.by_name(self._campaign.id, npc, question, nearest=nearest, at_hand=at_hand)
-        elif self._of_file is not None:
-            found = self._of_file.by_name(npc, question, at_ms=_NOW_MS)
         own = self._own.get(npc)
-        return [one for one in found or () if one.known.entity.id != own or one.similarity is not None]
+        at_hand = [one for one in (own, self.place) if one is not None]
+        found = world.by_name(npc, question, nearest=self.nearest(npc, question), at_hand=at_hand)
+        return [one for one in found if one.known.entity.id != own or one.similarity is not None]
 
     def itself(self, npc: NpcId) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself, from memory; None without it."""
-        try:
-            return None if self._memory is None else self._memory.identity(self._campaign.id, npc, self._own[npc])
-        except Unavailable:
-            return None
+        return None if self._world is None else self._world.identity(npc, self._own[npc])
 
     def world_of(self, npc: NpcId) -> Callable[[EntityId], Known | None] | None:
         """Return a function from an entity to what an NPC may know of it; None while the campaign is not stored or not
         read.
         """
-        if self._of_file is not None:
-            of_file = self._of_file
-            return lambda entity: of_file.known(npc, entity, at_ms=_NOW_MS)
-        memory = self._memory
-        if memory is None or self.itself(npc) is None:
+        world = self._world
+        if world is None or (self._memory is not None and self.itself(npc) is None):
             return None
-
-        def known(entity: EntityId) -> Known | None:
-            snapshot = memory.identity(self._campaign.id, npc, entity)
-            return None if snapshot is None else snapshot.known
-
-        return known
+        return partial(world.known, npc)
 
     def terms(self, npc: NpcId) -> Sequence[tuple[str, str]]:
-        """Return the terms coined in play that an NPC may know; see `FactsByName.terms`."""
-        return () if self._memory is None else self._memory.terms(self._campaign.id, npc)
+        """Return the terms coined in play that an NPC may know; see `NamedWorld.terms`."""
+        return () if self._world is None else self._world.terms(npc)
+
+    @property
+    def _world(self) -> NamedWorld | None:
+        """The world in memory, or without long-term memory that of the file; None before the first read."""
+        return self._of_file if self._memory is None else self._memory.world(self._campaign.id)
 
     def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
         """Return the facts about them that fit into a prompt. See `named`."""
@@ -587,4 +576,5 @@ class ByName:
 
 def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:
     also = {npc.entity_id: (npc.name, *npc.aliases) for npc in campaign.npcs}
-    return NamedWorld(state_of_file(campaign, accept_at=accept_at), language=campaign.language, also_called=also)
+    state = state_of_file(campaign, accept_at=accept_at)
+    return NamedWorld(state, now_ms=lambda: _NOW_MS, language=campaign.language, also_called=also)

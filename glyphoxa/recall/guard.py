@@ -54,13 +54,10 @@ class MemoryGuard:
         # Reads of what is in memory, which are never late.
         self.recall_nowait = talk.recall_nowait
         self.meanings = by_name.meanings
-        self.identity = by_name.identity
-        self.by_name = by_name.by_name
-        self.terms = by_name.terms
+        self.world = by_name.world
 
     async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        await self.refresh(campaign)
-        return self.identity(campaign, npc, entity)
+        return (await self.refresh(campaign)).identity(npc, entity)
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False

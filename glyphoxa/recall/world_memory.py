@@ -21,7 +21,6 @@ from typing import Final, Protocol
 from loguru import logger
 
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, MEANING, Fact, Viewer
 from glyphoxa.language.relations import RelationWords
@@ -74,7 +73,7 @@ class FactsByName(Protocol):
         """Vectors of the texts of the world, and of those of its author."""
         ...
 
-    async def refresh(self, campaign: CampaignId) -> None:
+    async def refresh(self, campaign: CampaignId) -> NamedWorld:
         """Load the current state into memory.
 
         Raises:
@@ -82,38 +81,8 @@ class FactsByName(Protocol):
         """
         ...
 
-    def by_name(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        nearest: Mapping[str, float] = NOTHING_NEAR,
-        at_hand: Collection[EntityId] = (),
-    ) -> list[KnownByName] | None:
-        """Return at once whom a question names, in order; then participants, then facts by words and by meaning.
-
-        None if nothing is in memory.
-
-        Args:
-            nearest: Texts near to the question, see `TextVectors.nearest`.
-            at_hand: The NPC's own entity and its place, to which questions refer without a name.
-        """
-        ...
-
-    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        """Return at once what an NPC knows of itself, as `KnowledgeGraph.identity_snapshot` does.
-
-        Raises:
-            Unavailable: Nothing is in memory.
-        """
-        ...
-
-    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
-        """Return at once the terms coined in play that an NPC may know, each with its accepted meaning or "".
-
-        Terms with a meaning come first, then the newest. Empty if nothing is in memory.
-        """
+    def world(self, campaign: CampaignId) -> NamedWorld | None:
+        """Return the state of the last read at once; None if nothing is in memory."""
         ...
 
 
@@ -203,13 +172,20 @@ class NamedWorld:
 
     Args:
         state: Complete, except for ended facts. This object takes ownership of it.
+        now_ms: Session time.
         also_called: Other names of entities; those of unknown entities are ignored.
     """
 
     def __init__(
-        self, state: WorldState, *, language: str = "en", also_called: Mapping[EntityId, Sequence[str]] | None = None
+        self,
+        state: WorldState,
+        *,
+        now_ms: Callable[[], int],
+        language: str = "en",
+        also_called: Mapping[EntityId, Sequence[str]] | None = None,
     ) -> None:
         self._state = state
+        self._now_ms = now_ms
         self._also_called = also_called or {}
         self._gate = ExactGate(language=language)
         self._worded = WordedFacts(Terms(language))
@@ -253,30 +229,28 @@ class NamedWorld:
         viewer: Viewer,
         question: str,
         *,
-        at_ms: int,
         nearest: Mapping[str, float] = NOTHING_NEAR,
         at_hand: Collection[EntityId] = (),
     ) -> list[KnownByName]:
-        """Return whom a question names, and what the viewer knows about them; see `FactsByName.by_name`.
+        """Return whom a question names, in order; then participants, then facts by words and by meaning.
 
         Args:
             question: Only the end of a long one counts.
-            at_ms: Now, session time.
             nearest: Texts near to the question, see `TextVectors.nearest`.
             at_hand: The NPC's own entity and its place, to which questions refer without a name.
         """
         found: list[KnownByName] = []
         brought = 0
-        for called in self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=at_ms):
+        for called in self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=self._now_ms()):
             brought += not called.is_named
-            known = self.known(viewer, EntityId(called.item.id), at_ms=at_ms) if brought <= _MOST_BROUGHT else None
+            known = self.known(viewer, EntityId(called.item.id)) if brought <= _MOST_BROUGHT else None
             if known is not None:
                 found.append(KnownByName(known, called.why, called.is_named))
-        found += self._by_words(viewer, question, {one.known.entity.id for one in found}, at_ms=at_ms)
-        return [*found, *self._by_meaning(viewer, nearest, at_hand, at_ms=at_ms)]
+        found += self._by_words(viewer, question, {one.known.entity.id for one in found})
+        return [*found, *self._by_meaning(viewer, nearest, at_hand)]
 
     def _by_meaning(
-        self, viewer: Viewer, nearest: Mapping[str, float], at_hand: Collection[EntityId], *, at_ms: int
+        self, viewer: Viewer, nearest: Mapping[str, float], at_hand: Collection[EntityId]
     ) -> list[KnownByName]:
         """Find facts that are near to a question in meaning, the nearest first."""
         found: list[KnownByName] = []
@@ -284,24 +258,20 @@ class NamedWorld:
             for fact in self._texts.get(text, {}).values():
                 node = self._state.entity(fact.claim.subject)
                 near = nearness + AT_HAND * (node is not None and node.id in at_hand)
-                may_see = may_know(viewer, fact, self._state.visibility_of) and _holds_at(fact, at_ms)
+                may_see = may_know(viewer, fact, self._state.visibility_of) and self._holds(fact)
                 if node is None or near < ABOUT_IT or not may_see:
                     continue
                 known = self._known(viewer, node, [fact])
                 found.append(KnownByName(known, f"its meaning: {near:.2f}", is_named=False, similarity=near))
         return sorted(found, key=lambda one: -(one.similarity or 0.0))[:_MOST_BY_MEANING]
 
-    def _by_words(
-        self, viewer: Viewer, question: str, named: Collection[EntityId], *, at_ms: int
-    ) -> Iterable[KnownByName]:
+    def _by_words(self, viewer: Viewer, question: str, named: Collection[EntityId]) -> Iterable[KnownByName]:
         """Find facts by the question's words, about entities that the question does not name."""
         facts, visibility_of = self._state.facts, self._state.visibility_of
 
         def may_see(fact: FactId) -> bool:
             found = facts[fact]
-            return (
-                found.claim.subject not in named and may_know(viewer, found, visibility_of) and _holds_at(found, at_ms)
-            )
+            return found.claim.subject not in named and may_know(viewer, found, visibility_of) and self._holds(found)
 
         for found in self._worded.find(question[-MOST_CHARACTERS:], may_see=may_see, most=_MOST_BY_WORDS):
             fact = facts[found.id]
@@ -310,8 +280,8 @@ class NamedWorld:
                 known = Known(_entity(node), (fact,), ())
                 yield KnownByName(known, f"its words: {', '.join(found.words)}", is_named=False)
 
-    def known(self, viewer: Viewer, entity: EntityId, *, at_ms: int) -> Known | None:
-        """Return what a viewer may know of an entity at a time; None if there is none for this viewer.
+    def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
+        """Return what a viewer may know of an entity now; None if there is none for this viewer.
 
         Args:
             entity: Also the id of an entity that was merged into it.
@@ -324,16 +294,16 @@ class NamedWorld:
             return kept
         visibility_of = self._state.visibility_of
         facts = [fact for fact in self._state.touching(node.id) if may_know(viewer, fact, visibility_of)]
-        known = self._known(viewer, node, [fact for fact in facts if _holds_at(fact, at_ms)])
+        known = self._known(viewer, node, [fact for fact in facts if self._holds(fact)])
         if all(fact.validity == ALWAYS for fact in facts):
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             self._kept[viewer, node.id] = known
         return known
 
-    def identity(self, npc: NpcId, entity: EntityId, *, at_ms: int) -> IdentitySnapshot | None:
+    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
-        known = self.known(npc, entity, at_ms=at_ms)
+        known = self.known(npc, entity)
         if known is None:
             return None
         kept = self._identities.get((npc, entity))
@@ -341,7 +311,7 @@ class NamedWorld:
             return kept
         visibility_of = self._state.visibility_of
         secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
-        mine = [fact for fact in secrets if may_know(npc, fact, visibility_of) and _holds_at(fact, at_ms)]
+        mine = [fact for fact in secrets if may_know(npc, fact, visibility_of) and self._holds(fact)]
         snapshot = IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
         if all(fact.validity == ALWAYS for fact in secrets):
             if len(self._identities) >= _MOST_KEPT:
@@ -349,17 +319,24 @@ class NamedWorld:
             self._identities[npc, entity] = snapshot
         return snapshot
 
-    def terms(self, viewer: Viewer, *, at_ms: int) -> list[tuple[str, str]]:
-        """Return the coined terms that a viewer may know; see `FactsByName.terms`."""
+    def terms(self, viewer: Viewer) -> list[tuple[str, str]]:
+        """Return the terms coined in play that a viewer may know, each with its accepted meaning or "".
+
+        Terms with a meaning come first, then the newest.
+        """
         found: list[tuple[bool, int, str, str]] = []
         for entity in self._coined:
-            known = self.known(viewer, entity, at_ms=at_ms)
+            known = self.known(viewer, entity)
             if known is not None:
                 meanings = (fact for fact in known.attributes if fact.claim.predicate == MEANING)
                 meaning = next((spoken_value(fact.claim.content) for fact in meanings if not is_secret(fact)), "")
                 last = max((fact.seq for fact in self._state.touching(entity)), default=0)
                 found.append((not meaning, -last, known.entity.name, meaning))
         return [(term, meaning) for *_, term, meaning in sorted(found)]
+
+    def _holds(self, fact: Fact) -> bool:
+        now_ms, since, until = self._now_ms(), fact.validity.from_ms, fact.validity.to_ms
+        return (since is None or since <= now_ms) and (until is None or now_ms < until)
 
     def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
         attributes: list[Fact] = []
@@ -476,11 +453,6 @@ def _text_of(fact: Fact) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _holds_at(fact: Fact, at_ms: int) -> bool:
-    since, until = fact.validity.from_ms, fact.validity.to_ms
-    return (since is None or since <= at_ms) and (until is None or at_ms < until)
-
-
 def _entity(entity: WorldEntity) -> Entity:
     """Return an entity without its attributes, which are facts."""
     return Entity(entity.id, entity.type, entity.name, entity.aliases)
@@ -518,47 +490,18 @@ class WorldMemory:
         self._now_ms = now_ms
         self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
-    def by_name(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        nearest: Mapping[str, float] = NOTHING_NEAR,
-        at_hand: Collection[EntityId] = (),
-    ) -> list[KnownByName] | None:
-        """See `FactsByName.by_name`."""
-        world = self.world(campaign)
-        return (
-            None
-            if world is None
-            else world.by_name(npc, question, at_ms=self._now_ms(), nearest=nearest, at_hand=at_hand)
-        )
-
-    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        """See `FactsByName.identity`."""
-        world = self.world(campaign)
-        if world is None:
-            raise Unavailable(f"the world of {campaign} is not in memory")
-        return world.identity(npc, entity, at_ms=self._now_ms())
-
     def world(self, campaign: CampaignId) -> NamedWorld | None:
         """Return the state of the last read; None if there was none."""
         held = self._held.get(campaign)
         return None if held is None else held.named
 
-    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
-        """See `FactsByName.terms`."""
-        world = self.world(campaign)
-        return () if world is None else world.terms(npc, at_ms=self._now_ms())
-
-    async def refresh(self, campaign: CampaignId) -> None:
+    async def refresh(self, campaign: CampaignId) -> NamedWorld:
         """Apply all events so far; on first use, read everything. See `CampaignCache.refresh`.
 
         Raises:
             Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
-        await self._held.refresh(campaign)
+        return (await self._held.refresh(campaign)).named
 
     async def close(self) -> None:
         """Stop reading and release everything."""
@@ -570,7 +513,9 @@ class WorldMemory:
             return
         entry.held = None
         read = await self._feed.read(campaign)
-        world = await asyncio.to_thread(NamedWorld, read.state, language=read.language, also_called=read.also_called)
+        world = await asyncio.to_thread(
+            NamedWorld, read.state, now_ms=self._now_ms, language=read.language, also_called=read.also_called
+        )
         cursor = Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"), last=read.last)
         entry.held = _World(world, cursor)
         self.meanings.learn(world.texts)

@@ -55,12 +55,12 @@ async def says_what_the_graph_says(store: Store, campaign: CampaignId, world: Na
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     for viewer in viewers:
         for entity in ENTITIES:
-            known = world.known(viewer, entity, at_ms=NOW)
+            known = world.known(viewer, entity)
             assert known == as_held(await store.graph.known(campaign, viewer, entity))
     for npc in NPCS:
         for entity in ENTITIES:
             mine = await store.graph.identity_snapshot(campaign, npc, entity)
-            identity = world.identity(npc, entity, at_ms=NOW)
+            identity = world.identity(npc, entity)
             assert (None if identity is None else identity.known) == as_held(None if mine is None else mine.known)
             assert (() if identity is None else identity.secrets) == (
                 () if mine is None else tuple(fact for fact in mine.secrets if _holds(fact))
@@ -87,18 +87,17 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
         else:
             with suppress(InvalidInput):
                 await store.world.commit(campaign, [an_event(chance, state)], cause)
-    for held in (followed, again):
-        await held.refresh(campaign)
+    worlds = [await held.refresh(campaign) for held in (followed, again)]
     question = " and ".join(entity.title() for entity in ENTITIES)
     for npc in NPCS:
-        assert again.by_name(campaign, npc, question) == followed.by_name(campaign, npc, question)
+        assert worlds[1].by_name(npc, question) == worlds[0].by_name(npc, question)
     for held in (followed, again):
         await held.close()
 
 
 async def named(store: Store, question: str, npc: NpcId = SMITH) -> list[str]:
-    await store.by_name.refresh(CAMPAIGN)
-    return [one.known.entity.name for one in store.by_name.by_name(CAMPAIGN, npc, question) or []]
+    world = await store.by_name.refresh(CAMPAIGN)
+    return [one.known.entity.name for one in world.by_name(npc, question)]
 
 
 async def test_an_open_table_knows_what_the_dm_changes_in_another_process(
@@ -122,8 +121,7 @@ async def test_what_is_rolled_back_is_not_known_any_more(store: Store) -> None:
     await store.world.commit(CAMPAIGN, [FactStated(learned)], Cause("talk", NOW, SECOND, 2, said.id))
 
     async def fears() -> list[Fact]:
-        await store.by_name.refresh(CAMPAIGN)
-        (one, *_) = store.by_name.by_name(CAMPAIGN, SMITH, "What of Eldrinax?") or []
+        (one, *_) = (await store.by_name.refresh(CAMPAIGN)).by_name(SMITH, "What of Eldrinax?")
         return [fact for fact, _ in one.known.relations if fact.claim == learned]
 
     assert len(await fears()) == 1
@@ -141,7 +139,9 @@ async def test_while_the_database_is_away_who_is_named_is_known(dsn: str, tmp_pa
         network.cut()
         with pytest.raises(Unavailable):
             await table.by_name.refresh(CAMPAIGN)
-        found = table.by_name.by_name(CAMPAIGN, SMITH, "Has Eldrinax paid the smith?") or []
+        world = table.by_name.world(CAMPAIGN)
+        assert world is not None
+        found = world.by_name(SMITH, "Has Eldrinax paid the smith?")
         assert [one.known.entity.name for one in found] == before
         network.well()
         assert await named(table, "Has Eldrinax paid the smith?") == before

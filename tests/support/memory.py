@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
@@ -18,8 +18,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.words import words
-from glyphoxa.recall.vectors import NOTHING_NEAR, QuestionVectors, TextVectors
-from glyphoxa.recall.world_memory import KnownByName, NamedWorld
+from glyphoxa.recall.vectors import QuestionVectors, TextVectors
+from glyphoxa.recall.world_memory import NamedWorld
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import Pending, SpoolPosition
 from glyphoxa.world.graph import (
@@ -162,41 +162,20 @@ class ByNameTwin:
     def __init__(self, graph: GraphTwin) -> None:
         self._graph = graph
         self._world: NamedWorld | None = None
-        self.asked_for: list[NpcId] = []
         self.meanings = TextVectors(None, QuestionVectors(None))
 
-    async def refresh(self, campaign: CampaignId) -> None:
+    async def refresh(self, campaign: CampaignId) -> NamedWorld:
         await self._graph.weather.pass_through()
         state = WorldState()
         scoped = self._graph.scoped
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
         state.load((), StateRows(entities=entities, facts=self._graph.of_world))
-        self._world = NamedWorld(state)
+        self._world = NamedWorld(state, now_ms=lambda: 0)
         self.meanings.learn(self._world.texts)
+        return self._world
 
-    def by_name(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        question: str,
-        *,
-        nearest: Mapping[str, float] = NOTHING_NEAR,
-        at_hand: Collection[EntityId] = (),
-    ) -> list[KnownByName] | None:
-        self.asked_for.append(npc)
-        return (
-            None
-            if self._world is None
-            else self._world.by_name(npc, question, at_ms=0, nearest=nearest, at_hand=at_hand)
-        )
-
-    def identity(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        if self._world is None:
-            raise Unavailable("nothing was read yet")
-        return self._world.identity(npc, entity, at_ms=0)
-
-    def terms(self, campaign: CampaignId, npc: NpcId) -> Sequence[tuple[str, str]]:
-        return () if self._world is None else self._world.terms(npc, at_ms=0)
+    def world(self, campaign: CampaignId) -> NamedWorld | None:
+        return self._world
 
 
 class SpoolTwin:

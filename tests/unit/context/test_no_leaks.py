@@ -17,6 +17,7 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
+from glyphoxa.recall.world_memory import NamedWorld
 from tests.support.embedders import embedder_of_one_topic
 from tests.support.memory import ByNameTwin, LogTwin
 from tests.support.minds import Mind
@@ -36,10 +37,12 @@ class WhenChanged(ByNameTwin):
 
     is_old = True
 
-    async def refresh(self, campaign: CampaignId) -> None:
-        if self.is_old:
-            await super().refresh(campaign)
+    async def refresh(self, campaign: CampaignId) -> NamedWorld:
+        known = self.world(campaign)
+        if known is None or self.is_old:
+            known = await super().refresh(campaign)
             self.is_old = False
+        return known
 
 
 class SecretTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -67,10 +68,10 @@ def facts_of(drawn: list[tuple[EntityId, str, EntityId, Visibility]]) -> list[Fa
     return list(found.values())
 
 
-def a_world(entities: list[WorldEntity], facts: list[Fact]) -> NamedWorld:
+def a_world(entities: list[WorldEntity], facts: list[Fact], *, now_ms: Callable[[], int] = lambda: NOW) -> NamedWorld:
     state = WorldState()
     state.load((), StateRows(entities=entities, facts=facts))
-    return NamedWorld(state)
+    return NamedWorld(state, now_ms=now_ms)
 
 
 def told(found: list[KnownByName], question: str) -> list[object]:
@@ -92,19 +93,19 @@ def test_what_an_npc_may_not_know_changes_nothing_of_what_is_called_for_it(
     ]
     whole, twin = a_world(entities, facts), a_world([one for one in entities if one.id in there], for_it)
     for question in QUESTIONS:
-        answers = [told(world.by_name(NPC, question, at_ms=NOW), question) for world in (whole, twin)]
+        answers = [told(world.by_name(NPC, question), question) for world in (whole, twin)]
         assert answers[0] == answers[1]
 
 
-def answers(world: NamedWorld, *, at_ms: int = NOW) -> list[object]:
+def answers(world: NamedWorld) -> list[object]:
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     questions = [f"Where is {entity.title()}, and who owns it?" for entity in (*ENTITIES, "Guild", "the lamp")]
     names = " and ".join(entity.title() for entity in ENTITIES)
     questions += [names, "Who has been lit by the warden?"]
     return [
-        *(world.by_name(viewer, question, at_ms=at_ms) for viewer in viewers for question in questions),
-        *(world.known(viewer, entity, at_ms=at_ms) for viewer in viewers for entity in ENTITIES),
-        *(world.identity(npc, entity, at_ms=at_ms) for npc in NPCS for entity in ENTITIES),
+        *(world.by_name(viewer, question) for viewer in viewers for question in questions),
+        *(world.known(viewer, entity) for viewer in viewers for entity in ENTITIES),
+        *(world.identity(npc, entity) for npc in NPCS for entity in ENTITIES),
     ]
 
 
@@ -113,11 +114,11 @@ def answers(world: NamedWorld, *, at_ms: int = NOW) -> list[object]:
 def test_a_world_that_follows_events_is_the_one_that_is_read_after_them(seed: int) -> None:
     """However they come in: corrections, approvals, merges, what is hidden and revealed."""
     events = a_history(seed, length=24, with_undo=False)
-    world = NamedWorld(replay(events[:8]))
+    world = NamedWorld(replay(events[:8]), now_ms=lambda: NOW)
     for at in range(8, len(events), 3):
         answers(world)  # what was asked before is not kept
         world.take(events[at : at + 3])
-        assert answers(world) == answers(NamedWorld(replay(events[: at + 3])))
+        assert answers(world) == answers(NamedWorld(replay(events[: at + 3]), now_ms=lambda: NOW))
 
 
 def happens(*events: Event) -> list[WorldEvent]:
@@ -129,7 +130,7 @@ MAREK = WorldEntity(EntityId("marek"), "npc", "Marek")
 
 
 def called(world: NamedWorld, question: str, viewer: Viewer = NPC) -> list[str]:
-    return [one.known.entity.id for one in world.by_name(viewer, question, at_ms=NOW)]
+    return [one.known.entity.id for one in world.by_name(viewer, question)]
 
 
 def test_a_new_name_counts_at_once_and_an_old_one_does_not() -> None:
@@ -150,7 +151,7 @@ def test_two_that_were_one_all_along_are_named_as_one() -> None:
     world = a_world([TOWER, MAREK], [])
     world.take(happens(EntitiesMerged(TOWER.id, MAREK.id)))
     assert called(world, "Marek? Skarnfell!") == ["tower"]
-    assert (known := world.known(NPC, MAREK.id, at_ms=NOW)) is not None
+    assert (known := world.known(NPC, MAREK.id)) is not None
     assert known.entity.name == "Skarnfell"
 
 
@@ -163,23 +164,24 @@ def test_a_secret_identity_is_not_named_by_either_name() -> None:
 def test_a_fact_is_told_while_it_holds() -> None:
     claim = Claim.relation(MAREK.id, "LOCATED_AT", TOWER.id)
     fact = Fact(claim.fact_id, claim, seq=1, validity=Validity(from_ms=NOW, to_ms=NOW + 10))
-    world = a_world([TOWER, MAREK], [fact])
-    for at_ms, n_told in ((NOW - 1, 0), (NOW, 1), (NOW + 9, 1), (NOW + 10, 0)):
-        (one,) = world.by_name(NPC, "Marek", at_ms=at_ms)
+    at_ms = NOW
+    world = a_world([TOWER, MAREK], [fact], now_ms=lambda: at_ms)
+    for at_ms, n_told in ((NOW - 1, 0), (NOW, 1), (NOW + 9, 1), (NOW + 10, 0)):  # noqa: B007 - the clock reads it
+        (one,) = world.by_name(NPC, "Marek")
         assert len(one.known.relations) == n_told
 
 
 def test_what_waits_for_the_dm_is_not_known() -> None:
     claim = Claim.relation(MAREK.id, "MARRIED_TO", TOWER.id)
     world = a_world([TOWER, MAREK], [Fact(claim.fact_id, claim, seq=1, status="pending")])
-    (one,) = world.by_name(NPC, "Marek", at_ms=NOW)
+    (one,) = world.by_name(NPC, "Marek")
     assert one.known.relations == ()
 
 
 def test_what_a_file_calls_its_npc_is_a_name_for_those_who_know_of_it() -> None:
     state = WorldState()
     state.load((), StateRows(entities=[replace(MAREK, visibility=secret_of([OTHER]))]))
-    world = NamedWorld(state, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
+    world = NamedWorld(state, now_ms=lambda: NOW, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
     assert called(world, "the smith at the spire", OTHER) == ["marek"]
     assert called(world, "the smith at the spire") == []
 
@@ -189,7 +191,7 @@ def test_of_an_army_only_some_come_along() -> None:
     army = [WorldEntity(EntityId(f"s{n}"), "npc", f"Soldier {n}") for n in range(40)]
     claims = [Claim.relation(soldier.id, "PARTICIPATED_IN", battle.id) for soldier in army]
     facts = [Fact(claim.fact_id, claim, seq=n) for n, claim in enumerate(claims)]
-    found = a_world([battle, *army], facts).by_name(NPC, "the Battle of Skarn", at_ms=NOW)
+    found = a_world([battle, *army], facts).by_name(NPC, "the Battle of Skarn")
     assert found[0].known.entity.id == "battle"
     assert [one.is_named for one in found] == [True, *[False] * 8]
 
@@ -207,7 +209,7 @@ def test_a_world_cannot_take_what_speaks_of_its_past() -> None:
 def test_a_text_is_found_by_its_words_by_whoever_may_know_it_until_it_changes() -> None:
     text = Claim.attribute(TOWER.id, "description", "The drawbridge is raised at sunset.")
     world = a_world([TOWER, MAREK], [Fact(text.fact_id, text, seq=1, visibility=PUBLIC)])
-    [found] = world.by_name(NPC, "When is the drawbridge raised?", at_ms=NOW)
+    [found] = world.by_name(NPC, "When is the drawbridge raised?")
     assert (found.known.entity.id, found.is_named, found.why) == ("tower", False, "its words: drawbridg, rais")
     assert [fact.claim for fact in found.known.attributes] == [text]
     assert called(world, "When is the drawbridge of Skarnfell raised?") == ["tower"], "it is told once"

@@ -35,17 +35,17 @@ def held_of(feed: WorldFeedTwin) -> WorldMemory:
 
 def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
-    found = held.by_name(TOWN, npc, question)
-    return None if found is None else {one.known.entity.id: len(one.known.relations) for one in found}
+    world = held.world(TOWN)
+    if world is None:
+        return None
+    return {one.known.entity.id: len(one.known.relations) for one in world.by_name(npc, question)}
 
 
 async def test_nobody_is_named_before_the_world_was_read() -> None:
     held = held_of(a_town())
     assert named(held) is None
-    with pytest.raises(Unavailable, match="not in memory"):
-        held.identity(TOWN, NPC, MAREK)
-    await held.refresh(TOWN)
-    assert (identity := held.identity(TOWN, NPC, MAREK)) is not None
+    world = await held.refresh(TOWN)
+    assert (identity := world.identity(NPC, MAREK)) is not None
     assert [fact.claim for fact, _ in identity.known.relations] == [OWNS]
     assert named(held) == {INN: 1, MAREK: 1}
 
