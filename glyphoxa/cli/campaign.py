@@ -283,8 +283,7 @@ async def _prompt(options: argparse.Namespace) -> int:
     campaign = read_campaign(options.file).campaign
     npc = npc_called(options.npc, campaign)
     identities = Identities(campaign, None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
-    await identities.read(npc.id)
-    identity = identities.last(npc.id)
+    identity = identities.read(npc.id)
     bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=Budgets())
     asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
     standing = HotContext(

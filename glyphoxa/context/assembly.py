@@ -1,9 +1,9 @@
 """Assemble the hot context: what an NPC has in mind when it answers.
 
-Identity, changes of the world, and recall are gathered in parallel, each under its own deadline and in the name of the
-NPC that answers. A late or failed part is left out and reported. Identity then falls back to the last one read, which
-also keeps the start of the prompt unchanged for the prompt cache, or first to what the campaign's file lets this NPC
-know. The scene and the facts about named entities are in memory.
+Changes of the world and recall are gathered in parallel, each under its own deadline and in the name of the NPC that
+answers. A late or failed part is left out and reported. Identity, scene and the facts about named entities are in
+memory; before the world was read, the identity is what the campaign's file lets this NPC know. It changes with the
+world only, which keeps the start of the prompt for the prompt cache.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.terms import Terms, asks_for_a_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
 from glyphoxa.transcript.ports import PastTalk
-from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known
+from glyphoxa.world.graph import KnowledgeGraph, Known
 
 # The parts of one hot context while they are gathered: each has its own deadline, and all start together.
 
@@ -45,7 +45,6 @@ T = TypeVar("T")
 
 OF_FILE: Final = "the campaign's file"
 OF_MEMORY: Final = "memory"
-READ_AHEAD: Final = "memory, read while it was asked"
 AS_BEFORE: Final = "as it was read before"
 RECALLED_NOW: Final = "recalled now"
 RECALLED_AHEAD: Final = "recalled while it was asked"
@@ -73,8 +72,7 @@ class Gathering:
         """Return the result of `part`; None if it failed or was late, which is recorded. Never raises.
 
         Args:
-            deadline_ms: From the start of this gathering's first part, so that a part that is read twice takes no
-                longer than one that is read once.
+            deadline_ms: From the start of this gathering's first part.
         """
         loop = asyncio.get_running_loop()
         if self._began_s is None:
@@ -118,11 +116,6 @@ class Gathering:
     def came_from(self, name: str, source: str) -> None:
         """Record the source of a part that was present before."""
         self._sources[name] = source
-
-    def take(self, name: str, other: Gathering) -> None:
-        """Take a part that another gathering has read ahead."""
-        self._sources[name] = READ_AHEAD
-        self._took_us[name] = other._took_us.get(name, 0)
 
     def has(self, name: str) -> bool:
         """Return whether the part was gathered and not left out."""
@@ -188,7 +181,12 @@ class HotContextAssembly:
         self._prefetch = prefetch
         self._by_name = prefetch.by_name
         self._budgets = budgets or Budgets()
-        self._identities = Identities(campaign, graph, tokens=self._budgets.identity_tokens, accept_at=accept_at)
+        self._identities = Identities(
+            campaign,
+            None if graph is None else lambda: self._by_name.world,
+            tokens=self._budgets.identity_tokens,
+            accept_at=accept_at,
+        )
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
         self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
@@ -208,8 +206,6 @@ class HotContextAssembly:
         self._past = past
         self._needs_repairs = repairs
         self._shown: dict[NpcId, tuple[str, ...]] = {}
-        self._as_read: dict[NpcId, IdentitySnapshot | None] = {}
-        self._read_ahead: dict[NpcId, tuple[asyncio.Task[None], Gathering]] = {}
 
     def _learn(self) -> None:
         """Embed the author's texts in the background."""
@@ -219,16 +215,10 @@ class HotContextAssembly:
         """Enter a scene: read what its NPCs know of themselves, so that a prompt cache can be prepared with the first
         answer's exact words.
         """
-        self._identities.new_scene()
+        await Gathering().part("facts", self._by_name.refresh(), ENTER_DEADLINE_MS, source=self._known_from)
         npcs = [npc.id for npc in self._campaign.npcs]
-        await asyncio.gather(
-            *(
-                Gathering().part("identity", self._identities.read(npc), ENTER_DEADLINE_MS, source=self._known_from)
-                for npc in npcs
-            )
-        )
         for npc in npcs:
-            await self._identities.read_file(npc)
+            self._identities.read(npc)
         if self._past is not None:
             reading = [self._past.read(npc, self._identities.last(npc).holdings) for npc in npcs]
             await asyncio.gather(
@@ -240,9 +230,8 @@ class HotContextAssembly:
         self._learn()
 
     def new_speech(self) -> None:
-        """Start a new speech: drop the facts of the last question, and read each NPC's identity again."""
+        """Start a new speech: drop the facts of the last question."""
         self._shown.clear()
-        self._read_ahead.clear()
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """Return what is in all prompts of an NPC, as read last: bible, identity, past sessions and scene."""
@@ -262,14 +251,10 @@ class HotContextAssembly:
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         """See `HotContextSource.gather`."""
         parts = Gathering(self._now_us)
-        _, chain, said = await asyncio.gather(
-            self._identity(npc, parts),
+        chain, said = await asyncio.gather(
             self._named(npc, question, within_ms, parts),
             self._recall(npc, question, within_ms, parts),
         )
-        if self._by_name.itself(npc) != self._as_read.get(npc):
-            # It has changed since it was read ahead, or during a look-up.
-            await self._read_identity(npc, parts, later_ms=within_ms)
         hot = self._sheet(npc, question, said, parts, chain=chain)
         return self._allowed(self._repaired(hot, npc, question, asker))
 
@@ -290,8 +275,6 @@ class HotContextAssembly:
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         """See `HotContextSource.gather_nowait`."""
-        if question:
-            self._begin_identity(npc)
         # While nobody speaks there is no question, and results of the last one do not belong to the next.
         said = self._prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
@@ -312,6 +295,9 @@ class HotContextAssembly:
             chain: The relations between the entities in the question. None while the player still speaks: nothing was
                 read.
         """
+        # After the look-ups, during which it may have changed.
+        source = self._known_from if self._graph is None or parts.has("facts") else AS_BEFORE
+        parts.at_once("identity", lambda: self._identities.read(npc), source=source)
         identity = self._identities.last(npc)
         looked_up = parts.at_once(
             "facts", lambda: self._by_name.facts(npc, question, is_read=chain is not None), source=self._known_from
@@ -490,26 +476,6 @@ class HotContextAssembly:
 
     def _line(self, scene: Scene, npc: NpcId) -> str:
         return self._scenes.line(scene, npc) if scene == self._scene else self._scenes.line_of_left(scene, npc)
-
-    def _begin_identity(self, npc: NpcId) -> None:
-        """Read what an addressed NPC knows of itself while the player speaks, once for each speech."""
-        if self._graph is not None and npc not in self._read_ahead:
-            ahead = Gathering(self._now_us)
-            self._read_ahead[npc] = (self._prefetch.start(self._read_identity(npc, ahead)), ahead)
-
-    async def _identity(self, npc: NpcId, parts: Gathering) -> None:
-        reading, ahead = self._read_ahead.pop(npc, (None, parts))
-        if reading is not None:
-            await reading
-        if reading is not None and ahead.has("identity"):
-            parts.take("identity", ahead)
-        else:
-            await self._read_identity(npc, parts)
-
-    async def _read_identity(self, npc: NpcId, parts: Gathering, *, later_ms: int = 0) -> None:
-        deadline_ms = self._budgets.part_deadline_ms + later_ms
-        await parts.part("identity", self._identities.read(npc), deadline_ms, source=self._known_from)
-        self._as_read[npc] = self._by_name.itself(npc)
 
     async def _recall(self, npc: NpcId, question: str, within_ms: int, parts: Gathering) -> Sequence[RecalledTalk]:
         """Recall, unless memory answered this question during the speech."""

@@ -42,7 +42,8 @@ from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
 from glyphoxa.recall.facts import WHOLE_SENTENCES, spoken_value
 from glyphoxa.recall.terms import Terms
-from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, Known, may_know
+from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 # What a campaign's file lets each NPC know, for a table without a database or while it is unavailable.
@@ -216,86 +217,76 @@ class Identities:
     """The identities of a campaign's NPCs, each as read last.
 
     Args:
-        graph: None without long-term memory: the campaign's file is the source.
+        world: Returns the world in memory; None while it is not there. None without long-term memory: the campaign's
+            file is the source.
         tokens: Budget of one identity without its secrets.
         accept_at: The certainty from which the file's facts are accepted.
     """
 
-    def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None, *, tokens: int, accept_at: float) -> None:
+    def __init__(
+        self, campaign: Campaign, world: Callable[[], NamedWorld | None] | None, *, tokens: int, accept_at: float
+    ) -> None:
         self._campaign = campaign
         self._words = RelationWords.of(campaign)
-        self._graph = graph
+        self._world = world
         self._tokens = tokens
         self._terms = Terms(campaign.language)
         self._of_file = ScopedKnowledge.of_file(campaign, accept_at=accept_at)
         self._last: dict[NpcId, Identity] = {}
-        self._were_stored: set[NpcId] = set()
-        self._ends: dict[tuple[NpcId, EntityId], Entity] = {}
+        self._snapshots: dict[NpcId, IdentitySnapshot] = {}
 
     def last(self, npc: NpcId) -> Identity:
         """Return the identity as it was read last."""
         return self._last.get(npc, NOTHING_KNOWN)
 
-    def new_scene(self) -> None:
-        """Read identities again, because names of others may have changed."""
-        self._ends.clear()
+    def read(self, npc: NpcId) -> Identity:
+        """Return what an NPC knows of itself now, or knew at the last reading while the world is not in memory.
 
-    async def read(self, npc: NpcId) -> None:
+        Before the first reading, and until the campaign is stored, it is what the file lets it know.
         """
-        Raises:
-            GlyphoxaError: It cannot be read now; the last one stays.
-        """
-        if self._graph is None:
-            await self.read_file(npc)
-            return
-        entity = self._campaign.npc(npc).entity_id
-        snapshot = await self._graph.identity_snapshot(self._campaign.id, npc, entity)
-        if snapshot is not None:
-            self._were_stored.add(npc)
-            self._last[npc] = await self._in_words(npc, snapshot)
-        elif npc in self._were_stored or await self._graph.known(self._campaign.id, DM, entity) is not None:
+        world = None if self._world is None else self._world()
+        if world is not None:
+            self._read_world(npc, world)
+        elif npc not in self._last:
+            self._read_file(npc)
+        return self.last(npc)
+
+    def _read_world(self, npc: NpcId, world: NamedWorld) -> None:
+        own, before = self._campaign.npc(npc).entity_id, self._snapshots.get(npc)
+        snapshot = world.identity(npc, own)
+        if snapshot is not None and snapshot is not before:
+            self._snapshots[npc] = snapshot
+            self._last[npc] = self._in_words(npc, snapshot, partial(world.known, npc))
+        elif snapshot is None and (before is not None or world.known(DM, own) is not None):
             # It was removed, or this NPC may not know it, whatever it or the file knew before.
             self._last[npc] = NOTHING_KNOWN
-        else:
-            await self.read_file(npc)  # it is not stored yet
+        elif snapshot is None:
+            self._read_file(npc)  # it is not stored yet
 
-    async def read_file(self, npc: NpcId) -> None:
-        """Read what the campaign's file lets it know, unless something was read before."""
-        if npc in self._last:
-            return
+    def _read_file(self, npc: NpcId) -> None:
         snapshot = self._of_file.identity(npc, self._campaign.npc(npc).entity_id)
-        self._last[npc] = await self._in_words(npc, snapshot) if snapshot is not None else NOTHING_KNOWN
+        known = partial(self._of_file.known, npc)
+        self._last[npc] = NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, known)
 
-    async def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot) -> Identity:
-        known = snapshot.known
-        ends = {known.entity.id: known.entity, **{other.id: other for _, other in known.relations}}
-        secrets = [await self._secret(npc, fact, ends) for fact in snapshot.secrets]
+    def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, known: Callable[[EntityId], Known | None]) -> Identity:
+        secrets = [self._secret(npc, fact, known) for fact in snapshot.secrets]
         return identity_of(
-            known, tokens=self._tokens, words=self._words, secrets=[one for one in secrets if one is not None]
+            snapshot.known, tokens=self._tokens, words=self._words, secrets=[one for one in secrets if one is not None]
         )
 
-    async def _secret(self, npc: NpcId, fact: Fact, ends: dict[EntityId, Entity]) -> OwnSecret | None:
+    def _secret(self, npc: NpcId, fact: Fact, known: Callable[[EntityId], Known | None]) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id
-        subject = await self._end(npc, claim.subject, ends)
-        other = await self._end(npc, claim.object, ends) if claim.object is not None else None
+        found = {end: known(end) for end in claim.ends}
+        ends = [one.entity for one in found.values() if one is not None]
         if claim.predicate == "secret" and isinstance(claim.content, str):
             text = claim.content  # a sentence of its own
-        elif subject is None or (claim.object is not None and other is None):
+        elif len(ends) < len(found):
             return None
         else:
-            text = fact_sentence(fact, subject, other, words=self._words)
-        about = [name for end in (subject, other) if end is not None and end.id != own for name in names_of(end)]
+            text = fact_sentence(fact, ends[0], ends[-1] if claim.object is not None else None, words=self._words)
+        about = [name for end in ends if end.id != own for name in names_of(end)]
         words = words_of(" ".join((text, *about)), self._terms)
         return OwnSecret(recalled(text, fact, npc), words) if text else None
-
-    async def _end(self, npc: NpcId, entity: EntityId, ends: dict[EntityId, Entity]) -> Entity | None:
-        """Return an entity of a secret; read once, because only its name is needed."""
-        found = ends.get(entity) or self._ends.get((npc, entity)) or self._of_file.entity(npc, entity)
-        if found is None and self._graph is not None:
-            known = await self._graph.known(self._campaign.id, npc, entity)
-            if known is not None:
-                found = self._ends[npc, entity] = known.entity
-        return found
 
 
 # The start of all prompts of an NPC: who it is, how it speaks, and examples of its answers.

@@ -11,7 +11,7 @@ read when somebody starts to speak.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -115,13 +115,6 @@ class Prefetch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def start(self, look_up: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Start a read ahead. It has its own deadline, and ends with this object."""
-        task = asyncio.create_task(look_up)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     def _start(self, look_up: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def within_deadline() -> None:
             try:
@@ -130,7 +123,10 @@ class Prefetch:
             except (TimeoutError, GlyphoxaError) as error:
                 logger.debug("pre-fetch gave up: {}", str(error) or type(error).__name__)
 
-        return self.start(within_deadline())
+        task = asyncio.create_task(within_deadline())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _recall_all(self, asked: Sequence[tuple[NpcId, str]]) -> None:
         """One after the other: each takes milliseconds of the event loop, and audio must get through in between."""

@@ -51,7 +51,7 @@ from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.vectors import NOTHING_NEAR
 from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
-from glyphoxa.world.graph import IdentitySnapshot, Known
+from glyphoxa.world.graph import Known
 
 # Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing
 # than with what does not bear on the question, and every sentence delays the first word.
@@ -525,7 +525,7 @@ class ByName:
             is_read: The caller has refreshed since the question was known, so another player's speech does not concern
                 it.
         """
-        world = self._world
+        world = self.world
         if world is None or not question or (self._may_be_old and not is_read):
             return []
         own = self._own.get(npc)
@@ -533,25 +533,21 @@ class ByName:
         found = world.by_name(npc, question, nearest=self.nearest(npc, question), at_hand=at_hand)
         return [one for one in found if one.known.entity.id != own or one.similarity is not None]
 
-    def itself(self, npc: NpcId) -> IdentitySnapshot | None:
-        """Return what an NPC knows of itself, from memory; None without it."""
-        return None if self._world is None else self._world.identity(npc, self._own[npc])
-
     def world_of(self, npc: NpcId) -> Callable[[EntityId], Known | None] | None:
         """Return a function from an entity to what an NPC may know of it; None while the campaign is not stored or not
         read.
         """
-        world = self._world
-        if world is None or (self._memory is not None and self.itself(npc) is None):
+        world = self.world
+        if world is None or (self._memory is not None and world.known(npc, self._own[npc]) is None):
             return None
         return partial(world.known, npc)
 
     def terms(self, npc: NpcId) -> Sequence[tuple[str, str]]:
         """Return the terms coined in play that an NPC may know; see `NamedWorld.terms`."""
-        return () if self._world is None else self._world.terms(npc)
+        return () if self.world is None else self.world.terms(npc)
 
     @property
-    def _world(self) -> NamedWorld | None:
+    def world(self) -> NamedWorld | None:
         """The world in memory, or without long-term memory that of the file; None before the first read."""
         return self._of_file if self._memory is None else self._memory.world(self._campaign.id)
 

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
-from glyphoxa.world.graph import IdentitySnapshot, KnowledgeGraph, TalkAround
+from glyphoxa.world.graph import KnowledgeGraph, TalkAround
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,6 +44,7 @@ class MemoryGuard:
         self.entities_if_few = self.guarded(graph.entities_if_few)
         self.entities_of = self.guarded(graph.entities_of)
         self.known = self.guarded(graph.known)
+        self.identity_snapshot = self.guarded(graph.identity_snapshot)
         self.visible_subgraph = self.guarded(graph.visible_subgraph)
         self.traverse = self.guarded(graph.traverse)
         self.path = self.guarded(graph.path)
@@ -55,9 +56,6 @@ class MemoryGuard:
         self.recall_nowait = talk.recall_nowait
         self.meanings = by_name.meanings
         self.world = by_name.world
-
-    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        return (await self.refresh(campaign)).identity(npc, entity)
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False

@@ -140,10 +140,10 @@ async def test_a_database_that_is_slow_is_not_waited_for(
         assert await evening.table.kept() == 2
         network.slow(SLOW_MS)
         turn = await answered(evening, "Grimjaw, two.")
-        assert any(part.startswith("identity: ") for part in turn.omitted)
+        assert any(part.startswith("facts: ") for part in turn.omitted)
         await evening.until(lambda: evening.table.health.state == "degraded")
         turn = await answered(evening, "Grimjaw, three.")
-        assert any(part.startswith("identity: long-term memory is unavailable") for part in turn.omitted)
+        assert any(part.startswith("facts: long-term memory is unavailable") for part in turn.omitted)
         network.well()
         await until_well(evening)
         assert await evening.table.kept() == 6
@@ -259,7 +259,7 @@ async def test_unusable_database_counts_as_away_until_repaired(
             await answered(evening, "Grimjaw, two.")
             network.well()
             turn = await answered(evening, "Grimjaw, three.")
-            assert any(part.startswith("identity: ") for part in turn.omitted)
+            assert any(part.startswith("facts: ") for part in turn.omitted)
             assert await evening.table.kept() == 6
             await refused.wait()
         await until_well(evening)

@@ -19,7 +19,7 @@ from tests.support.minds import Mind
 from tests.support.virtual_time import run_in_virtual_time
 
 How = Literal["there", "slow", "late", "away", "broken"]
-PARTS = ("identity", "facts", "recall")
+PARTS = ("facts", "recall")
 DEADLINE_MS, SLOW_MS = 50, 20
 ASKED = "What do you know of Eldrinax, and of my brother Joren?"
 BROTHER = an_utterance("My brother Joren was lost in the fen.", id="told")
@@ -32,9 +32,8 @@ class Memory:
         self.how: dict[str, How] = dict.fromkeys(PARTS, "there")
         graph, log = GraphTwin.of(a_campaign()), LogTwin()
         by_name = ByNameTwin(graph)
-        self._answers = {"identity": graph.identity_snapshot, "facts": by_name.refresh, "recall": log.recall}
-        graph.identity_snapshot = self._through("identity")  # type: ignore[method-assign] # the network
-        by_name.refresh = self._through("facts")  # type: ignore[method-assign]
+        self._answers = {"facts": by_name.refresh, "recall": log.recall}
+        by_name.refresh = self._through("facts")  # type: ignore[method-assign] # the network
         log.recall = self._through("recall")  # type: ignore[method-assign]
         self.log = log
         mind = Mind(
@@ -97,26 +96,9 @@ def test_each_part_alone_and_together_is_there_or_left_out_with_the_reason() -> 
             assert "Grimjaw is a smith." in hot.identity  # else as it was read before
             assert hot.facts == ("Eldrinax is an old wizard.",)
             assert bool(hot.remembered) == (memory.how["recall"] not in WHY)
-            assert (hot.gathered["identity"].source == AS_BEFORE) == (memory.how["identity"] in WHY)
+            assert hot.gathered["identity"].took_us == 0
+            assert (hot.gathered["identity"].source == AS_BEFORE) == (memory.how["facts"] in WHY)
         memory.how = dict.fromkeys(PARTS, "there")
-        await memory.prefetch.close()
-
-    run_in_virtual_time(scene())
-
-
-def test_what_is_read_twice_takes_no_longer_than_one_deadline() -> None:
-    """Read ahead in vain, and then again."""
-
-    async def scene() -> None:
-        memory = Memory()
-        await memory.at_the_forge()
-        memory.how["identity"] = "late"
-        memory.assembly.gather_nowait(SMITH, "What do you")
-        await asyncio.sleep((DEADLINE_MS - 1) / 1_000)
-        began_ms = now_ms()
-        hot = await memory.assembly.gather(SMITH, ASKED)
-        assert round(now_ms() - began_ms) == DEADLINE_MS
-        assert hot.omitted == (f"identity: {WHY['late']}",)
         await memory.prefetch.close()
 
     run_in_virtual_time(scene())
