@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
@@ -110,8 +109,7 @@ def open_structured_llm(
     *,
     kind: str,
     here: Slot | None = None,
-    environ: Mapping[str, str] = os.environ,
-    **options: int,
+    **options: Any,
 ) -> StructuredLlm:
     """Open the language model of a background task. `stack` closes it.
 
@@ -126,7 +124,7 @@ def open_structured_llm(
     row = find(kind, chosen.name)
     llm: _Closing
     if not row.runs_here:
-        llm = build(chosen, section=kind, environ=environ, **options)
+        llm = build(chosen, section=kind, **options)
     elif here is None:
         raise InvalidInput(f"{kind} {row.name} needs a local providers.llm, such as qwen-1.5b")
     else:
@@ -219,9 +217,7 @@ class TalkReaders:
 RULES: Final = TalkReaders()
 
 
-async def open_talk_readers(
-    settings: Settings, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
-) -> TalkReaders:
+async def open_talk_readers(settings: Settings, stack: AsyncExitStack) -> TalkReaders:
     """Open readers in a process without a table. `stack` closes them; nothing is downloaded.
 
     Raises:
@@ -230,7 +226,7 @@ async def open_talk_readers(
         Corrupt: Its weights are damaged.
     """
     if not (settings.memory.asks_a_model and runs_here(CHRONICLE, settings.chronicle.llm.name)):
-        return talk_readers_at_table(settings, stack, environ=environ)
+        return talk_readers_at_table(settings, stack)
     llama = await load_llama(settings, stack, context_tokens=_LOCAL_CONTEXT)
     llm = open_structured_llm(
         settings.chronicle.llm, stack, kind=CHRONICLE, here=Slot(llama, 0), max_tokens=_LOCAL_TOKENS
@@ -239,9 +235,7 @@ async def open_talk_readers(
     return _readers(settings, LlmReading(llm, pace, CircuitBreaker(now_ms), _LOCAL_DEADLINE_MS, _LOCAL), at_once=1)
 
 
-def talk_readers_at_table(
-    settings: Settings, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
-) -> TalkReaders:
+def talk_readers_at_table(settings: Settings, stack: AsyncExitStack) -> TalkReaders:
     """Create readers in a process with a table, where the local model is reserved for NPCs.
 
     Raises:
@@ -249,11 +243,11 @@ def talk_readers_at_table(
     """
     if not settings.memory.asks_a_model or runs_here(CHRONICLE, settings.chronicle.llm.name):
         return TalkReaders(check_every=settings.memory.backstop)
-    return _readers(settings, _cloud_reading(settings, stack, environ), at_once=_CLOUD_AT_ONCE)
+    return _readers(settings, _cloud_reading(settings, stack), at_once=_CLOUD_AT_ONCE)
 
 
-def _cloud_reading(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> LlmReading:
-    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, environ=environ, max_tokens=_CLOUD_TOKENS)
+def _cloud_reading(settings: Settings, stack: AsyncExitStack) -> LlmReading:
+    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, max_tokens=_CLOUD_TOKENS)
     pace = Pace(settings.chronicle.calls_per_minute)
     return LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD)
 
@@ -265,9 +259,7 @@ def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkRe
     return TalkReaders(asking, judging, memory.backstop)
 
 
-def summariser_at_table(
-    settings: Settings, campaign: Campaign, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
-) -> LlmSummariser | None:
+def summariser_at_table(settings: Settings, campaign: Campaign, stack: AsyncExitStack) -> LlmSummariser | None:
     """Create the model that summarises a running session; None: lines are selected. A local model is the NPCs'.
 
     Raises:
@@ -275,7 +267,7 @@ def summariser_at_table(
     """
     if settings.memory.summaries != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
         return None
-    reading = _cloud_reading(settings, stack, environ)
+    reading = _cloud_reading(settings, stack)
     safe = replace(reading, llm=AllowedLines(reading.llm, topics_of(campaign)))
     return LlmSummariser(safe, campaign.language)
 
@@ -436,7 +428,6 @@ async def open_asking(
     safety: SafetyTopics,
     *,
     local: LocalModels,
-    environ: Mapping[str, str] = os.environ,
 ) -> Asking | None:
     """Open the language model of the second look; None without one. `stack` closes it.
 
@@ -448,7 +439,7 @@ async def open_asking(
         return None
     llama = local.llama
     here = None if llama is None else Slot(llama, llama.slots - 1)
-    llm = AllowedLines(open_structured_llm(chosen, stack, kind=SECOND_LOOK, here=here, environ=environ), safety)
+    llm = AllowedLines(open_structured_llm(chosen, stack, kind=SECOND_LOOK, here=here), safety)
     if runs_here(SECOND_LOOK, chosen.name):
         return Asking(
             llm,
@@ -505,7 +496,6 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     method: RecallMethod,
     safety: SafetyTopics,
     llama: LlamaServer | None = None,
-    environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
     """Open recall with the configured stages and language model. `stack` closes it.
 
@@ -523,26 +513,25 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     llm: StructuredLlm | None = None
     if chosen.asks_a_model:
         here = None if llama is None else Slot(llama, slot_of(RECALL, settings, slots=llama.slots))
-        llm = AllowedLines(open_structured_llm(chosen.llm, stack, kind=RECALL, here=here, environ=environ), safety)
+        llm = AllowedLines(open_structured_llm(chosen.llm, stack, kind=RECALL, here=here), safety)
         if runs_here(RECALL, chosen.llm.name):
             unset = {
                 name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set
             }
             chosen = chosen.model_copy(update=unset)
-    reranker = _open_reranker(settings, stack, environ) if method == "hybrid_rerank" else None
+    reranker = _open_reranker(settings, stack) if method == "hybrid_rerank" else None
     deep = DeepRecall(recall, settings=chosen, llm=llm, reranker=reranker)
     stack.push_async_callback(deep.close)
     return deep
 
 
-async def load_deep_recall(  # noqa: PLR0913 - independent parts, passed once
+async def load_deep_recall(
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,
     *,
     method: RecallMethod,
     safety: SafetyTopics,
-    environ: Mapping[str, str] = os.environ,
 ) -> DeepRecall:
     """Open deep recall for commands without a table. Loads a local model if needed; downloads nothing.
 
@@ -554,7 +543,7 @@ async def load_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
     if both_here and settings.recall.model_copy(update={"method": method}).asks_a_model:
         llama = await load_llama(settings, stack)
-    return open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama, environ=environ)
+    return open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama)
 
 
 def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
@@ -567,7 +556,6 @@ def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
     world: Callable[[NpcId], str],
     safety: SafetyTopics,
     llama: LlamaServer | None = None,
-    environ: Mapping[str, str] = os.environ,
 ) -> PastTalk:
     """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`.
 
@@ -583,15 +571,15 @@ def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
     from glyphoxa.memory_graph.deep_recall import DeepTalk
 
     method = settings.recall.searches_by
-    deep = open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama, environ=environ)
+    deep = open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama)
     deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
     return DeepTalk(talk, deep, deadline_ms=deadline_ms, recent=recent, world=world)
 
 
-def _open_reranker(settings: Settings, stack: AsyncExitStack, environ: Mapping[str, str]) -> Reranker | None:
+def _open_reranker(settings: Settings, stack: AsyncExitStack) -> Reranker | None:
     chosen = settings.recall.rerank
     if chosen.name == NONE:
         return None
-    reranker: HttpReranker = build(chosen, section=RERANK, environ=environ)
+    reranker: HttpReranker = build(chosen, section=RERANK)
     stack.push_async_callback(reranker.close)
     return reranker

@@ -56,6 +56,12 @@ Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
 
 
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, key in KEYS.items():
+        monkeypatch.setenv(variable, key)
+
+
 def said(n: int, text: str) -> Utterance:
     return replace(
         an_utterance(text, id=f"u{n}", speaker="Tamsin"),
@@ -83,7 +89,7 @@ async def readers_of(name: str, reply: str, **changes: Any) -> AsyncIterator[tup
         settings = Settings.model_validate(
             {"memory": {"chronicle": "llm"}, "chronicle": {"llm": {"name": name, "base_url": address}}}
         )
-        yield await open_talk_readers(settings, stack, environ=KEYS), server
+        yield await open_talk_readers(settings, stack), server
 
 
 async def read(table: Store, readers: TalkReaders) -> None:
@@ -208,7 +214,7 @@ def test_a_model_that_runs_here_is_the_npcs_alone_while_a_table_plays() -> None:
     local = Settings.model_validate({"memory": {"chronicle": "llm"}})
     assert talk_readers_at_table(local, stack).asking is None
     cloud = Settings.model_validate({"memory": {"chronicle": "llm"}, "chronicle": {"llm": {"name": "openai"}}})
-    readers = talk_readers_at_table(cloud, stack, environ=KEYS)
+    readers = talk_readers_at_table(cloud, stack)
     assert readers.asking is not None
     assert readers.lease_ms > readers.extract_ms > readers.asking.longest_ms, (
         "nobody takes a session that is being read"

@@ -31,6 +31,12 @@ SAID: Final = [an_utterance(text, id=f"u{n}") for n, text in enumerate(TALK, sta
 each_kind = pytest.mark.parametrize("name", ["openai", "openai-compatible", "google"])
 
 
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, key in KEYS.items():
+        monkeypatch.setenv(variable, key)
+
+
 def settings_for(llm: dict[str, Any]) -> Settings:
     return Settings.model_validate({"memory": {"summaries": "llm", "judge": "llm"}, "chronicle": {"llm": llm}})
 
@@ -41,7 +47,7 @@ async def summariser(name: str, reply: str) -> AsyncIterator[tuple[LlmSummariser
         server = GeminiServer([Reply(reply)]) if name == "google" else OpenAiServer([Reply(reply)])
         await stack.enter_async_context(server)
         address = server.http_url if isinstance(server, GeminiServer) else server.base_url
-        made = summariser_at_table(settings_for({"name": name, "base_url": address}), a_campaign(), stack, environ=KEYS)
+        made = summariser_at_table(settings_for({"name": name, "base_url": address}), a_campaign(), stack)
         assert made is not None
         yield made, server
 
@@ -88,8 +94,8 @@ async def test_answer_of_another_shape_is_an_error_for_the_caller(name: str, rep
 )
 async def test_any_cloud_model_can_summarise_and_judge(llm: dict[str, Any]) -> None:
     async with AsyncExitStack() as stack:
-        assert summariser_at_table(settings_for(llm), a_campaign(), stack, environ=KEYS) is not None
-        assert talk_readers_at_table(settings_for(llm), stack, environ=KEYS).judging is not None
+        assert summariser_at_table(settings_for(llm), a_campaign(), stack) is not None
+        assert talk_readers_at_table(settings_for(llm), stack).judging is not None
 
 
 async def test_local_model_neither_summarises_nor_judges_at_a_table() -> None:

@@ -45,6 +45,12 @@ TALK = (
 SECRET = "Ilvara has drowned."
 
 
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, key in KEYS.items():
+        monkeypatch.setenv(variable, key)
+
+
 def picks(*words: str, opens: str = "") -> Any:
     """A model that chooses the lines with one of these words, in their order, and opens those with another."""
 
@@ -102,13 +108,9 @@ async def talk(store: Store) -> Store:
     return store
 
 
-async def asked(
-    store: Store, settings: Settings, method: RecallMethod, *, environ: Mapping[str, str] = KEYS, **more: Any
-) -> RecallResult:
+async def asked(store: Store, settings: Settings, method: RecallMethod, **more: Any) -> RecallResult:
     async with AsyncExitStack() as stack:
-        deep = open_deep_recall(
-            settings, store.past_talk, stack, method=method, safety=SafetyTopics(), environ=environ, **more
-        )
+        deep = open_deep_recall(settings, store.past_talk, stack, method=method, safety=SafetyTopics(), **more)
         return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 
@@ -167,9 +169,12 @@ async def test_a_reranker_that_fails_changes_nothing_of_the_order(talk: Store, o
         ({"name": "local"}, "recall.llm local needs a local providers.llm, such as qwen-1.5b"),
     ],
 )
-async def test_who_cannot_be_asked_is_named_before_anything_is(talk: Store, llm: Any, problem: str) -> None:
+async def test_who_cannot_be_asked_is_named_before_anything_is(
+    talk: Store, monkeypatch: pytest.MonkeyPatch, llm: Any, problem: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(InvalidInput, match=re.escape(problem)):
-        await asked(talk, settings_with("llm", **llm), "llm", environ={})
+        await asked(talk, settings_with("llm", **llm), "llm")
 
 
 def test_background_work_takes_no_npc_slot_in_the_local_model() -> None:

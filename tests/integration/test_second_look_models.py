@@ -47,6 +47,12 @@ RIGHT = {
 KEYS = {"OPENAI_API_KEY": "secret-1234", "GOOGLE_API_KEY": "secret-1234"}
 
 
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, key in KEYS.items():
+        monkeypatch.setenv(variable, key)
+
+
 def heard(text: str, *unsure: str) -> Utterance:
     confidences = tuple(HeardWord(word.start, word.end, 0.2 if word.text in unsure else 0.9) for word in words(text))
     return replace(an_utterance(text), duration_ms=900, words=confidences)
@@ -122,9 +128,7 @@ async def looked_at(
             server = await stack.enter_async_context(GeminiServer([Reply(reply)], key="secret-1234", **changes))
             base_url = server.http_url
         chosen = SecondLookSettings(name=name, base_url=base_url)  # type: ignore[arg-type]
-        asking = await open_asking(
-            CorrectionSettings(llm=chosen), stack, SafetyTopics(), local=LocalModels(), environ=KEYS
-        )
+        asking = await open_asking(CorrectionSettings(llm=chosen), stack, SafetyTopics(), local=LocalModels())
         assert asking is not None
         log = LogTwin()
         await log.append([ELDER_NACKS])

@@ -61,7 +61,7 @@ async def stand_in(name: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize(("section", "name"), FAR_AWAY)
-async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str) -> None:
+async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with stand_in(name) as address, AsyncExitStack() as stack:
         settings = choosing(section, name, base_url=address, model="m")
         choice: Any = settings.chosen(section)
@@ -79,7 +79,9 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str) -
                 built = await load_embedder(settings, environ=KEYS)
                 stack.push_async_callback(built.aclose)
             case "structured":
-                built = open_structured_llm(choice, stack, kind=section, environ=KEYS)
+                for variable, key in KEYS.items():
+                    monkeypatch.setenv(variable, key)
+                built = open_structured_llm(choice, stack, kind=section)
             case "reranker":
                 built = build(choice, section=section, environ=KEYS)
                 stack.push_async_callback(built.close)
