@@ -170,7 +170,7 @@ class ContextSettings(Section):
     """Contents of the prompt for one turn.
 
     Attributes:
-        part_deadline_ms: Deadline for identity and facts, each. A late part is omitted.
+        part_deadline_ms: Deadline for reading changes of the world. Later ones are not in the answer.
         recall_deadline_ms: Deadline for recalling earlier utterances.
         identity_tokens: Budget for what the NPC knows about itself, in tokens of 4 characters. Default of this and of
             the other budgets: the model's profile.
