@@ -93,6 +93,10 @@ class GraphMouth(Generic[P]):
         self._speaker = Speaker(
             self._npc.id, parts.sink, self._report, clock=parts.clock, excuses=excuses, patience_ms=patience_ms
         )
+        self.release = self._speaker.release
+        self.hold = self._speaker.hold
+        self.resume = self._speaker.resume
+        self.fill = self._speaker.fill
         self.processors = graph(replace(parts, listener=self._report), self._speaker)
 
     async def start(self) -> None:
@@ -125,15 +129,6 @@ class GraphMouth(Generic[P]):
         if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
             self._speaker.fail(turn, "the pipeline is not running")
 
-    def release(self, turn: TurnId) -> None:
-        self._speaker.release(turn)
-
-    def hold(self, turn: TurnId) -> None:
-        self._speaker.hold(turn)
-
-    def resume(self, turn: TurnId) -> None:
-        self._speaker.resume(turn)
-
     def cancel(self, turn: TurnId) -> None:
         if turn == self._speaker.turn:
             self._speaker.cancel(turn)
@@ -143,9 +138,6 @@ class GraphMouth(Generic[P]):
         self._speaker.fail(turn, "timed out: no answer in time")
         if turn == self._speaker.turn:
             self._interrupt()
-
-    def fill(self, turn: TurnId, text: str) -> None:
-        self._speaker.fill(turn, text)
 
     async def wait_until_drained(self) -> None:
         """Wait until the graph is idle. Replies that are held or playing do not count."""
