@@ -192,6 +192,7 @@ class LlmJudge:
 
     def __init__(self, rules: RulesJudge, asking: LlmJudging, topics: Sequence[str] = ()) -> None:
         self._rules = rules
+        self.judge_again = rules.judge_again
         self._asking = asking
         self._topics = tuple(topics)
         self._answer = answer_about(topics)
@@ -207,11 +208,6 @@ class LlmJudge:
                 for place, each in enumerate(judged, start=len(talk.before))
             ]
         return [task.result() for task in tasks]
-
-    async def judge_again(
-        self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity]
-    ) -> Sequence[JudgedUtterance]:
-        return await self._rules.judge_again(checked, talk, known)
 
     async def _one(
         self, one: JudgedUtterance, before: Sequence[NumberedUtterance], slots: asyncio.Semaphore, until: float

@@ -102,9 +102,6 @@ class ScopedKnowledge:
         """See `facts_of`."""
         return cls(scoped_entities(campaign), facts_of(campaign, accept_at=accept_at))
 
-    def entities(self, viewer: Viewer) -> list[Entity]:
-        return [entity for entity, visibility in self._entities.values() if visibility.is_visible_to(viewer)]
-
     def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
         found, visibility = self._entities.get(entity, (None, PUBLIC))
         return found if visibility.is_visible_to(viewer) else None

@@ -69,13 +69,13 @@ class GraphTwin:
         return cls(scoped_entities(campaign), facts_of(campaign, accept_at=AUTO_ACCEPT))
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
-        return [one for one in (await self._asked(viewer)).entities(viewer) if of_type in (None, one.type)]
+        return [one for one in await self._visible(viewer) if of_type in (None, one.type)]
 
     async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
         wanted = {word.full for word in words(name)}
         of_name = (
             (one, {word.full for word in words(" ".join((one.name, *one.aliases)))})
-            for one in (await self._asked(viewer)).entities(viewer)
+            for one in await self._visible(viewer)
         )
         return [one for one, held in of_name if wanted and wanted <= held]
 
@@ -93,7 +93,7 @@ class GraphTwin:
         return None if len(known) > most else known
 
     async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
-        return [one for one in (await self._asked(viewer)).entities(viewer) if one.id in ids]
+        return [one for one in await self._visible(viewer) if one.id in ids]
 
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
         return (await self._asked(viewer)).known(viewer, entity)
@@ -149,6 +149,10 @@ class GraphTwin:
             if (wanted.about in ends or asked & told) and wanted.between.holds(fact.provenance.at_ms or 0):
                 found.append((len(asked & told), fact))
         return [fact for _, fact in sorted(found, key=lambda one: -one[0])][: wanted.limit]
+
+    async def _visible(self, viewer: Viewer) -> list[Entity]:
+        await self._asked(viewer)
+        return [entity for entity, visibility in self.scoped if visibility.is_visible_to(viewer)]
 
     async def _asked(self, viewer: Viewer) -> ScopedKnowledge:
         self.asked_for.append(viewer)
