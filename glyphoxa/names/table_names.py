@@ -89,6 +89,7 @@ class TableNames:
         self._made = self._made_for(self._book.current)
         self._turns: dict[PlayerId, _Turn] = {}
         self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
+        self.nearby = self.hints.nearby
         self.subscribe(self._names_are)
         self.subscribe(self.hints.names_are)
         self._is_open = False
@@ -139,9 +140,6 @@ class TableNames:
     def may_show(self, text: str) -> bool:
         """Whether all names in a text are public."""
         return self._made.names.is_all_public(text)
-
-    def nearby(self) -> frozenset[EntityId]:
-        return self.hints.nearby()
 
     def _can_be_called(self, name: Name | Entry) -> bool:
         return name.entity_id in self._npcs or name.entity_type == "player"
