@@ -77,9 +77,9 @@ def refuses(sentence: str, character: Character, asked: Asked) -> Fault | None:
 
 
 def fact_about(asked: Asked) -> str:
-    """Return the fact of the prompt that shares most words with the question; empty if none shares any."""
-    about = content_words(asked.question)
-    facts = set(asked.facts).difference(asked.not_known, [asked.direction])
+    """Return the fact that shares most words with the question; empty if none does, or a direction may withhold it."""
+    about = content_words("" if asked.direction or asked.flags else asked.question)
+    facts = set(asked.facts).difference(asked.not_known)
     shared = max(sorted(facts), key=lambda fact: len(content_words(fact) & about), default="")
     return shared if content_words(shared) & about else ""
 

@@ -99,11 +99,18 @@ def test_vague_refusal_is_rejected_if_a_fact_answers_the_question() -> None:
     assert ReplyCheck(OSKAR, Asked("Who keeps the lamp?", facts=known)).decide(told).text == told
 
 
-def test_fact_about_a_question_is_neither_a_direction_nor_ignorance() -> None:
-    facts = ("Oskar keeps the lamp.", "Oskar knows nothing more about the lamp.", "Lie about the lamp and the ship.")
-    asked = Asked("Which ship saw the lamp?", facts=facts, not_known=facts[1:2], direction=facts[2])
+def test_fact_about_a_question_is_not_ignorance() -> None:
+    facts = ("Oskar keeps the lamp.", "Oskar knows nothing more about the lamp.")
+    asked = Asked("Which ship saw the lamp?", facts=facts, not_known=facts[1:])
     assert fact_about(asked) == facts[0]
     assert fact_about(replace(asked, question="Good evening!")) == ""
+
+
+def test_no_fact_is_told_against_a_direction_or_about_a_forbidden_topic() -> None:
+    asked = Asked("Who keeps the lamp?", facts=("Oskar keeps the lamp.", "Deny it."), direction="Deny it.")
+    assert fact_about(asked) == ""
+    assert ReplyCheck(OSKAR, asked).decide("Mehr kann ich dazu nicht sagen.").fault is not Fault.ASSISTANT
+    assert fact_about(replace(asked, direction="", flags=("fire",))) == ""
 
 
 def test_rejected_sentence_counts_as_never_said() -> None:
