@@ -27,6 +27,7 @@ from glyphoxa.context.prompt import (
     Placement,
     Prompt,
     PromptLimits,
+    direction_of,
 )
 from glyphoxa.context.prompt_composition import compose, composed
 from glyphoxa.context.wording import SAYS, Cue, cue_for
@@ -177,7 +178,7 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         kept=(*hot.kept, *hot.guarded),
         told=() if prompt.direction else hot.told,
         before=prompt.before,
-        direction=prompt.direction,
+        direction=direction_of(prompt, hot),
         flags=prompt.flags,
         persona=prompt.messages[0].content,
         examples=tuple(SAYS.sub("", one.content) for one in prompt.messages[1 : prompt.n_examples + 1 : 2]),

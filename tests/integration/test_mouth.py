@@ -336,6 +336,15 @@ async def test_model_that_refuses_twice_leaves_the_fact_to_be_said(server: Model
             assert (await play.answered()).heard == heard
 
 
+async def test_fact_about_a_veiled_topic_is_not_said_after_a_refusal(server: ModelServer) -> None:
+    server.reply = (REFUSES,)
+    memory, shrug = Memory(facts=("Grimjaw's blade tortured Bran.",), direction="Fade out."), "Hm? Say that again."
+    new_check = checked_as("Grimjaw")
+    async with stage(server, context=memory, new_check=new_check, stand_in=lambda *_: shrug) as play:
+        assert (await play.answered()).heard == shrug
+    assert not any("and say it" in request["messages"][-1]["content"] for request in server.requests)
+
+
 async def test_the_filter_of_a_reply_knows_what_it_answers(server: ModelServer) -> None:
     answered: list[Asked] = []
 

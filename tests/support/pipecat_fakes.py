@@ -121,11 +121,14 @@ class Memory:
     omitted: tuple[str, ...] = ()
     shrugs: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    direction: str = ""
     asked: list[str] = field(default_factory=list)
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         self.asked.append(question)
-        return HotContext(self.facts, shrugs=self.shrugs, told=self.told, omitted=self.omitted)
+        return HotContext(
+            self.facts, shrugs=self.shrugs, told=self.told, omitted=self.omitted, direction=self.direction
+        )
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         return HotContext(self.facts, omitted=self.omitted)
