@@ -225,9 +225,9 @@ def bundle_candidates(sdp: str) -> str:
     aiortc uses those of the last medium. Behind a router they lead nowhere.
     """
     head, *media = _MEDIUM.split(sdp)
-    if "a=group:BUNDLE" not in head or not media:
+    candidates = "".join(_CANDIDATE.findall(media[0])) if media else ""
+    if "a=group:BUNDLE" not in head or not candidates:
         return sdp
-    candidates = "".join(_CANDIDATE.findall(media[0]))
     return "".join([head, media[0], *(_CANDIDATE.sub("", medium) + candidates for medium in media[1:])])
 
 

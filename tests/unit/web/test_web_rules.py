@@ -136,6 +136,12 @@ def test_media_of_a_bundle_have_the_candidates_of_the_first_medium() -> None:
     assert bundle_candidates(apart) == apart
 
 
+def test_candidates_of_a_bundle_stay_if_its_first_medium_has_none() -> None:
+    other = "m=application 9 UDP/DTLS/SCTP x\r\na=candidate:1 1 udp 1 192.0.2.7 50001 typ host\r\n"
+    sdp = f"v=0\r\na=group:BUNDLE 1\r\nm=audio 0 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n{other}"
+    assert bundle_candidates(sdp) == sdp
+
+
 def test_hidden_candidates_are_replaced_by_where_the_request_came_from() -> None:
     hidden = "a=candidate:1 1 udp 2113937151 9f0c.local 50000 typ host generation 0"
     sdp = f"v=0\r\n{hidden}\r\na=mid:0\r\n"
