@@ -151,6 +151,13 @@ def test_fallback_that_does_not_know_the_language_is_named(town: Path) -> None:
     assert any(each.startswith("tts fallback 1: hibari knows en") and ".fallback to openai" in each for each in told)
 
 
+def test_language_that_no_provider_knows_gets_a_whole_remedy(town: Path) -> None:
+    town.write_text(TOWN.replace("language: de", "language: tlh"))
+    told = found(town)
+    assert told[0].endswith("set providers.stt.name to one that knows it (Glyphoxa lists none)")
+    assert all(each.rstrip() == each for each in told)
+
+
 def test_multilingual_model_transcribes_the_campaigns_language() -> None:
     vocabulary = {"<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>"}
     assert task_of("de-AT", vocabulary) == ("<|de|>", "<|transcribe|>")
