@@ -231,9 +231,7 @@ class _Reading:
         taken = {e.id: e.name for e in made}
         for i, player in enumerate(self.document.players):
             entity = known.get(player.name.casefold())
-            if player.table or not player.name:
-                pass
-            elif entity is None:
+            if entity is None and player.name and not player.table:
                 made_id = EntityId(slug(player.name))
                 if (other := taken.get(made_id)) is not None:
                     self._wrong(
@@ -241,7 +239,7 @@ class _Reading:
                         f"{player.name!r} gives the id {made_id!r}, which entity {other!r} has; rename one of them",
                     )
                 made.append(Entity(made_id, "player", player.name))
-            elif entity.type != "player":
+            elif entity is not None and entity.type != "player":
                 self._wrong(
                     ("players", i, "name"), f"{player.name!r} is an entity of type {entity.type!r}, not 'player'"
                 )

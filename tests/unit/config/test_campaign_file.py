@@ -55,6 +55,11 @@ def test_seat_of_a_shared_microphone_needs_no_name_and_is_no_entity(tmp_path: Pa
     assert [e.name for e in campaign.entities if e.type == "player"] == ["Tamsin"]
 
 
+def test_seat_of_a_shared_microphone_with_the_name_of_an_npc_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="'grimjaw' is an entity of type 'npc', not 'player'"):
+        read_campaign(write_campaign(tmp_path, players=[{"table": True, "name": "grimjaw"}]))
+
+
 def test_seat_of_a_shared_microphone_cannot_be_the_game_masters(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="a seat is `dm` or `table`"):
         read_campaign(write_campaign(tmp_path, players=[{"table": True, "dm": True}]))
