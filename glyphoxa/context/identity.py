@@ -398,9 +398,9 @@ def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[
     own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in OCCUPATIONS]
     facts = []
     for sentence in sentences_of(Known(known.entity, tuple(own)), RelationWords.of(campaign)):
-        predicate, value = sentence.fact.claim.predicate, allowed(spoken_value(sentence.fact.claim.content))
-        text = value if predicate in WHOLE_SENTENCES else f"{in_words(predicate).capitalize()}: {value}"
-        facts += [replace(sentence, text=as_sentence(text))] if value else []
+        predicate, value = sentence.fact.claim.predicate, spoken_value(sentence.fact.claim.content)
+        text = allowed(value if predicate in WHOLE_SENTENCES else f"{in_words(predicate).capitalize()}: {value}")
+        facts += [replace(sentence, text=as_sentence(text))] if text else []
     begun = (words.persona_of_trade if occupation else words.persona).format(name=name, occupation=occupation)
     told = " ".join(each.text for each in fitting(facts, tokens=_DRAFT_TOKENS))
     persona = f"{begun} {words.known_of_you.format(facts=told)}" if told else begun

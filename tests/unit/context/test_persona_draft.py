@@ -53,6 +53,7 @@ def test_draft_leaves_out_sentences_with_secret_names_or_forbidden_topics() -> N
     said = (
         a_fact("description", "Berta sings. She pays the Veiled Duke's men. She keeps spiders."),
         a_fact("pet", "spider"),
+        a_fact("debt_to_the_veiled_duke", "ten crowns"),
     )
     draft = drafted(*said, secret_names=("Veiled Duke",), lines=("spiders",))
     assert draft == "You are Berta Moor. This is known of you: Berta sings."
