@@ -28,7 +28,8 @@ from packaging.utils import canonicalize_name
 from rich.filesize import decimal
 
 from glyphoxa.config.check import Finding, Level
-from glyphoxa.config.sections import LOCAL_HOSTS, ServerSettings
+from glyphoxa.config.recipients import HERE
+from glyphoxa.config.sections import ServerSettings
 from glyphoxa.domain.errors import GlyphoxaError, counted
 
 RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
@@ -120,7 +121,7 @@ def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
     if parts.scheme == "https":
         warned = "; browsers warn about its certificate once" if is_self_signed else ""
         return Finding("ok", "microphone", f"players open {shown}, and browsers allow it on https{warned}")
-    if parts.hostname in LOCAL_HOSTS:
+    if parts.hostname in HERE:
         return Finding("ok", "microphone", f"the table is open to this machine only, at {shown}")
     return Finding(
         "warning",

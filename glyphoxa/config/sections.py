@@ -378,10 +378,6 @@ Proxy = Annotated[str, AfterValidator(_network)]
 """An address or a network."""
 
 
-LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
-"""Hosts of a URL that leads to the machine of its reader."""
-
-
 class ServerSettings(Section):
     """The page of `glyphoxa serve`.
 

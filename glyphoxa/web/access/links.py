@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from glyphoxa.config.sections import LOCAL_HOSTS
+from glyphoxa.config.recipients import HERE
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.files import PRIVATE, replace_file
@@ -289,7 +289,7 @@ class Links:
     def remark(self) -> str:
         """Return what players on other machines cannot do with these links, and the remedy; empty if nothing."""
         where = urlsplit(self.url)
-        if where.hostname in LOCAL_HOSTS:
+        if where.hostname in HERE:
             return _LOCAL_ONLY
         return _NO_MICROPHONE if where.scheme == "http" else ""
 
