@@ -78,8 +78,7 @@ def _remedy(row: Provider, section: str, language: str, *, is_fallback: bool) ->
     others = [one.name for one in ROWS if one.kind == row.kind and _knows(languages_of(one), language)]
     others += [NONE] if section == EMBEDDINGS else []
     own = "" if row.runs_here else f", or {section}.{'voice' if section == TTS else 'model'} to one that knows it"
-    known = " or ".join(others) or "one that knows it (Glyphoxa lists none)"
-    return f"set {section}.{'fallback' if is_fallback else 'name'} to {known}{own}"
+    return f"set {section}.{'fallback' if is_fallback else 'name'} to {' or '.join(others) or 'one that knows it'}{own}"
 
 
 def _knows(languages: str, language: str) -> bool:
