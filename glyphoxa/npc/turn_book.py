@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import (
     Draft,
@@ -232,6 +233,7 @@ class PlayerTalk:
         self._kept: dict[PlayerId, deque[UtteranceId]] = {}
         """The latest utterances of each player, without those between the parts of a question."""
         self._half_said: dict[PlayerId, Draft] = {}
+        self._last_speaker: dict[PlayerId, SpeakerId] = {}
 
     def follow(self, event: EarEvent) -> None:
         """Track unfinished speech, in case it never ends."""
@@ -263,6 +265,7 @@ class PlayerTalk:
             is_part: Whether it may be part of a question.
         """
         utterance = self.utterance(draft)
+        self._last_speaker[draft.player] = utterance.speaker_id
         if is_part:
             self._kept.setdefault(draft.player, deque(maxlen=_KEPT_IN_MIND)).append(utterance.id)
         return utterance
@@ -276,8 +279,7 @@ class PlayerTalk:
         self._kept[player].pop()
 
     def last_kept(self, player: PlayerId) -> UtteranceId | None:
-        kept = self._kept.get(player)
-        return kept[-1] if kept else None
+        return next(iter(self.newest_kept(player, 1)), None)
 
     def newest_kept(self, player: PlayerId, n: int) -> tuple[UtteranceId, ...]:
         kept = tuple(self._kept.get(player, ()))
@@ -285,6 +287,8 @@ class PlayerTalk:
 
     def utterance(self, draft: Draft) -> Utterance:
         speaker = self._state.speaker_of(draft.player, draft.text)
+        if consent_request(draft.text) not in (None, ConsentRequest.LINE):  # about the words before
+            speaker = PlayerId(self._last_speaker.get(draft.player, speaker))
         return Utterance(
             id=draft.utterance or self._new_id(),
             campaign_id=self._state.campaign.id,

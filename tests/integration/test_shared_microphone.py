@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRevised
+from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
@@ -74,6 +74,29 @@ async def test_shared_microphone_gives_no_voice_command_of_the_game_master(
     async with an_evening(settings, monkeypatch) as evening:
         assert (await said(evening, "Grimjaw, be quiet.")).unaddressed is None
         assert await speaker(evening, "This is The Game Master. Grimjaw, be quiet.") == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("before", "request_", "by"),
+    [
+        ("This is Tamsin. My real name is Ada.", "Forget what I said.", "tamsin"),
+        ("My real name is Ada.", "This is Tamsin. Forget what I said.", "table"),
+    ],
+)
+async def test_request_at_a_shared_microphone_is_about_the_line_before_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, before: str, request_: str, by: str
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        for text in ("Grimjaw, it rains.", f"Grimjaw! {before}", request_):
+            (await evening.ear(TABLE)).say(text)
+            assert (await evening.kept(text)).text == text
+        assert (await evening.kept(request_)).speaker_id == by
+        await evening.until(
+            lambda: (
+                [e.utterance.text for e in evening.told if isinstance(e, UtteranceRetracted)][:1]
+                == [f"Grimjaw! {before}"]
+            )
+        )
 
 
 async def test_corrected_speaker_reaches_the_open_table_and_its_undo_does(
