@@ -228,6 +228,7 @@ class Desk:
     states: PostgresSessionStates
     imports: PostgresImports
     safety: SafetyTopics
+    log: PostgresChronicleLog
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return the memory of a session for the DM and the NPCs.
@@ -298,7 +299,9 @@ class Desk:
             hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
             raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
         others = [each.entity for each in self.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
+        merged = await self.log.merged(self.campaign)
         secret_names = [name for other in others for name in (other.name, *other.aliases)]
+        secret_names += [name for other in merged for name in (other.name, *other.aliases)]
         # Of a person that not everybody may know of, the draft has only the name.
         is_public = self.resolver.visibility_of(entity.id) == PUBLIC
         known = await self.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
@@ -355,6 +358,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         store.states,
         imports_of(store, campaign),
         topics_of(stored),
+        PostgresChronicleLog(store.database, world),
     )
 
 

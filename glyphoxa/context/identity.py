@@ -40,7 +40,7 @@ from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
-from glyphoxa.recall.facts import WHOLE_SENTENCES, spoken_value
+from glyphoxa.recall.facts import RUMOUR, WHOLE_SENTENCES, spoken_value
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.world_memory import NamedWorld
 from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
@@ -381,21 +381,21 @@ _DRAFT_TOKENS: Final = PERSONA_TOKENS * 2 // 3
 
 
 def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[str]) -> str:
-    """Return a persona in the second person, from the public and certain attributes of a person.
+    """Return a persona in the second person, from the public and certain attributes of a person, without rumours.
 
     A persona is in every prompt of its NPC, so it contains nothing that only some may know, and no forbidden topic.
 
     Args:
         secret_names: Names that not everybody may know. A sentence that contains one is left out.
     """
-    words, topics = wording(campaign.language), topics_of(campaign)
+    words, topics, left_out = wording(campaign.language), topics_of(campaign), {*OCCUPATIONS, RUMOUR}
 
     def allowed(text: str) -> str:
         found = sentences(topics.allowed(text))
         return " ".join(each for each in found if not any(_names(each, name) for name in secret_names))
 
     name, occupation = known.entity.name, allowed(_told_of(known).get("occupation", ""))
-    own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in OCCUPATIONS]
+    own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in left_out]
     facts = []
     for sentence in sentences_of(Known(known.entity, tuple(own)), RelationWords.of(campaign)):
         predicate, value = sentence.fact.claim.predicate, spoken_value(sentence.fact.claim.content)

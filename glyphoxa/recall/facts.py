@@ -187,7 +187,8 @@ def _own_words(predicate: str, language: str) -> frozenset[str]:
 DESCRIPTION: Final = "description"
 SPOKEN_FIRST: Final = (DESCRIPTION, "summary", "lore_text", "common_knowledge")
 """Attributes that describe an entity, the most important first."""
-WHOLE_SENTENCES: Final = (*SPOKEN_FIRST, "secret", "note", "rumour")
+RUMOUR: Final = "rumour"
+WHOLE_SENTENCES: Final = (*SPOKEN_FIRST, "secret", "note", RUMOUR)
 TOOK_PART: Final = "PARTICIPATED_IN"
 LINKED_TO: Final = "LINKED_TO"
 """Relation of imports: a document links to another one, for an unknown reason."""

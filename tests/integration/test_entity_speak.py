@@ -109,6 +109,17 @@ async def test_dry_run_prints_the_draft_and_writes_nothing(cli: CommandLine, fil
     assert text_of(file) == before
 
 
+async def test_draft_has_no_rumour_and_no_name_of_a_merged_secret(cli: CommandLine, file: Path) -> None:
+    await cli.told("entity", "add", "Salt Queen", "npc", "--alias", "the Grey Lady")
+    await cli.told("entity", "hide", "Salt Queen")
+    await cli.told("entity", "merge", "Berta Moor", "Salt Queen")
+    described = "Nan serves the Salt Queen. Nan bakes bread."
+    await cli.told("entity", "add", "Old Nan", "npc", "--description", described, "--rumour", "Nan poisoned a miller.")
+    shown = await cli.told("entity", "speak", "Old Nan", "--campaign", file, "--dry-run")
+    assert "Nan bakes bread." in shown
+    assert "Salt Queen" not in shown and "poisoned" not in shown
+
+
 async def test_least_used_voice_is_chosen_if_all_are_used(cli: CommandLine, file: Path) -> None:
     text = text_of(file)
     for voice in [*voice_presets(), *voice_presets()[:-1]]:
@@ -131,7 +142,7 @@ async def test_hidden_person_is_drafted_with_the_name_alone(cli: CommandLine, fi
 
 async def test_draft_contains_no_secret_name_and_no_topic_that_is_a_line(cli: CommandLine, file: Path) -> None:
     append(file, "\nsafety:\n  lines: [spiders]\n")
-    await cli.told("facts", "state", "Berta Moor", "rumour", "--value", "Vask pays her. She sings.")
+    await cli.told("facts", "state", "Berta Moor", "note", "--value", "Vask pays her. She sings.")
     await cli.told("facts", "state", "Berta Moor", "debt", "--value", "forty crowns", "--known-by", "Grimjaw")
     shown = await cli.told("entity", "speak", "Berta Moor", "--campaign", file, "--dry-run")
     assert "She sings." in shown and "grinds salt" in shown
