@@ -193,7 +193,8 @@ def test_wheel_holds_every_file_of_its_packages(wheel: Path) -> None:
 def test_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = built("sdist", tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path / "source", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        archive.extractall(tmp_path / "source")
     (source,) = (tmp_path / "source").iterdir()
     assert contents(built("wheel", tmp_path / "wheel", source=source)) == contents(wheel)
 
