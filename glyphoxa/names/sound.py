@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from string import ascii_lowercase
 
-from doublemetaphone import doublemetaphone
+from metaphone import doublemetaphone
 
 from glyphoxa.language.lexicon import primary_language
 
@@ -53,8 +53,8 @@ def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None
 
 
 def _double_metaphone(word: str, length: int) -> tuple[str, ...]:
-    code, other = doublemetaphone(word)
-    code, other = code[:length], other[:length]
+    # The package writes a space for a sound that one of two pronunciations does not have.
+    code, other = (code.replace(" ", "")[:length] for code in doublemetaphone(word))
     if other and other != code:
         return (code, other) if code else (other,)
     return (code,) if code else ()

@@ -30,7 +30,7 @@ from tests.support.proof import IS_PROOF
 
 YANKED = "loguru"
 WITHOUT_A_WHEEL_HERE = "rapidfuzz"
-NEVER_HAD_A_WHEEL = "docopt"
+NEVER_HAD_A_WHEEL = frozenset({"docopt", "metaphone"})
 NEWER_WANTS = "a-package-that-no-lock-has"
 
 _LOCKED = re.compile(r"^[A-Za-z0-9].*?(?=\s*\\?$)", re.MULTILINE)
@@ -100,7 +100,7 @@ def write_index(files: Iterable[File], root: Path) -> None:
 
 
 def _release(name: str, version: str) -> Iterator[File]:
-    if name not in (WITHOUT_A_WHEEL_HERE, NEVER_HAD_A_WHEEL):
+    if name not in {WITHOUT_A_WHEEL_HERE, *NEVER_HAD_A_WHEEL}:
         yield File(_wheel_name(name, version), _wheel(name, version, _wants(name)), is_yanked=name == YANKED)
         return
     yield File(f"{name}-{version}.tar.gz", _sdist(name, version))

@@ -59,7 +59,6 @@ DENIED: Final = re.compile(
 """These would cover our own code or forbid a use. No reason overrides that."""
 
 REASONS: Final = {
-    "doublemetaphone": "Artistic-2.0 permits any use of the unchanged package.",
     "num2words": "the LGPL permits use of an unchanged library that users can replace.",
     "soxr": "the LGPL permits use of an unchanged library that users can replace.",
 }
@@ -80,7 +79,7 @@ STATED: Final = {
     "axe-playwright-python": "MIT",
     "colorama": "BSD-3-Clause",
     "coverage": "Apache-2.0",
-    "doublemetaphone": "Artistic-2.0",
+    "metaphone": "BSD-3-Clause",
     "grimp": "BSD-2-Clause",
     "httpx2-jsfetch": "BSD-3-Clause",
     "import-linter": "BSD-2-Clause",
