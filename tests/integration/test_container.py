@@ -27,9 +27,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,11 +39,10 @@ from glyphoxa.adapters.weights.store import default_directory
 from glyphoxa.cli.main import parser
 from glyphoxa.config.settings import read_settings
 from glyphoxa.providers.rows import ROWS
-from tests.support.container import Build, Lent, Root, need_overlays, send_context, started
+from tests.support.container import Build, Lent, Root, bare_debian, need_overlays, open_place, send_context, started
 from tests.support.dockerfile import Copy, Run, Stage, Step, context_files, read_stages
 from tests.support.live_table import write_campaign
 from tests.support.patience import DEADLINE_S
-from tests.support.programs import program
 
 ROOT = Path(__file__).parents[2]
 IS_COMPLETE = "GLYPHOXA_CONTAINER" in os.environ
@@ -78,7 +74,7 @@ def compose() -> dict[str, Any]:
 
 @pytest.mark.skipif(IS_COMPLETE, reason="the complete form runs instead")
 def test_image_serves_as_ordinary_user_until_it_is_stopped(stages: list[Stage], tmp_path: Path) -> None:
-    with a_place(in_memory()) as place:
+    with open_place(in_memory()) as place:
         need_overlays(place)
         lent = [Lent(Path(sysconfig.get_path("purelib")), LENT)]
         build = Build(place, sent(place), MACHINE, lent)
@@ -105,9 +101,9 @@ def test_image_serves_as_ordinary_user_until_it_is_stopped(stages: list[Stage], 
 def test_image_is_built_and_serves_on_bare_debian(stages: list[Stage], tmp_path: Path) -> None:
     kept = platformdirs.user_cache_path("glyphoxa") / "test-container"
     kept.mkdir(parents=True, exist_ok=True)
-    with a_place(kept) as place:
+    with open_place(kept) as place:
         need_overlays(place)
-        bookworm = a_bare_debian(kept)
+        bookworm = bare_debian(kept, "bookworm")
         lent = [Lent(wheels_of_the_lock(kept), WHEELS)]
         offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": WHEELS}
         build = Build(place, sent(place), bookworm, lent, offline)
@@ -179,17 +175,6 @@ def a_machine_like_this(place: Path, lent: list[Lent]) -> Root:
     return Root(MACHINE, place, lent)
 
 
-def a_bare_debian(kept: Path) -> Path:
-    """Return the root of a Debian base image; made once."""
-    making = program("debootstrap", package="debootstrap")
-    bookworm, begun = kept / "bookworm", kept / "bookworm.begun"
-    if not bookworm.is_dir():
-        shutil.rmtree(begun, ignore_errors=True)
-        subprocess.run([making, "--variant=minbase", "bookworm", str(begun)], check=True, stdout=subprocess.DEVNULL)
-        begun.rename(bookworm)
-    return bookworm
-
-
 def wheels_of_the_lock(kept: Path) -> Path:
     """Fetched by the pip of this machine, which knows the way to its registry; what is there is not fetched again."""
     if sys.version_info[:2] != BOOKWORM_PYTHON:
@@ -212,17 +197,6 @@ def in_memory() -> Path | None:
     """A file system in memory, where there is enough of it: /tmp may be an overlay itself, which can keep no other."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() and shutil.disk_usage(memory).free > 2**30 else None
-
-
-@contextmanager
-def a_place(beside: Path | None) -> Iterator[Path]:
-    """A new directory that every account may pass."""
-    place = Path(tempfile.mkdtemp(prefix="glyphoxa-container-", dir=beside))
-    place.chmod(0o755)
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_last_stage_runs_as_ordinary_user_with_locked_packages_only(stages: list[Stage]) -> None:

@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ import pytest
 
 from tests.support.dockerfile import Copy, Run, Setting, Stage
 from tests.support.patience import DEADLINE_S
-from tests.support.programs import program
+from tests.support.programs import environ_with_system_programs, program
 
 _UNSHARE: Final = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
 _SENT: Final = ".context"
@@ -29,16 +30,41 @@ _SENT: Final = ".context"
 
 
 def need_overlays(place: Path) -> None:
-    """Skips the test where this process may not make namespaces and mount overlays in them that are kept in `place`."""
+    """Skip the test if this process may not make namespaces, or not mount overlays that are kept in `place`."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it mounts, and changes roots")
-    for name, package in (("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2")):
+    needed = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "chroot": "coreutils"}
+    for name, package in needed.items():
         program(name, package=package)
     script = "\n".join(["set -e", *Root(Path("/"), place / "tried").mounting(), "ip link set lo up"])
-    if subprocess.run([*_UNSHARE, "--net", "sh", "-c", script], capture_output=True, check=False).returncode:
+    trying = [*_UNSHARE, "--net", "sh", "-c", script]
+    if subprocess.run(trying, env=environ_with_system_programs(), capture_output=True, check=False).returncode:
         pytest.skip(
             f"needs the right to mount (CAP_SYS_ADMIN), and a file system in {place} that overlays can be kept in"
         )
+
+
+def bare_debian(kept: Path, suite: str) -> Path:
+    """Return the root of a Debian base image of `suite`; made once, in `kept`."""
+    making = program("debootstrap", package="debootstrap")
+    done, begun = kept / suite, kept / f"{suite}.begun"
+    if not done.is_dir():
+        shutil.rmtree(begun, ignore_errors=True)
+        command = [making, "--variant=minbase", suite, str(begun)]
+        subprocess.run(command, env=environ_with_system_programs(), check=True, stdout=subprocess.DEVNULL)
+        begun.rename(done)
+    return done
+
+
+@contextmanager
+def open_place(beside: Path | None) -> Iterator[Path]:
+    """A new directory that every account may pass."""
+    place = Path(tempfile.mkdtemp(prefix="glyphoxa-container-", dir=beside))
+    place.chmod(0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +175,16 @@ def in_root(root: Root, setting: Setting, command: Sequence[str], more: Mapping[
 
 
 def perform(mounts: Sequence[str], command: Sequence[str]) -> None:
-    """
+    """Run a command after these lines of a shell.
+
     Raises:
-        AssertionError: It failed; with the end of what it said.
+        AssertionError: It failed. The message contains the end of its output.
     """
-    script = "\n".join(["set -e", *mounts, 'exec "$@"'])
+    # The shell stays: it ends with `unshare` and ends all others, while a command that became another user would go on.
+    script = "\n".join(["set -e", *mounts, '"$@"', "exit"])
     done = subprocess.run(
         [*_UNSHARE, "sh", "-c", script, "sh", *command],
+        env=environ_with_system_programs(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -231,7 +260,10 @@ class Running:
         entering = ["nsenter", f"--target={first.pid}", "--mount", "--pid", "--net", "--root"]
         pairs = [f"{name}={value}" for name, value in (*self.stage.setting.environment, *self.environment.items())]
         command = [*entering, f"--setuid={uid}", f"--setgid={gid}", "/usr/bin/env", "-i", *pairs, *self.stage.health]
-        return not subprocess.run(command, capture_output=True, check=False, timeout=DEADLINE_S).returncode
+        done = subprocess.run(
+            command, env=environ_with_system_programs(), capture_output=True, check=False, timeout=DEADLINE_S
+        )
+        return done.returncode == 0
 
     def _account(self) -> tuple[str, str]:
         for line in (self.root.place / "upper/etc/passwd").read_text("utf-8").splitlines():
@@ -259,6 +291,7 @@ def started(
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*_UNSHARE, "--net", "sh", "-c", script, "sh", *whole],
+            env=environ_with_system_programs(),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

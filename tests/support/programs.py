@@ -1,4 +1,4 @@
-"""Servers of others that ours has to get along with: found, or installed in CI, or a skip that says what to do."""
+"""Programs of the system that tests start: found, or installed in CI, or a skip that says what to do."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from tests.support.installing import CannotInstall, apt_install, first_way
 _ALSO = ("/usr/sbin", "/usr/local/sbin", "/sbin")
 
 
+def environ_with_system_programs() -> dict[str, str]:
+    """This process's environment. Its PATH has the directories of system programs, which users often lack."""
+    return {**os.environ, "PATH": os.pathsep.join((os.environ.get("PATH", os.defpath), *_ALSO))}
+
+
 def program(name: str, *, package: str) -> str:
     """The path of a program.
 
-    It is installed from the system's packages for root in CI. Elsewhere it may start as a service, which is for its
-    owner to decide: the test is skipped.
+    For root in CI it is installed from the system's packages. Elsewhere the test is skipped: a package may start a
+    service, and the machine's owner decides that.
     """
     found = _sought(name, package)
     if isinstance(found, CannotInstall):
@@ -40,7 +45,7 @@ def _sought(name: str, package: str) -> str | CannotInstall:
 
 
 def _found(name: str) -> str:
-    places = os.pathsep.join((os.environ.get("PATH", ""), *_ALSO))
+    places = environ_with_system_programs()["PATH"]
     if (found := shutil.which(name, path=places)) is None:
         raise CannotInstall(f"there is no {name} in {places}")
     return found
