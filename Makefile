@@ -6,8 +6,9 @@ export OMP_WAIT_POLICY := passive
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The lock is the complete list, so pip resolves nothing (--no-deps): older versions look up the newest release of a
 # requirement with an extra before they look at the pin, and then stop (pypa/pip #9644, #12345). What has no wheel is
-# built with the locked back ends of requirements/build.txt, never with the newest ones (--no-build-isolation).
-INSTALL := $(BIN)/python -m pip install -q --no-deps --no-build-isolation --require-hashes
+# built with the locked back ends of requirements/build.txt, never with the newest ones (--no-build-isolation), and never
+# by `setup.py install`, as older versions would (--use-pep517).
+INSTALL := $(BIN)/python -m pip install -q --no-deps --no-build-isolation --use-pep517 --require-hashes
 VERIFY := $(BIN)/python -m pip check
 # Without bytecode on disk every process, and there are many in the tests, compiles all modules again.
 export PYTHONDONTWRITEBYTECODE :=
