@@ -16,6 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS ?= 4
 # A process that was ended for a hang is not replaced: one in its place may wait for ever for its first test.
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+MACHINES := tests/integration/test_ordinary_machine.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test fetched quick types units proof fuzz sbom reference screenshots mutants check container gate bench models lock clean
@@ -53,9 +54,10 @@ types: .venv/dev
 units: .venv/dev
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) tests/unit
 
-proof: .venv/dev ## Tests of properties and random histories at full size: five times what `make test` looks at, and more
+proof: .venv/dev ## Property tests at full size, then `make demo` and `make test` on bare Debians (root, debootstrap): hours
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
-		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py')
+		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py' | grep -v $(MACHINES))
+	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest -o faulthandler_timeout=14400 --phase together $(ARGS) $(MACHINES)
 
 fuzz: $(if $(GUIDED),.venv/fuzzing,.venv/dev) ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(if $(GUIDED),--guided) $(ARGS)
