@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.container import Lent, Root, bare_debian, in_root, need_overlays, open_place, perform
 from tests.support.dockerfile import Setting
+from tests.support.programs import program
 from tests.support.proof import proof_only
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,11 @@ def test_both_commands_pass_for_an_ordinary_user(suite: str, python: str) -> Non
     with open_place(kept) as place:
         need_overlays(place)
         bare = Root(bare_debian(kept, suite), place)
+        network = subprocess.run(
+            [program("apt-config", package="apt"), "dump", "Acquire"], capture_output=True, check=True
+        )
+        (place / "upper/etc/apt/apt.conf.d").mkdir(parents=True)
+        (place / "upper/etc/apt/apt.conf.d/network").write_bytes(network.stdout)
         install = f"apt-get update && apt-get install -y --no-install-recommends {PACKAGES} {python}-venv"
         prepare = f"{install} && useradd --create-home ordinary"
         perform(

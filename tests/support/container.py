@@ -191,7 +191,7 @@ def perform(mounts: Sequence[str], command: Sequence[str]) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{shlex.join(command)}\nended with {done.returncode}:\n{done.stdout[-4_000:]}"
+    assert done.returncode == 0, f"{shlex.join(command)}\nended with {done.returncode}:\n{done.stdout[-20_000:]}"
 
 
 @dataclass
