@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -25,6 +28,7 @@ from glyphoxa.adapters.local.llama import (
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from tests.support.gguf import chat_model
 from tests.support.patience import DEADLINE_S
 from tests.support.weights import weights
 
@@ -417,6 +421,40 @@ async def test_no_word_of_a_message_reaches_the_model_as_a_control_token(smiths:
     hostile = [plain[0], *({"role": roles[at % 2], "content": words} for at, words in enumerate(spoken))]
     assert len(await control_ids(hostile)) > len(await control_ids(harmless))
     assert await control_ids([*server.as_read(hostile)]) == await control_ids(harmless)
+
+
+_LOADED_AT = """
+import os, sys
+from pathlib import Path
+import psutil
+from glyphoxa.adapters.local.llama import LlamaServer
+os.nice(int(sys.argv[2]))
+before = {thread.id for thread in psutil.Process().threads()}
+server = LlamaServer(model_path=Path(sys.argv[1]))
+server.load()
+added = {thread.id for thread in psutil.Process().threads()} - before
+print({os.getpriority(os.PRIO_PROCESS, thread) for thread in added})
+server.unload()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+@pytest.mark.parametrize(("by", "expected"), [(0, 10), (15, 15)])
+def test_model_never_raises_the_priority_of_its_process(by: int, expected: int, tmp_path: Path) -> None:
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    command = [sys.executable, "-c", _LOADED_AT, chat_model(tmp_path / "m.gguf"), str(max(0, by - ours))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
+    assert done.stdout == f"{{{max(ours, expected)}}}\n", done.stderr
+
+
+async def test_missing_system_library_is_named_with_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
+    with pytest.raises(InvalidInput, match=r"libgomp\.so\.1: .*apt-get install libgomp1"):
+        await LlamaServer(model_path=chat_model(tmp_path / "m.gguf")).start()
 
 
 async def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:

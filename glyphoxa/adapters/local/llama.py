@@ -70,6 +70,7 @@ _PING_S = 1
 `close` waits for that: 30 s with the server's default."""
 _QUEUE_S = 60.0
 _NICENESS = 10
+_SYSTEM_LIBRARIES = "it needs the system's OpenMP library (on Debian and Ubuntu: apt-get install libgomp1)"
 _PROMPT_CACHE_MIB = 256
 """Memory for prefixes evicted from slots: about 10 kB (0.5B) to 30 kB (1.5B) per token."""
 
@@ -141,8 +142,9 @@ class LlamaServer:
         Raises:
             NotFound: There is no such file.
             Corrupt: It is not a model that can be loaded.
-            InvalidInput: It is a model that was not made to be talked to, or cannot hold so long a prompt.
-        Unavailable: It does not get ready within a minute.
+            InvalidInput: It is a model that was not made to be talked to, or cannot hold so long a prompt, or
+                the system lacks a library.
+            Unavailable: It does not get ready within a minute.
         """
         await asyncio.to_thread(self.load)
 
@@ -153,7 +155,10 @@ class LlamaServer:
         header = read_header(self.model_path)
         _check_chat(self.model_path, header, self.ctx_per_slot)
         native_env.prepare()
-        import xllamacpp  # the library reads its environment when it is loaded
+        try:
+            import xllamacpp  # the library reads its environment when it is loaded
+        except ImportError as failure:
+            raise InvalidInput(f"xllamacpp cannot be loaded: {failure}; {_SYSTEM_LIBRARIES}") from failure
 
         params = xllamacpp.CommonParams()
         params.model.path = str(self.model_path)
@@ -239,7 +244,9 @@ def _stand_back() -> None:
     equal priority, 0.07 s alone.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        thread = threading.get_native_id()
+        # Only root may raise a priority, and it may be lower already: `nice glyphoxa serve`.
+        os.setpriority(os.PRIO_PROCESS, thread, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def _check_chat(path: Path, header: GgufHeader, ctx_per_slot: int) -> None:
