@@ -19,7 +19,7 @@ from tests.support.programs import program
 from tests.support.proof import proof_only
 
 ROOT = Path(__file__).parents[2]
-PACKAGES: Final = "ca-certificates chromium git make"
+PACKAGES: Final = "ca-certificates chromium git libgomp1 make"
 NETWORK: Final = ("/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
 HOME: Final = "/home/ordinary"
 ORDINARY: Final = Setting("ordinary", f"{HOME}/glyphoxa", (("PATH", "/usr/local/bin:/usr/bin:/bin"),))
