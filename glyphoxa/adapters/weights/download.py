@@ -129,7 +129,9 @@ def naming_disk_errors(directory: Path) -> Iterator[None]:
     except OSError as failure:
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Unavailable(f"{directory}: the disk is full; the part already received is kept") from failure
-        raise Unavailable(f"{failure.filename or directory}: {failure.strerror or failure}") from failure
+        fault = f"{failure.filename or directory}: {failure.strerror or failure}"
+        remedy = "let this user write there, or set models.dir to another directory"
+        raise Unavailable(f"{fault}; {remedy}") from failure
 
 
 # Sources
