@@ -142,7 +142,7 @@ class TurnDesk:
         for one, why in recalled:
             utterance = learned_from(one)
             place = None if utterance is None else uttered.get(utterance)
-            if isinstance(one, RecalledFact):
+            if isinstance(one, RecalledFact) and not one.is_written:
                 validity, since = self._since_of_fact(turn.npc_id, held.get(one.fact_id), ended.get(one.fact_id))
             elif utterance is not None and place is None:
                 validity, since = None, "not in the log any more"
@@ -418,7 +418,8 @@ def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalenda
         yield IndentedLine(f"found by: {found_by(recalled)} (score {recalled.score:.2f})", 3)
     elif isinstance(recalled, RecalledFact):
         path = found_by(recalled) or "a name in what was said"
-        yield IndentedLine(f"found by: {path} (fact {short_fact(recalled.fact_id)})", 3)
+        fact = "" if recalled.is_written else f" (fact {short_fact(recalled.fact_id)})"
+        yield IndentedLine(f"found by: {path}{fact}", 3)
     if holds := memory.holds(calendar):
         yield IndentedLine(f"holds: {holds}", 3)
     if memory.since:

@@ -430,6 +430,11 @@ class RecalledFact:
         """Whether the question asks for this, and not only for its entity."""
         return "asks for" in self.path
 
+    @property
+    def is_written(self) -> bool:
+        """Whether this is a sentence of the persona or bible, which is no fact of the world."""
+        return self.reason in ("persona", "bible")
+
 
 @dataclass(frozen=True, slots=True)
 class RecalledSummary:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.cli.render import show_lines
+from glyphoxa.context.facts import written
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.dm.turns import LAST, TurnDesk, told
 from glyphoxa.dm.wording import IndentedLine
@@ -242,6 +243,16 @@ async def test_end_of_a_fact_is_shown_in_story_days(calendar: StoryCalendar | No
 async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
     evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)))
     assert "      since then: no longer held: it was undone" in await evening.told()
+
+
+@pytest.mark.parametrize("source", ["persona", "bible"])
+async def test_sentence_of_the_file_is_not_shown_as_a_fact(source: str) -> None:
+    lines = await Evening(
+        replace(TURN, recalled=(written("You are Grimjaw.", source, EntityId("e-grimjaw"), 0.5),))
+    ).told()
+    at = lines.index("    You are Grimjaw.")
+    assert lines[at + 1 : at + 3] == [f"      known because: {source}", "      found by: its meaning: 0.50"]
+    assert not [line for line in lines if "since then" in line]
 
 
 async def test_look_ups_are_shown_with_their_results() -> None:
