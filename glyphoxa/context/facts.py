@@ -312,12 +312,12 @@ def select_facts(
                 )
             continue
         asked = facts_asked(one.known, question, named=named, language=words.language)
-        is_answered = is_answered or (asked.answer is not None and asked.is_short)
         if one.is_named:
             selected.append((one, _with_path(_facts_of(one.known, asked, npc, words), one.why, asked)))
         elif not is_answered:
             beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc, words)]
             selected.append((one, _with_path(beside, one.why, asked)))
+        is_answered = is_answered or (asked.answer is not None and asked.is_short)
     return selected
 
 

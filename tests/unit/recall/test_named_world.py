@@ -224,3 +224,12 @@ def test_a_secret_is_found_by_no_words() -> None:
     text = Claim.attribute(TOWER.id, "secret", "The drawbridge is raised at sunset.")
     world = a_world([TOWER], [Fact(text.fact_id, text, seq=1, visibility=secret_of([NPC]))])
     assert called(world, "When is the drawbridge raised?") == []
+
+
+@pytest.mark.parametrize("attribute", ["rule", "gate"])
+def test_text_found_by_its_words_is_told_whatever_its_attribute_is_called(attribute: str) -> None:
+    claim = Claim.attribute(EntityId("lamp"), attribute, "The gate of Ford closes at sunset.")
+    world = a_world([WorldEntity(EntityId("lamp"), "location", "The Lamp")], [Fact(claim.fact_id, claim, 1)])
+    question = "When does the gate close?"
+    ((_, facts),) = select_facts(world.by_name(NPC, question), question, NPC, words=IN_ENGLISH)
+    assert [fact.text for fact in facts] == [f"The Lamp, {attribute}: The gate of Ford closes at sunset."]
