@@ -119,13 +119,13 @@ class WebRtcPeer:
         return str(self._connection.pc.localDescription.sdp)
 
     async def start(self, seat: Seat, table: Table) -> None:
-        # A browser without a microphone sends nothing, so a missing-audio warning would be noise.
         if (track := self._connection.audio_input_track()) is not None:
-            track.set_enabled(False)
+            track.set_enabled(False)  # else it warns while a browser sends nothing
         transport = SmallWebRTCTransport(
             self._connection,
             TransportParams(
-                audio_in_enabled=True,
+                # A browser without a microphone has no track of its own.
+                audio_in_enabled=any(each.receiver.track is not None for each in self._connection.pc.getTransceivers()),
                 audio_in_sample_rate=INPUT_RATE_HZ,
                 audio_out_enabled=True,
                 audio_out_sample_rate=OUTPUT_RATE_HZ,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+from loguru import logger
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.web.access.consent import ConsentRegister, ConsentText, consent_text
@@ -62,7 +63,8 @@ async def test_sound_is_refused_without_consent_taken_with_it_and_ends_when_it_i
 
 
 async def test_who_only_listens_hears_the_npcs_and_is_not_heard(tmp_path: Path) -> None:
-    listener, table = Browser(microphone=Tone(440)), TwinTable()
+    listener, table, errors = Browser(microphone=Tone(440)), TwinTable(), list[str]()
+    sink = logger.add(lambda message: errors.append(str(message)), level="ERROR")
     listener.connection.getTransceivers()[0].direction = "recvonly"
     async with a_door(tmp_path, table, consents=ConsentRegister(tmp_path / "c", HERE)) as door:
         visitor = await door.invited(Grant(Role.PLAYER, TAMSIN.id))
@@ -72,6 +74,8 @@ async def test_who_only_listens_hears_the_npcs_and_is_not_heard(tmp_path: Path) 
         await listener.wait_until_loud()
         assert not table.seats[TAMSIN.id].heard
         await listener.close()
+    logger.remove(sink)
+    assert errors == []
 
 
 async def test_consent_outlives_the_evening_but_not_its_text_and_is_of_one_person(tmp_path: Path) -> None:
