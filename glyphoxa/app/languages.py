@@ -60,7 +60,7 @@ def language_findings(settings: Settings, campaign: Campaign | None) -> Iterator
         row = find(section, choice.name)
         known = _known_to(row, section, choice, campaign)
         if not _knows(known, campaign.language):
-            text = f"{row.name} knows {in_words(known)}, but the campaign's language is {campaign.language}"
+            text = f"{row.name} is made for {in_words(known)}, but the campaign's language is {campaign.language}"
             remedy = _remedy(row, section, campaign.language, is_fallback=" fallback " in subject)
             yield Finding("warning", subject, f"{text}: {remedy}")
 
@@ -74,11 +74,13 @@ def _known_to(row: Provider, section: str, choice: Choice, campaign: Campaign) -
 
 def _remedy(row: Provider, section: str, language: str, *, is_fallback: bool) -> str:
     if row.runs_here and _knows(languages_of(row), language):
-        return f"remove {section}.model"
-    others = [one.name for one in ROWS if one.kind == row.kind and _knows(languages_of(one), language)]
+        return f"remove {section}.model from the settings"
+    fitting = [one for one in ROWS if one.kind == row.kind and _knows(languages_of(one), language)]
+    others = [f"{one.name} (with a model)" if "model" in one.needs else one.name for one in fitting]
     others += [NONE] if section == EMBEDDINGS else []
     own = "" if row.runs_here else f", or {section}.{'voice' if section == TTS else 'model'} to one that knows it"
-    return f"set {section}.{'fallback' if is_fallback else 'name'} to {' or '.join(others) or 'one that knows it'}{own}"
+    setting = f"{section}.{'fallback' if is_fallback else 'name'}"
+    return f"set {setting} in the settings to {' or '.join(others) or 'one that knows it'}{own}"
 
 
 def _knows(languages: str, language: str) -> bool:

@@ -68,21 +68,25 @@ def costs_of(settings: Settings, listed: PriceList) -> Costs:
         price, used = settings.prices.get(model) or listed.prices.get(model), listed.usage.get(setting)
         if used is None:
             found.missing.append(f"{setting} not counted")
-        elif price is None or (usd := charged(price, used)) is None:
+        elif price is None:
             found.missing.append(f"price of {model} unknown: add it to `prices`")
+        elif lacking := used.keys() - rates_of(price).keys():
+            found.missing.append(f"price of {model} unknown: add {' and '.join(sorted(lacking))} to `prices.{model}`")
         else:
-            found.usd[setting] = usd
+            found.usd[setting] = charged(price, used)
             found.dates |= {price.as_of} if isinstance(price, ListPrice) else set()
     return found
 
 
-def charged(price: Price, used: Mapping[str, float]) -> float | None:
-    """Return USD for these amounts; None if the price lacks a unit of them."""
+def rates_of(price: Price) -> dict[str, float]:
+    """Return USD by unit, for the units that have a price."""
     rates: dict[str, float] = {unit: rate for unit, rate in price if unit in _PRICED_AMOUNT and rate is not None}
-    rates.setdefault("cached_input", rates.get("input", 0.0))
-    if used.keys() - rates.keys():
-        return None
-    return sum(amount / _PRICED_AMOUNT[unit] * rates[unit] for unit, amount in used.items())
+    return {"cached_input": rates.get("input", 0.0), **rates}
+
+
+def charged(price: Price, used: Mapping[str, float]) -> float:
+    """Return USD for these amounts. The price has all their units."""
+    return sum(amount / _PRICED_AMOUNT[unit] * rates_of(price)[unit] for unit, amount in used.items())
 
 
 def evening_cost(settings: Settings, listed: PriceList) -> str:
@@ -92,7 +96,8 @@ def evening_cost(settings: Settings, listed: PriceList) -> str:
         return "nothing: all providers run on this machine"
     s2s = found.usd.pop(S2S, None)
     parts = ", ".join(f"{setting.removeprefix('providers.')} ${usd:.2f}" for setting, usd in found.usd.items())
-    text = f"{'at least' if found.missing else 'about'} ${sum(found.usd.values()):.2f}{f' ({parts})' if parts else ''}"
+    total = f"{'at least' if found.missing else 'about'} ${sum(found.usd.values()):.2f}{f' ({parts})' if parts else ''}"
+    text = total if found.usd or s2s is not None else "unknown"
     text += f" for {listed.hours:g} hours, {listed.players:g} open microphones and {listed.answers:g} answers of NPCs"
     if s2s is not None:
         text += f"; s2s for all NPCs instead of llm and tts: ${s2s:.2f}"

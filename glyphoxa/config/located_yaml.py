@@ -302,7 +302,8 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
         case "model_type" | "model_attributes_type" | "dict_type":
             owner = _model_at(model, path)
             keys = f" ({', '.join(owner.model_fields)})" if owner and len(owner.model_fields) <= _MOST_KEYS else ""
-            text = f"{where} must be a block of keys{keys}, not {_shown(detail['input'])}"
+            names = "names, each with a block of " if owner and detail["type"] == "dict_type" else ""
+            text = f"{where} must be a block of {names}keys{keys}, not {_shown(detail['input'])}"
         case "string_type" if isinstance(detail["input"], dict | list):
             text = f"{where} must be text, not {_shown(detail['input'])}; put text that begins with [ or {{ in quotes"
         case "string_type":

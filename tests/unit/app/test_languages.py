@@ -30,9 +30,10 @@ players: [{name: Tamsin}]
 scenes:
   - {location: Die Schmiede, npcs: [Grimbart]}
 """
-VOICE = "tts: hibari knows en, but the campaign's language is de: set providers.tts.name to openai or elevenlabs"
-LLM = "llm: qwen-1.5b knows en, but the campaign's language is de: set providers.llm.name to local or openai or "
-MEANING = "embeddings: minilm knows en, but the campaign's language is de: set providers.embeddings.name to openai or "
+MISFIT = "is made for en, but the campaign's language is de: set providers"
+VOICE = f"tts: hibari {MISFIT}.tts.name in the settings to openai or elevenlabs"
+LLM = f"llm: qwen-1.5b {MISFIT}.llm.name in the settings to local (with a model) or openai or "
+MEANING = f"embeddings: minilm {MISFIT}.embeddings.name in the settings to openai or "
 
 
 @pytest.fixture
@@ -67,7 +68,9 @@ def test_recogniser_of_a_german_campaign_is_multilingual(town: Path) -> None:
 def test_named_recogniser_model_stays_and_is_reported(town: Path) -> None:
     settings = settings_of(town, "{stt: {model: whisper-tiny.en}}")
     assert for_campaign(settings, campaign_of(settings)) == settings
-    told = "stt: whisper knows en, but the campaign's language is de: remove providers.stt.model"
+    told = (
+        "stt: whisper is made for en, but the campaign's language is de: remove providers.stt.model from the settings"
+    )
     assert found(town, "{stt: {model: whisper-tiny.en}}")[0] == told
     assert not [each for each in found(town, "{stt: {model: whisper-base}}") if each.startswith("stt")]
 
@@ -140,7 +143,9 @@ async def test_table_reports_parts_before_it_fetches_the_recogniser(
 def test_hosted_voice_is_checked_unless_it_is_named(town: Path) -> None:
     by_default = "{stt: {name: deepgram-nova}, llm: {name: openai}, embeddings: {name: none}, tts: {name: deepgram%s}}"
     [told] = found(town, by_default % "")
-    assert told.startswith("tts: deepgram knows en, ") and told.endswith("or providers.tts.voice to one that knows it")
+    assert told.startswith("tts: deepgram is made for en, ") and told.endswith(
+        "or providers.tts.voice to one that knows it"
+    )
     assert not found(town, by_default % ", voice: aura-2-julius-de")
     town.write_text(TOWN.replace("Du bist Grimbart.", "Du bist Grimbart., voice: {provider_voice: aura-2-julius-de}"))
     assert not found(town, by_default % "")
@@ -148,13 +153,16 @@ def test_hosted_voice_is_checked_unless_it_is_named(town: Path) -> None:
 
 def test_fallback_that_does_not_know_the_language_is_named(town: Path) -> None:
     told = found(town, "{tts: {name: openai, fallback: [hibari]}}")
-    assert any(each.startswith("tts fallback 1: hibari knows en") and ".fallback to openai" in each for each in told)
+    assert any(
+        each.startswith("tts fallback 1: hibari is made for en") and ".fallback in the settings to openai" in each
+        for each in told
+    )
 
 
 def test_language_that_no_provider_knows_gets_a_whole_remedy(town: Path) -> None:
     town.write_text(TOWN.replace("language: de", "language: tlh"))
     told = found(town)
-    assert told[0].endswith("set providers.stt.name to one that knows it")
+    assert told[0].endswith("set providers.stt.name in the settings to one that knows it")
     assert all(each.rstrip() == each for each in told)
 
 

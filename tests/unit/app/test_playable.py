@@ -116,7 +116,9 @@ def test_language_unknown_to_a_hosted_recogniser_is_a_warning(tmp_path: Path) ->
     (tmp_path / "nova.yaml").write_text("providers: {stt: {name: deepgram-nova}}\n")
     settings = read_settings(tmp_path / "nova.yaml")
     path.write_text(TOWN.replace("{name: Town}", "{name: Town, language: tlh}"))
-    wrong = f"{path}:1: stt: deepgram-nova knows en, de, es, fr and 51 more, but the campaign's language is tlh: set "
+    wrong = (
+        f"{path}:1: stt: deepgram-nova is made for en, de, es, fr and 51 more, but the campaign's language is tlh: set "
+    )
     assert any(warning.startswith(wrong) for warning in read_playable(path, settings).warnings)
     path.write_text(TOWN.replace("{name: Town}", "{name: Town, language: de-AT}"))
     assert not [warning for warning in read_playable(path, settings).warnings if " stt: " in warning]

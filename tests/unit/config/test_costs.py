@@ -121,7 +121,13 @@ def test_embeddings_are_charged_only_with_a_database() -> None:
 
 def test_setting_whose_usage_was_not_counted_is_named() -> None:
     text = line({}, correction={"llm": {"name": "openai"}})
-    assert text.startswith("at least $0.00 for") and text.endswith("; correction.llm not counted")
+    assert text.startswith("unknown for") and text.endswith("; correction.llm not counted")
+
+
+def test_price_that_lacks_a_unit_is_named_with_the_unit() -> None:
+    llm = {"name": "openai-compatible", "model": "mine", "base_url": "https://models.example/v1"}
+    text = line({**CLOUD, "llm": llm}, prices={"mine": {"characters": 1}})
+    assert text.endswith("; price of mine unknown: add input and output to `prices.mine`")
 
 
 @pytest.mark.parametrize(
@@ -136,12 +142,8 @@ def test_server_on_this_machine_costs_nothing(llm: dict[str, str]) -> None:
     assert line({"llm": llm}) == "nothing: all providers run on this machine"
 
 
-@pytest.mark.parametrize(
-    ("price", "usd"),
-    [(Price(characters=0.05), TTS_USD), (Price(minute=0.01), None), (Price(input=1), None), (Price(), None)],
-)
-def test_price_without_the_unit_of_the_usage_is_no_price(price: Price, usd: float | None) -> None:
-    assert charged(price, LISTED.usage["providers.tts"]) == (usd if usd is None else pytest.approx(usd))
+def test_characters_that_a_voice_speaks_are_charged() -> None:
+    assert charged(Price(characters=0.05), LISTED.usage["providers.tts"]) == pytest.approx(TTS_USD)
 
 
 @pytest.mark.parametrize(
