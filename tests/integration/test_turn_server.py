@@ -16,7 +16,7 @@ from aiortc import RTCIceServer
 
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.sound import IceServer, offered
+from glyphoxa.web.sound import IceServer, with_credentials
 from tests.support.patience import DEADLINE_S
 from tests.support.turn_server import HERE, TurnServer, a_turn_server
 from tests.support.web_client import Browser, Tone, a_site, next_of, pitch_hz
@@ -28,7 +28,7 @@ MICROPHONE_HZ = 440
 @asynccontextmanager
 async def client_of(server: TurnServer, secret: str) -> AsyncIterator[TurnClientUdpProtocol]:
     """A client that knows a secret, and has no relay yet."""
-    (one,) = offered([IceServer((server.udp,), secret)], user="tamsin", now_s=int(time.time()))
+    (one,) = with_credentials([IceServer((server.udp,), secret)], user="tamsin", now_s=int(time.time()))
     address = (HERE, server.port)
     transport, client = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: TurnClientUdpProtocol(address, one.username, one.credential, lifetime=600, channel_refresh_time=500),

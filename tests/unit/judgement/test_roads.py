@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.app.background import TalkReaders
+from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter, PlayersView
 from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
@@ -35,7 +36,7 @@ from glyphoxa.context.identity import beginning
 from glyphoxa.context.prompt import HotContext, with_hot_context
 from glyphoxa.context.scene import Past
 from glyphoxa.context.wording import wording
-from glyphoxa.desk import SessionRecaps, state_at_a_desk
+from glyphoxa.desk import SessionRecaps
 from glyphoxa.dm.player_safe import PublicPart
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
 from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
@@ -50,15 +51,18 @@ from glyphoxa.judgement.safety import AllowedLines, topics_of
 from glyphoxa.language.sentences import sentences
 from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.npc.memory_tools import SPECS, MemoryTools, NpcMemory
-from glyphoxa.npc.table import Covered
+from glyphoxa.npc.table import Covered, TableState
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.transcript.journal import SessionMark
+from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said
-from tests.support.memory import GraphTwin
+from tests.support.memory import ByNameTwin, GraphTwin
 from tests.support.minds import PATIENT, Mind
 from tests.support.proof import n_examples
 from tests.support.web_table import TwinTable
@@ -77,9 +81,14 @@ def stated(subject: EntityId, name: str, value: str) -> Fact:
 # Talk
 
 
+def opened(campaign: Campaign) -> TableState:
+    settings = Settings(data_dir=Path("/nonexistent"))
+    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, SESSION, now_ms=lambda: 0)
+    return state_of(settings, campaign, SESSION, mark)
+
+
 def talk(campaign: Campaign) -> Conversation:
-    state = state_at_a_desk(Settings(data_dir=Path("/nonexistent")), campaign, SESSION)
-    return state.conversations[SMITH]
+    return opened(campaign).conversations[SMITH]
 
 
 def read(conversation: Conversation, question: str = "", **options: Any) -> str:
@@ -122,7 +131,7 @@ async def summary_of_the_session(campaign: Campaign, text: str) -> str:
 
 
 async def restart(campaign: Campaign, covered: Covered | None, *lines: Utterance) -> str:
-    state = state_at_a_desk(Settings(data_dir=Path("/nonexistent")), campaign, SESSION)
+    state = opened(campaign)
     state.remember(lines, covered)
     return read(state.conversations[SMITH])
 
@@ -209,9 +218,21 @@ async def glossary(campaign: Campaign, text: str) -> str:
     return await in_mind(replace(campaign, glossary={"Zorn": text}), "What is the Zorn?")
 
 
+class WithTerm(ByNameTwin):
+    text = ""
+
+    def world(self, campaign: CampaignId) -> NamedWorld | None:
+        world = super().world(campaign)
+        if world is not None:
+            world.terms = lambda _viewer: [("Zorn", self.text)]  # type: ignore[method-assign]
+        return world
+
+
 async def coined_term_in_mind(campaign: Campaign, text: str) -> str:
-    mind = Mind(campaign)
-    mind.by_name.terms = lambda _campaign, _npc: [("Zorn", text)]  # type: ignore[method-assign]
+    by_name = WithTerm(GraphTwin.of(campaign))
+    by_name.text = text
+    mind = Mind(campaign, by_name=by_name)
+    await by_name.refresh(campaign.id)
     await mind.assembly.enter(campaign.scene(FORGE))
     return "\n".join((await mind.assembly.gather(SMITH, "Good day.")).glossary)
 
