@@ -47,6 +47,11 @@ def test_stalls_of_either_arm_do_not_move_the_ratio() -> None:
     assert fastest_ratio([1_660, 662, 2_400, 1_658], [1_630, 1_631, 632, 1_900]) == pytest.approx(1.05, abs=0.01)
 
 
+def test_turn_that_ended_too_early_does_not_move_the_ratio() -> None:
+    bare = [646.0, 626, 627, 606, 627, 523, 622]
+    assert fastest_ratio([596, 593, 597, 601, 585, 595, 598], bare) == pytest.approx(0.98, abs=0.01)
+
+
 def test_a_delay_in_every_turn_moves_the_ratio() -> None:
     assert fastest_ratio([780, 782, 2_400], [630, 1_631, 632]) == pytest.approx(1.24, abs=0.01)
 
