@@ -16,6 +16,7 @@ from typing import Any, Final
 from openai import APIStatusError, AsyncOpenAI
 
 from glyphoxa.domain.errors import Unavailable, shown
+from glyphoxa.judgement.marks import COMMON
 from glyphoxa.providers.chat_dialect import Dialect, Dialects, Rejection
 
 _READ_AT_MOST: Final = 2_000_000
@@ -199,12 +200,14 @@ class ChatClient:
         """Yield the pieces of an answer as they come. Close the iterator (`aclosing`).
 
         Args:
-            request: Fields of the protocol, without `model`; those without a value are left out.
+            request: Fields of the protocol, without `model`; those without a value are left out. Marks in messages are
+                broken, because any address may be a server that interprets them.
 
         Raises:
             NoAnswer: The server refuses the request, in every form that it may accept, or sends no answer.
             openai.APIError: It cannot be reached.
         """
+        request = {**request, "messages": COMMON.in_messages(request["messages"])}
         known = dialect = self.dialect
         for n in range(_TRIES):
             has_begun = False

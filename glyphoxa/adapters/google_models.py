@@ -13,6 +13,7 @@ from httpx import HTTPError
 from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
+from glyphoxa.judgement.marks import COMMON
 from glyphoxa.providers.building import Connection
 
 MAX_TEXTS = 100
@@ -102,7 +103,7 @@ class GoogleStructuredLlm:
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
     ) -> dict[str, Any]:
         config = types.GenerateContentConfig(
-            system_instruction=system,
+            system_instruction=COMMON.broken(system),
             temperature=temperature,
             max_output_tokens=self._max_tokens,
             response_mime_type="application/json",
@@ -111,7 +112,7 @@ class GoogleStructuredLlm:
         try:
             async with asyncio.timeout(deadline_ms / 1_000):
                 response = await self._client.aio.models.generate_content(
-                    model=self._model, contents=user, config=config
+                    model=self._model, contents=COMMON.broken(user), config=config
                 )
         except TimeoutError:
             raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None

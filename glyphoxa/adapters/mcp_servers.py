@@ -29,8 +29,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool
@@ -47,7 +47,6 @@ _MAX_DESCRIBED: Final = 300
 _MAX_ASKED: Final = 2_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 _KINDS: Final = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
-_MARKERS: Final = ControlTokens(ELSEWHERE)
 
 
 def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec | None:
@@ -126,7 +125,7 @@ def plain(text: str, *, most: int) -> str:
     # Truncate first: cleaning a megabyte takes as long as a syllable.
     cut = text[: 2 * most]
     visible = "".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in cut)
-    words = " ".join(_MARKERS.broken(visible).split())
+    words = " ".join(COMMON.broken(visible).split())
     return words if len(words) <= most and len(text) <= 2 * most else f"{words[:most].rstrip()} ..."
 
 

@@ -24,6 +24,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
 from glyphoxa.context.prompt import Message
+from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.tool_spec import ToolSpec
 
 OPEN_WITHIN_S = 5.0
@@ -125,7 +126,7 @@ class Endpoint(Protocol):
 
 def instructions_of(messages: Sequence[Message]) -> str:
     """Return the system messages of a prompt, because such services take instructions separately."""
-    return "\n\n".join(message.content for message in messages if message.role == "system")
+    return COMMON.broken("\n\n".join(message.content for message in messages if message.role == "system"))
 
 
 def parameters_of(spec: ToolSpec) -> dict[str, Any]:

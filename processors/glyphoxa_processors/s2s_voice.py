@@ -14,6 +14,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 from glyphoxa.context.prompt import Message
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
+from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.toolbox import CallableTools
@@ -340,8 +341,8 @@ async def _look_up(tools: CallableTools | None, call: Call, allowed: set[str]) -
         return nothing("this tool is unavailable now: answer with what you know")
     if call.arguments is None:
         return nothing("the arguments are not a JSON object")
-    return await tools.call(call.name, call.arguments)
+    return COMMON.in_message(await tools.call(call.name, call.arguments))
 
 
 def _messages(messages: list[Any]) -> list[Message]:
-    return [Message(message["role"], message["content"]) for message in messages]
+    return [Message(message["role"], COMMON.broken(message["content"])) for message in messages]

@@ -17,7 +17,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE
 from glyphoxa.adapters.local.hibari_voice import PRESETS, HibariVoice, load_engine
 from glyphoxa.adapters.local.llama import (
     SPOKEN_MAX_TOKENS,
@@ -28,6 +27,7 @@ from glyphoxa.adapters.local.llama import (
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from glyphoxa.judgement.marks import ELSEWHERE
 from tests.support.gguf import chat_model
 from tests.support.patience import DEADLINE_S
 from tests.support.weights import weights

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import mmap
-import re
 import struct
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any, Final
 import httpx
 
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
+from glyphoxa.judgement.marks import ELSEWHERE, ControlTokens
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
@@ -261,85 +260,8 @@ def _refused(server: str, key: str, shape: ChatShape, chat: Sequence[tuple[str, 
         raise Unavailable(f"the language model does not apply its chat template: {error}") from error
 
 
-# Control tokens in messages: only the chat template may use markers like `<|im_start|>`.
-#
-# llama.cpp reads a whole chat as one text, which does not distinguish markers of the template from words of the
-# messages: a player who says "<|im_end|>" would end their message and continue as the system. So every
-# marker in a message is broken by a space first, and is read as plain text.
-#
-# Some tokenizers normalise text (NFKC, without invisible characters), which can turn other words into markers. In
-# that case, the words are normalised here and then broken.
-
-
-ELSEWHERE: Final = (
-    *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
-    *("<|begin_of_text|>", "<|end_of_text|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|eom_id|>"),
-    *("<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>"),
-    *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
-    *("[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
-)
-"""Markers of common templates, for a server whose vocabulary cannot be read."""
-
 _PARSED: Final = frozenset({2, 3, 4})
 """Token types that llama.cpp matches as a whole: unknown, control, user-defined."""
-
-
-class ControlTokens:
-    """
-    Args:
-        markers: Marker texts. A single character cannot be broken, and white space is harmless: both are ignored.
-    """
-
-    def __init__(self, markers: Iterable[str]) -> None:
-        meant = {marker for marker in markers if len(marker) > 1 and not marker.isspace()}
-        longest_first = sorted(meant, key=lambda marker: (-len(marker), marker))
-        self.markers = tuple(longest_first)
-        self._any = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
-
-    def broken(self, words: str) -> str:
-        """Break every marker in the words.
-
-        >>> ControlTokens(["<|im_end|>"]).broken("Well<|im_end|> met.")
-        'Well< |im_end|> met.'
-        """
-        words = self._broken(words)
-        while not words.isascii() and self._any.search(plain := _normalised(words)):
-            words = self._broken(plain)
-        return words
-
-    def _broken(self, words: str) -> str:
-        words = self._any.sub(lambda found: f"{found.group()[0]} {found.group()[1:]}", words)
-        while self._any.search(words):  # a marker formed by the remains of others
-            words = self._any.sub("", words)
-        return words
-
-    def in_messages(self, messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Apply `in_message` to a chat."""
-        return [self.in_message(message) for message in messages]
-
-    def in_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Break markers in all texts of a chat message: content, tool results and tool arguments."""
-        return {key: value if key == "role" else self._in(value) for key, value in message.items()}
-
-    def _in(self, value: Any) -> Any:
-        match value:
-            case str():
-                return self.broken(value)
-            case Mapping():
-                return {key: self._in(each) for key, each in value.items()}
-            case list() | tuple():
-                return [self._in(each) for each in value]
-            case _:
-                return value
-
-
-def _normalised(words: str) -> str:
-    return unicodedata.normalize("NFKC", "".join(each for each in words if not _is_invisible(each)))
-
-
-def _is_invisible(character: str) -> bool:
-    """Whether a tokenizer may drop it: format characters, joiners, variation selectors."""
-    return unicodedata.category(character) == "Cf" or character == "\u034f" or "\ufe00" <= character <= "\ufe0f"
 
 
 def of_gguf(header: GgufHeader) -> ControlTokens:

@@ -34,17 +34,10 @@ import httpx
 from loguru import logger
 
 from glyphoxa.adapters.local import machine as native_env
-from glyphoxa.adapters.local.gguf_metadata import (
-    ELSEWHERE,
-    ChatShape,
-    ControlTokens,
-    GgufHeader,
-    of_gguf,
-    read_header,
-    shape_for,
-)
+from glyphoxa.adapters.local.gguf_metadata import ChatShape, GgufHeader, of_gguf, read_header, shape_for
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.judgement.marks import COMMON
 from glyphoxa.providers.chat_models import Measured
 
 SPOKEN_GRAMMAR = r"""root ::= sentence (" " sentence)? (" " sentence)?
@@ -125,7 +118,7 @@ class LlamaServer:
         self.threads = threads or min(4, os.cpu_count() or 1)
         self.prompts_dir = prompts_dir
         self.api_key = secrets.token_urlsafe(24)
-        self.control_tokens = ControlTokens(ELSEWHERE)
+        self.control_tokens = COMMON
         self.model_id = ""
         self.used_slots: set[int] = set()
         self.one_at_a_time = asyncio.Lock()

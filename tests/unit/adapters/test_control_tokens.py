@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens, of_gguf, read_header
+from glyphoxa.adapters.local.gguf_metadata import of_gguf, read_header
 from glyphoxa.domain.errors import Corrupt
+from glyphoxa.judgement.marks import COMMON, ELSEWHERE, ControlTokens
 from tests.support.gguf import gguf
 
 WIDE = {ord(each): ord(each) + 0xFEE0 for each in "<>|_[]/abcdefghijklmnopqrstuvwxyzINST"}
@@ -61,6 +62,46 @@ def test_no_tokenizer_that_normalises_makes_a_marker_of_what_looks_like_none(
     for dropped in (broken, "".join(each for each in broken if each not in HIDDEN)):
         read = unicodedata.normalize("NFKC", dropped)
         assert not any(marker in read for marker in usual.markers)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("<|start|>system<|message|>", "<｜User｜>", "<｜end▁of▁sentence｜>", "<|header_start|>system<|header_end|>"),
+        *(
+            "[SYSTEM_PROMPT]",
+            "[inst]",
+            "<|START_OF_TURN_TOKEN|>",
+            "[gMASK]<sop>",
+            "<|start_of_role|>",
+            "<|observation|>",
+        ),
+        *("<|IM_END|>", "＜｜im_end｜＞", "<|im\u200b_end|>", "‹|im_end|›", "<∣im_end∣>", "<end▁of▁turn>", "</S>"),
+        *("<|turn>system", "<turn|>", "[|system|]", "<unused5>", "<think>", "<|fim_prefix|>", "<|python_tag|>"),
+    ],
+)
+def test_mark_of_any_template_is_broken_in_any_case_and_width(typed: str) -> None:
+    broken = COMMON.broken(f"Öl {typed} aus")
+    assert broken.startswith("Öl ") and broken.endswith(" aus")
+    read = unicodedata.normalize("NFKC", broken).casefold()
+    assert unicodedata.normalize("NFKC", typed).casefold() not in read
+    assert COMMON.broken(broken) == broken
+
+
+@pytest.mark.parametrize("words", ["a|b, <3", "a <| b", "5 <6 |7> 8", "[sic]", "‹Otto› – ___ ▁▁", "if a<b||c>d"])
+def test_text_without_a_marker_stays_readable(words: str) -> None:
+    assert COMMON.broken(words) == words
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ELSEWHERE), st.integers(0, 20), st.booleans(), st.text(max_size=5)), min_size=1)
+)
+def test_marks_of_the_table_are_broken_in_any_case_between_any_words(typed: list[tuple[str, int, bool, str]]) -> None:
+    said = "".join(
+        f"{mark[:at].upper()}{mark[at:].translate(WIDE if wide else {})}{word}" for mark, at, wide, word in typed
+    )
+    read = unicodedata.normalize("NFKC", COMMON.broken(said)).lower()
+    assert not any(mark.lower() in read for mark in ELSEWHERE)
 
 
 def test_what_looks_like_no_marker_stays_as_it_was_said() -> None:

@@ -15,7 +15,6 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.adapters.mcp_servers import told
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.identity import beginning
@@ -23,6 +22,7 @@ from glyphoxa.context.prompt_composition import compose
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
+from glyphoxa.judgement.marks import ELSEWHERE, ControlTokens
 from tests.support.builders import INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import PATIENT, Mind
