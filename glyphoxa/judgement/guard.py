@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.judgement.marks import TABLE
 from glyphoxa.language.content import content_words, denies, spoken_words, straight
 from glyphoxa.language.lexicon import lexicon
 
@@ -31,7 +32,6 @@ _SAYS: Final = _WORDS.compile(" {says}(?: {to} .*)?$")
 
 _LABEL: Final = re.compile(r"^[\s\"“*_#>]*([^\W_][^:.,!?\n\"]{0,40}?)[*_\"”]*\s*:[*_]*(?!\d)\s*")
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]*>|<\|[^<>\n]*\|>")
-_CALL: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\([^()\n]*\)")
 _LINK: Final = re.compile(r"!?\[([^\]\n]+)\]\([^()\s]+\)")
 _EMPHASIS: Final = re.compile(r"\*\*([^*\n]+)\*\*|(?<!\w)__([^_\n]+)__(?!\w)|~~([^~\n]+)~~|(?<!`)`([^`\n]+)`(?!`)")
 _UNDERLINED: Final = re.compile(r"(?<!\w)_([^_\n]+)_(?!\w)")
@@ -44,8 +44,8 @@ _EMOJI: Final = re.compile(
 )
 _SPEAKABLE: Final = re.compile(r"[^\W_]")
 _BEFORE_PUNCTUATION: Final = re.compile(r"\s+([,.!?;:…])")
-_OPENING: Final = re.compile(
-    r"```|\*(?=\S)|[({\[]|<(?:think|thinking|tool_call|tool|function_call|function|json)\b[^<>]*>", re.IGNORECASE
+_OPENING: Final = TABLE.compile(
+    r"```|\*(?=\S)|{call_names}|[({\[]|<(?P<element>{call_elements})\b[^<>]*(?<!/)>", flags=re.IGNORECASE
 )
 _CLOSED_BY: Final = {"*": "*", "(": ")", "[": "]", "{": "}", "```": "```"}
 
@@ -111,7 +111,7 @@ class SafetyFilter:
                     spoken.append(text)
                     break
                 spoken.append(text[: opening.start()])
-                self._aside = _aside(opening.group())
+                self._aside = _aside(opening)
                 text = text[opening.end() :]
             else:
                 text = self._skipped(self._aside, text)
@@ -153,18 +153,17 @@ def _plain(piece: str) -> str:
     if set("*_~`[<#>:;=(-•").isdisjoint(piece) and piece.isascii() and not piece.lstrip()[:1].isdigit():
         return piece
     piece = "\n".join(_HEAD.sub("", line) for line in piece.splitlines())
-    piece = _EMOTICON.sub("", _EMOJI.sub("", _LINK.sub(r"\1", _CALL.sub("", piece))))
+    piece = _EMOTICON.sub("", _EMOJI.sub("", _LINK.sub(r"\1", piece)))
     piece = _EMPHASIS.sub(lambda found: next(group for group in found.groups() if group), piece)
     return _STRESSED.sub(r"\1", _UNDERLINED.sub(r"*\1*", piece))
 
 
-def _aside(opening: str) -> _Aside:
-    if opening in _CLOSED_BY:
-        is_machine = opening in ("{", "```")
-        nests = opening if opening in "({[" else ""
-        return _Aside(_CLOSED_BY[opening], nests, depth=1, patience=50 if is_machine else 3)
-    tag = re.sub(r"[^a-z_].*", "", opening[1:].lower())
-    return _Aside(f"</{tag}>", "", depth=1, patience=200)
+def _aside(opening: re.Match[str]) -> _Aside:
+    if opening["element"]:
+        return _Aside(f"</{opening['element'].lower()}>", "", depth=1, patience=200)
+    bracket = opening[0] if opening[0] in _CLOSED_BY else opening[0][-1]
+    is_machine = bracket in ("{", "```") or len(opening[0]) > 1
+    return _Aside(_CLOSED_BY[bracket], bracket if bracket in "({[" else "", depth=1, patience=50 if is_machine else 3)
 
 
 # Secrets. A sentence reveals a secret if it contains most of its words, adds words of it that the question did not

@@ -1,4 +1,4 @@
-"""Separates the words of a streamed answer from reasoning and from what models write before a reply.
+"""Separates the words of a streamed answer from reasoning and from what models write before and after a reply.
 
 Rules:
 
@@ -9,8 +9,9 @@ Rules:
 - A reply whose first words are about the user (`reasoning_begins` in the word lists) is held until a closing mark, or
   to its end. So are replies of a model that has left out the opening mark before.
 - A role, an exclamation, or an announcement ("assistant", "Sure!", "Here is my reply:") is removed if words follow.
-
-Marks were collected from the chat templates and reasoning parsers of vLLM, SGLang and llama.cpp.
+- After words, the first mark of a chat template (`glyphoxa.judgement.marks`) or a line that is only a role ends the
+  reply: the model goes on with the next message. Before words, a mark is removed.
+- A mark that begins a tool call becomes `CALL_NOTATION`, which is no speech, and ends the reply.
 """
 
 from __future__ import annotations
@@ -20,52 +21,48 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.judgement.marks import GAP, SPACED_ENDS, TABLE, WIDE
 from glyphoxa.language.lexicon import lexicon
 
-_TAGS: Final = (
-    "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|inner_monologue|antthinking"
-    "|seed:think|internal|deliberation"
-)
-_PAIRS: Final = (
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|start_thinking|>", "<|end_thinking|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("<|channel>thought", "<channel|>"),
-    ("<unused94>", "<unused95>"),
-    ("Here is my thought process:", "Here is my response:"),
-)
 _BARE_OPENERS: Final = ("analysis", "Analysis:", "Analysis\n", "**Analysis", "Here is my thought process:")
 """Count at the start of an answer only. The first is what remains of a channel whose control tokens were removed."""
-
-_OPENING_TAGS: Final = (
-    rf"<\s*(?:{_TAGS})(?:\s[^<>]*)?>|\[(?:{_TAGS})\]|◁(?:{_TAGS})▷|<\|(?:{_TAGS})\|>|{{pairs}}"
-).format(pairs="|".join(re.escape(opening) for opening, _ in _PAIRS))
-_CLOSING_TAGS: Final = (
-    rf"<\s*/\s*(?:{_TAGS})\s*>|\[/(?:{_TAGS})\]|◁/(?:{_TAGS})▷|<\|/(?:{_TAGS})\|>|assistantfinal|{{pairs}}"
-).format(pairs="|".join(re.escape(closing) for _, closing in _PAIRS))
-_CHANNEL: Final = (
-    r"(?:<\|start\|>\s*\w*\s*)?<\|channel\|>\s*(?P<channel>\w*)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
-)
-_CONTROL: Final = r"<\|(?!(?:channel|start)\|>)[^<>|\n]{1,40}\|>|</?s>|<(?:start|end)_of_turn>|\[/?INST\]"
-
-_MARK: Final = re.compile(
-    rf"(?P<opens>{_OPENING_TAGS})|(?P<closes>{_CLOSING_TAGS})|{_CHANNEL}|(?P<control>{_CONTROL})", re.IGNORECASE
-)
-_CLOSES: Final = re.compile(rf"{_CLOSING_TAGS}|{_CHANNEL.replace('(?P<channel>', '(?:final)(?:')}", re.IGNORECASE)
-_FINAL: Final = re.compile(
-    r"""(?<![a-z])final[*:]*(?:\s*\n\s*|\s*(?=[A-ZÀ-Þ"“„'‘«¿¡*\[(]))|(?:^|\n)\W*Final(?:[ ]\w+)?\W*?[:\n]\W*?(?=\w)"""
-)
-_BEGINS_MARK: Final = re.compile(r"(?:<|\[|◁)[^<>\]▷\n]{0,48}$|assistant$", re.IGNORECASE)
-_BEGINS_CHANNEL: Final = re.compile(r"(?:<\|start\|>|<\|channel\|>)(?:(?!<\|message\|>).){0,120}$", re.DOTALL)
-_TAIL: Final = 160
-"""Characters of unspoken text that are kept, because a mark may begin in them."""
-
 _WORDS: Final = lexicon("reply")
 _BEGINNINGS: Final = _WORDS.words("reasoning_begins")
 _ROLES: Final = _WORDS.words("reply_roles")
 _AGREES: Final = _WORDS.words("reply_agrees")
 _PRESENTS: Final = _WORDS.words("reply_presents")
 _PRESENTED: Final = _WORDS.pattern("reply_presented", flags=re.IGNORECASE)
+
+_OTHERS: Final = _WORDS.words("turn_roles")
+_TURNS: Final = [_ROLES | _OTHERS, _WORDS.words("turn_headings"), _WORDS.words("turn_sections")]
+_BEGUN: Final = {word[:n] for words in _TURNS for word in words for n in range(len(word) + 1)}
+_MACROS: Final = {
+    name: f"(?:{'|'.join(sorted(words, reverse=True))})"
+    for name, words in zip(("role", "heading", "section", "begun"), (*_TURNS, _BEGUN), strict=True)
+}
+
+
+def _table(template: str) -> re.Pattern[str]:
+    """Compile a pattern of the table of marks."""
+    return TABLE.compile(template, flags=re.IGNORECASE, gap=GAP, ends=SPACED_ENDS, name=r"(?P<channel>\w*)", **_MACROS)
+
+
+_ENDS: Final = "(?P<call>{call_families})|(?P<control>{end_families}|{ends})"
+_MARK: Final = _table(f"(?P<opens>{{opens}})|(?P<closes>{{closes}})|{{channel}}|{_ENDS}")
+_END_ALONE: Final = _table(f"(?P<opens>(?!))|(?P<closes>(?!))|(?P<channel>(?!))|{_ENDS}")
+"""For models without reasoning."""
+_CLOSES: Final = TABLE.compile("{closes}|{channel}", flags=re.IGNORECASE, name="final")
+_PLAIN_CLOSES: Final = TABLE.compile("(?i:{closes}|{channel})|{final}", name="final")
+_BEGINS_MARK: Final = _table("{begins_mark}")
+_BEGINS_CHANNEL: Final = TABLE.pattern("begins_channel")
+_CUT_OFF: Final = _table("{cut_off}")
+_ROLE_LINE: Final = _table("{role_lines}")
+_BEGINS_ROLE: Final = _table("{begins_role}")
+_TAIL: Final = 160
+"""Characters of unspoken text that are kept, because a mark may begin in them."""
+_CONTEXT: Final = 24
+"""Characters before a text that show whether a line or a sentence begins there."""
+CALL_NOTATION: Final = "<tool_call>"
 _ANNOUNCED_WITHIN: Final = 100
 """Characters of an announcement."""
 _WORD: Final = re.compile(r"[^\W_]+(?:'\w+)?")
@@ -89,26 +86,31 @@ class ReplyText:
 
     Args:
         removes: Whether reasoning is looked for at all.
+        is_spoken: Whether a mark of a chat template ends the answer. One that is data may quote marks.
         begins_inside: The answer begins with reasoning without an opening mark. If no mark closes it and the model
             stopped by itself, it was none.
 
     Attributes:
         has_reasoning: Whether there was reasoning.
         lacks_opening: Whether a mark closed reasoning that none had opened.
+        is_over: Whether the reply has ended, whatever the model still writes.
     """
 
-    def __init__(self, *, removes: bool = True, begins_inside: bool = False) -> None:
-        self._removes = removes
+    def __init__(self, *, removes: bool = True, begins_inside: bool = False, is_spoken: bool = True) -> None:
+        self._marks = _MARK if removes else _END_ALONE
+        self._is_spoken = is_spoken
         self._held = ""
+        self._context = "\n"
         self._n_searched = 0
         """Characters of it in which no mark begins."""
         self._closes: re.Pattern[str] | None = _CLOSES if removes and begins_inside else None
         self._is_guess = self._closes is not None
         self._at_start = removes
         self._opener = Opener()
-        self._has_said = False
+        self._has_words = False
         self.has_reasoning = False
         self.lacks_opening = False
+        self.is_over = False
 
     def reasoned_elsewhere(self) -> None:
         """Note that the server keeps reasoning apart, so the text has none."""
@@ -117,7 +119,9 @@ class ReplyText:
             self._closes, self._is_guess = None, False
 
     def push(self, text: str) -> ReplyPart:
-        self._held += text
+        if self.is_over:
+            return ReplyPart()
+        self._held += text if text.isascii() else text.translate(WIDE)
         return self._joined(self._parts())
 
     def end(self, *, is_cut: bool) -> ReplyPart:
@@ -132,7 +136,7 @@ class ReplyText:
             self._at_start = False
             parts.append(self._joined(self._parts()))
         if self._closes is None:
-            parts.append(ReplyPart(self._opener.push(self._held) + self._opener.end()))
+            parts.append(ReplyPart(self._words(_CUT_OFF.sub("", self._held)) + self._opener.end()))
         elif self._held.strip():
             self.has_reasoning = True
         self._held = ""
@@ -142,16 +146,14 @@ class ReplyText:
         text, retracts = "", False
         for part in parts:
             if part.retracts:
-                text, retracts = "", retracts or self._has_said
-                self._has_said = False
+                text, retracts, self._has_words = "", retracts or self._has_words, False
             text += part.text
-        self._has_said = self._has_said or bool(text.strip())
         return ReplyPart(text, retracts)
 
     def _parts(self) -> Iterator[ReplyPart]:
         if self._at_start and not self._has_started():
             return
-        while self._held:
+        while self._held and not self.is_over:
             if self._closes is not None:
                 found = self._closes.search(self._held, self._n_searched)
                 if found is None:
@@ -163,14 +165,32 @@ class ReplyText:
                 self._n_searched = 0
                 yield self._closed(found)
                 continue
-            mark = _MARK.search(self._held) if self._removes else None
-            if mark is None or (mark["control"] and self._is_in_channel_mark(mark)):
-                n_held = self._begun_mark() if self._removes else 0
-                at = len(self._held) - n_held
-                yield ReplyPart(self._opener.push(self._held[:at]))
-                self._held = self._held[at:]
-                return
-            yield self._marked(mark)
+            mark = self._marks.search(self._held)
+            if mark is None or (mark["control"] and not self._has_words and self._is_in_channel_mark(mark)):
+                at = self._n_without_mark()
+                text, self._held = self._held[:at], self._held[at:]
+                yield ReplyPart(self._words(text))
+                if mark is None or not self._has_words:
+                    return
+            else:
+                yield self._marked(mark)
+
+    def _words(self, text: str) -> str:
+        """Return what may be said of text without marks. A line that is only a role ends the reply."""
+        n_before, joined = len(self._context), self._context + text
+        for found in _ROLE_LINE.finditer(joined) if self._is_spoken else ():
+            at, label = found.start(found.lastgroup or 0), found[found.lastgroup or 0]
+            is_first = not (self._has_words or joined[:at].strip())
+            if found.end() <= n_before or (
+                is_first and (":" in label or label.strip(" \t*").casefold() not in _OTHERS)
+            ):
+                continue  # the opener or the guard removes one before words
+            text, self._held, self.is_over = text[: max(0, at - n_before)], "", True
+            break
+        self._context = joined[-_CONTEXT:]
+        said = self._opener.push(text) + (self._opener.end() if self.is_over else "")
+        self._has_words = self._has_words or bool(said.strip())
+        return said
 
     def _has_started(self) -> bool:
         """Whether the first words decide how the answer begins. Reasoning that they show is opened."""
@@ -194,35 +214,44 @@ class ReplyText:
         return ReplyPart()
 
     def _marked(self, mark: re.Match[str]) -> ReplyPart:
-        before = self._held[: mark.start()]
-        if mark["control"]:
-            self._held = self._held[mark.end() :]
-            return ReplyPart(self._opener.push(before))
-        if mark["opens"] or (mark["channel"] is not None and mark["channel"].lower() != "final"):
-            self._held = self._held[mark.end() :]
+        is_channel = mark["channel"] is not None
+        before = mark.string[: mark.start()]
+        said = self._words(before)
+        if self._is_spoken and (mark["call"] or mark["control"] or is_channel) and not self.is_over:
+            said += self._opener.end()
+            if mark["call"] or self._has_words or said.strip():
+                self._held, self.is_over = "", True
+                said += CALL_NOTATION if mark["call"] else ""
+        if self.is_over:
+            return ReplyPart(said)
+        if mark["opens"] or (is_channel and mark["channel"].lower() != "final"):
             self._closes = _CLOSES
-            return ReplyPart(self._opener.push(before))
-        if before.strip() or self._has_said or self._opener.holds:
-            self.has_reasoning = True
-            self.lacks_opening = self.lacks_opening or mark["channel"] is None
-        self._restart(mark)
-        return ReplyPart(retracts=True)
+        elif mark["closes"] or is_channel:
+            if before.strip() or self._has_words or self._opener.end():
+                self.has_reasoning = True
+                self.lacks_opening = self.lacks_opening or not is_channel
+            self._restart(mark)
+            return ReplyPart(retracts=True)
+        elif self._is_spoken:
+            self._opener, self._context = Opener(), "\n"
+        self._held = mark.string[mark.end() :]
+        return ReplyPart(said)
 
     def _restart(self, mark: re.Match[str]) -> None:
         self._held = self._held[mark.end() :].lstrip()
-        self._opener = Opener()
+        self._opener, self._context = Opener(), "\n"
 
     def _is_in_channel_mark(self, mark: re.Match[str]) -> bool:
         begun = _BEGINS_CHANNEL.search(self._held)
-        return begun is not None and begun.start() < mark.start()
+        return begun is not None and begun.start() <= mark.start()
 
-    def _begun_mark(self) -> int:
-        """Return the number of last characters that may be the beginning of a mark."""
+    def _n_without_mark(self) -> int:
+        """Return the number of first characters after which a mark may begin."""
         found = _BEGINS_CHANNEL.search(self._held) or _BEGINS_MARK.search(self._held)
-        return 0 if found is None else len(self._held) - found.start()
-
-
-_PLAIN_CLOSES: Final = re.compile(rf"(?i:{_CLOSES.pattern})|{_FINAL.pattern}")
+        at = len(self._held) if found is None else found.start()
+        n = len(self._context)
+        role = _BEGINS_ROLE.search(self._context + self._held[:at]) if self._is_spoken else None
+        return at if role is None else max(0, role.start(role.lastgroup or 0) - n)
 
 
 def _begins_reasoning(text: str) -> bool | None:
@@ -240,10 +269,6 @@ class Opener:
     def __init__(self) -> None:
         self._text = ""
         self._is_past = False
-
-    @property
-    def holds(self) -> bool:
-        return bool(self._text.strip())
 
     def push(self, text: str) -> str:
         if self._is_past:
@@ -334,7 +359,7 @@ def _straight(text: str) -> str:
 
 def without_reasoning(text: str) -> str:
     """Return a whole answer without its reasoning."""
-    reply = ReplyText()
+    reply = ReplyText(is_spoken=False)
     first = reply.push(text)
     last = reply.end(is_cut=False)
     return last.text if last.retracts else first.text + last.text

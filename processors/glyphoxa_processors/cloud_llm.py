@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from glyphoxa.adapters.local.gguf_metadata import ELSEWHERE, ControlTokens
 from glyphoxa.adapters.openai_models import IDLE_S
 from glyphoxa.providers.building import LLM, Choice, Connection, build
 from glyphoxa.providers.chat_dialect import Dialects, dialect_of
 
 if TYPE_CHECKING:
-    from pipecat.services.google.llm import GoogleLLMService
     from pipecat.services.llm_service import LLMService
 
+    from glyphoxa_processors.google_llm import SpokenGoogle
     from glyphoxa_processors.llm import SpokenLLM
 
 
@@ -27,11 +26,6 @@ MAX_REPLY_TOKENS = 160
 
 STALLED_AFTER_MS = 10_000
 """A stream without data for this long has failed, so that the turn ends instead of hanging."""
-
-_WORDS = ControlTokens(ELSEWHERE)
-"""Self-hosted servers (llama.cpp, vLLM, Ollama) interpret chat template markers anywhere in a message, and any address
-may be such a server.
-"""
 
 TOOL_TIMEOUT_S = 5.0
 """Above the highest tier's ceiling (`glyphoxa.npc.budget`), which applies first."""
@@ -83,7 +77,6 @@ def openai(
         connection,
         temperature=temperature,
         max_tokens=max_tokens,
-        as_words=_WORDS.in_messages,
         deadlines=StreamDeadlines(stalled_after_ms, stalled_after_ms),
         expected=dialect_of(connection.model, has_new_limit=connection.base_url is None, habits=connection.habits),
         dialects=dialects,
@@ -103,17 +96,18 @@ def google(
     max_tokens: int,
     stalled_after_ms: int = STALLED_AFTER_MS,
     **_of_openai: object,
-) -> GoogleLLMService:
+) -> SpokenGoogle:
     from google.genai.types import HttpOptions
-    from pipecat.services.google.llm import GoogleLLMService
 
-    return GoogleLLMService(
+    from glyphoxa_processors.google_llm import SpokenGoogle
+
+    return SpokenGoogle(
         api_key=connection.key,
         http_options=HttpOptions(base_url=connection.base_url) if connection.base_url else None,
         stream_idle_timeout_secs=stalled_after_ms / 1_000,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
-        settings=GoogleLLMService.Settings(
+        settings=SpokenGoogle.Settings(
             model=connection.model,
             system_instruction=None,
             max_tokens=max_tokens,

@@ -93,7 +93,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
     Args:
         temperature, max_tokens: None: the server's default.
         extra_body: Request fields beyond OpenAI's (`cache_prompt`, `id_slot`, `grammar` ...).
-        as_words: Removes control tokens of the endpoint's model from messages. None: not needed.
+        as_words: Removes control tokens of the endpoint's own model from messages. None: only the common ones are.
         primes: The endpoint has a prompt cache that a one-token request fills, at no cost.
         cache: That prompt cache, if it is on this machine. None: the endpoint handles parallel requests well.
         expected: The requests that the server accepts, unless `dialects` knows better.
@@ -209,6 +209,8 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
             async for delta in deltas:
                 await self.stop_ttfb_metrics()
                 await self._pass_on(read.take(delta))
+                if read.reply.is_over:
+                    break  # the rest is no reply, and the model may not end it for long
         await self._pass_on(read.end())
         self._learn(read.reply, is_cut=read.is_cut)
         read.check(self._max_tokens)

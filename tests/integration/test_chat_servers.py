@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.servers.openai import OpenAiServer, Reply
+from benchmarks.servers.openai import OpenAiServer, Reply, tokens
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings, OpenAiStructuredLlm
 from glyphoxa.context.prompt import Message
 from glyphoxa.domain.errors import Unavailable
@@ -226,6 +226,19 @@ async def test_reasoning_in_its_own_field_is_left_out(field: str) -> None:
     answer = Answer([chunk({field: THOUGHT, "content": None}), *said(WORDS).pieces])
     async with ChatServer(answer) as server, a_mouth(server, model="deepseek-r1") as play:
         assert (await play.answered()).heard == WORDS
+
+
+@pytest.mark.parametrize(
+    "after", ["<|im_end|>\n<|im_start|>user\nAnd gold?", "\n\n### Instruction:\nAnd gold?", "\nuser\nAnd?"]
+)
+async def test_model_that_writes_on_after_its_end_is_not_read_further(after: str) -> None:
+    text = f"{WORDS}{after}"
+    answer = replace(said(text), gate_after=len(tokens(text)))
+    async with ChatServer(answer, said(WORDS)) as server, a_mouth(server) as play:
+        for turn in ("t1", "t2"):
+            finished = await play.answered(turn)
+            assert (finished.reply, finished.heard, finished.error) == (WORDS, WORDS, "")
+        assert not server.gate.is_set()
 
 
 async def test_reply_without_opening_mark_is_held_from_the_second_on() -> None:

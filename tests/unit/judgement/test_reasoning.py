@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.judgement.reasoning import ReplyText, without_reasoning
+from glyphoxa.judgement.marks import TABLE
+from glyphoxa.judgement.reasoning import CALL_NOTATION, ReplyText, without_reasoning
 
 WORDS = "Silver is soft. It will not hold an edge."
 ANSWERS = [
@@ -29,6 +30,8 @@ ANSWERS = [
     f"Sure, here is Oda's reply: {WORDS}",
     f"Selbstverständlich! {WORDS}",
     f"**Assistant:** {WORDS}",
+    f"Assistant\n{WORDS}",
+    f"assistant<|end_header_id|>\n\n{WORDS}<|eot_id|>",
 ]
 
 
@@ -87,3 +90,89 @@ def test_reply_knows_that_the_opening_mark_was_missing() -> None:
             reply.push(answer)
             reply.end(is_cut=False)
             assert reply.lacks_opening is lacks
+
+
+RUNS_ON = [
+    "<|im_end|>\n<|im_start|>user\nAnd gold?<|im_end|>\n<|im_start|>assistant\nGold, too.",
+    "<|im_end|>\n<|im_start|>assistant\n<think>Gold?</think>Gold, too.",
+    "<|im_end|>Gold?</think>Gold, too.",
+    "<|endoftext|>Human: And gold?",
+    " </s><s>[INST] And gold? [/INST] Gold, too.",
+    "[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT]",
+    "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAnd gold?",
+    "<|header_start|>user<|header_end|>\n\nAnd gold?<|eot|>",
+    "<end_of_turn>\n<start_of_turn>user\nAnd gold?",
+    "<turn|>\n<|turn>user\nAnd gold?",
+    "<|end|><|user|>And gold?<|end|><|assistant|>Gold, too.",
+    "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>And gold?",
+    "<｜end▁of▁sentence｜><｜User｜>And gold?<｜Assistant｜>Gold, too.",
+    "<|observation|>\nGold.",
+    "<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>And gold?",
+    "<|return|><|start|>user<|message|>And gold?<|end|><|start|>assistant<|channel|>final<|message|>Gold, too.",
+    "<|channel|>final<|message|>Gold, too.",
+    "[|endofturn|]\n[|user|]And gold?",
+    "< | IM_END | >\nuser\nAnd gold?",
+    "<End_Of_Turn >Gold, too.",
+    "</|im_end|>Gold, too.",
+    " [end of text]\n\nGold.",
+    "<|im_e",
+    "\n\n### Instruction:\nAnd gold?\n\n### Response:\nGold, too.",
+    " ### Instruction: And gold?",
+    "\n### Instruction\nAnd gold?",
+    "\n### Frage:\nUnd Gold?",
+    " USER: And gold? ASSISTANT: Gold, too.",
+    " Assistent: Gold auch.",
+    "\nASSISTANT: Gold, too.",
+    "\nuser\nAnd gold?\nassistant\nGold, too.",
+    "\r\nUser:\r\nAnd gold?",
+    "\n\n**User**\nAnd gold?",
+    "\n<user>\nAnd gold?",
+    "\nBenutzer:\nUnd Gold?",
+    "assistant\n\nGold, too.",
+    " user\nAnd gold?",
+    "\nmodel",
+]
+ORDINARY = [
+    "The user of a sword is its friend. The system works, and the assistant sleeps.",
+    "I am an assistant to the smith. Assistant is my trade.\nHuman folk are kind.",
+    "Was bin ich? Assistent des Grafen. Mensch, das ist teuer! Nutzer gibt es viele.",
+    "Well... user or not, a|b, <3, 5 < 6, and [sic] it is.",
+    "Three things:\n- bread\n- tools\n- beer",
+    "*nods* A tool? Tools cost two crowns. Input? Response enough, I think.",
+    "Mind the ### on the door. It costs 3.5 crowns.\n## Wares",
+]
+CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=60)
+
+
+def pieces_of(answer: str, sizes: list[int]) -> list[str]:
+    pieces, at = [], 0
+    while at < len(answer):
+        pieces.append(answer[at : at + sizes[len(pieces) % len(sizes)]])
+        at += len(pieces[-1])
+    return pieces
+
+
+@given(st.sampled_from(["", "<think>Soft?</think>", "<|im_start|>assistant\n"]), st.sampled_from(RUNS_ON), CUTS)
+def test_reply_ends_at_its_first_mark_wherever_it_is_cut(before: str, after: str, sizes: list[int]) -> None:
+    assert heard(pieces_of(f"{before}{WORDS}{after}", sizes)) == WORDS
+
+
+@given(st.sampled_from(sorted(TABLE.words("ends"))), st.booleans(), st.text(max_size=20), CUTS)
+def test_nothing_after_a_mark_of_the_table_is_said(mark: str, is_upper: bool, after: str, sizes: list[int]) -> None:
+    assert heard(pieces_of(f"{WORDS}{mark.upper() if is_upper else mark}{after}", sizes)) == WORDS
+
+
+@given(st.sampled_from(ORDINARY), CUTS)
+def test_ordinary_reply_is_said_as_it_is_wherever_it_is_cut(reply: str, sizes: list[int]) -> None:
+    assert heard(pieces_of(reply, sizes)) == reply
+
+
+@pytest.mark.parametrize("mark", ["[TOOL_CALLS]", "<|python_tag|>", "<｜tool▁calls▁begin｜>", "<|tool_call_start|>"])
+def test_mark_of_a_tool_call_ends_the_reply_with_what_is_no_speech(mark: str) -> None:
+    for said in ("", f"{WORDS} "):
+        assert heard([*f'{said}{mark}roll{{"dice": "1d20"}} A six.']) == f"{said}{CALL_NOTATION}"
+
+
+def test_mark_in_an_answer_that_is_data_does_not_cut_it() -> None:
+    data = '{"said": "user\\nWell< |start|>"}'
+    assert without_reasoning(f"{data}<|im_end|>") == '{"said": "user\\nWell"}'
