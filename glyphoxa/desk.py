@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+import yaml
+from pydantic import TypeAdapter
+
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
@@ -37,7 +40,7 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.identity import persona_draft
+from glyphoxa.context.identity import examples_draft, persona_draft
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
@@ -48,7 +51,7 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SceneId, SessionId, UtteranceId
@@ -305,6 +308,14 @@ class Desk:
         # Of a person that not everybody may know of, the draft has only the name.
         is_public = self.resolver.visibility_of(entity.id) == PUBLIC
         known = await self.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
+        # What is hidden about a person whom everybody knows is not for its NPC either.
+        documents = [one.document for one in await self.imports.documents_of(entity.id)] if is_public else []
+        of_npc = [text for one in documents if not one.hidden for text in one.texts]
+        written = "\n".join(text.text for text in of_npc if text.for_npc == "persona")
+        said = [text.text for text in of_npc if text.for_npc == "example"]
+        npc = Npc(NpcId(entity.id), entity.id, entity.name, persona="")
+        drafted = examples_draft(campaign, npc, said, secrets=secret_names)
+        examples = TypeAdapter(list[Exchange]).dump_python(drafted, exclude_defaults=True)
         last = LastSessions(self.settings.data_directory).of(self.campaign)
         scenes = [each.id for each in campaign.scenes]
         wanted = (scene, last.scene if last is not None else None, *scenes)
@@ -315,7 +326,8 @@ class Desk:
             "aliases": ", ".join(entity.aliases) if is_public else "",
             "voice": min(voice_presets(), key=lambda preset: used[preset]),
             "scene": next((each for each in wanted if each in scenes), ""),
-            "persona": persona_draft(campaign, known or Known(entity), secret_names=secret_names),
+            "persona": persona_draft(campaign, known or Known(entity), secret_names=secret_names, written=written),
+            "examples": yaml.safe_dump(examples, sort_keys=False, allow_unicode=True) if examples else "",
         }
 
     def _listed(self, facts: Iterable[Fact]) -> list[str]:

@@ -66,6 +66,7 @@ _TOOLS: Final[dict[ImportKind, tuple[str, str]]] = {
     ),
     "roll20": ("read a Roll20 campaign: a zip of R20Exporter, or JSON of VTT Enhancement Suite", "a zip or JSON file"),
     "markdown": ("read an Obsidian vault, or any folder of Markdown files", "a folder, a zip of it, or a .md file"),
+    "card": ("read a character card or lorebook, such as of SillyTavern", "a PNG, JSON or .charx file"),
     "csv": ("read tables: entities.csv and relationships.csv", "a CSV file, a folder or zip of two"),
 }
 
@@ -170,7 +171,7 @@ def _draw_portraits(
                 ends = [name for name in files.names if f"/{unquote(path)}".endswith(f"/{name}")]
                 if not ends:
                     raise InvalidInput(f"its picture {path!r} is not in {options.path}")
-                portrait = redrawn(path, files.read(max(ends, key=len)))
+                portrait = redrawn(path, files.read(max(ends, key=len)), most_bytes=16_000_000)
                 file = folder / f"{slug(entity.id) or 'portrait'}.{portrait.content_type.partition('/')[2]}"
                 if not file.exists():
                     write_new_file(file, portrait.content)
@@ -247,7 +248,8 @@ def _show_document(proposal: Proposal) -> None:
         if value:
             print(f"  {plain(name)}: {plain(value)}")
     for text in one.texts:
-        which = ", ".join(filter(None, (plain(text.page), "DM" if text.hidden or one.hidden else "players")))
+        seen_by = "this NPC" if text.for_npc else "DM" if text.hidden or one.hidden else "players"
+        which = ", ".join(filter(None, (plain(text.page), seen_by)))
         print(f"  text ({which}): {cut(plain(text.text), _TEXT_LENGTH)}")
 
 

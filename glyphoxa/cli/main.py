@@ -28,7 +28,7 @@ GROUPS: Final = {
     },
     "campaign": {
         "campaign": ("glyphoxa.cli.campaign:VERB", "create, check, load, show, copy and export campaigns; calendar"),
-        "import": ("glyphoxa.cli.imports:VERB", "bring in Foundry, Roll20, Markdown or CSV; review what it contains"),
+        "import": ("glyphoxa.cli.imports:VERB", "bring in Foundry, Roll20, Markdown, CSV or cards; review it"),
         "entity": ("glyphoxa.cli.review:ENTITY", "add, change, merge, hide or remove entities; let people speak"),
         "facts": ("glyphoxa.cli.review:FACTS", "review facts: accept, reject, correct, state, reveal, undo"),
         "transcript": ("glyphoxa.cli.review:TRANSCRIPT", "retract or correct an utterance; summarise a session"),

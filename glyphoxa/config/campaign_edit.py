@@ -75,7 +75,7 @@ class Insertion:
 
     Attributes:
         place: Keys and indices that lead to the list.
-        value: A text, or keys with texts, switches and lists of texts.
+        value: A text, or keys with texts, switches and lists of these.
     """
 
     place: YamlPath
@@ -225,7 +225,9 @@ def _person(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
     in_file = {str(each.id): each.name for each in (() if campaign is None else campaign.entities)}
     made = [] if entity_id in in_file else [Insertion(("entities",), entity)]
     name = in_file.get(entity_id, name)
-    npc = _filled({"entity": name, "voice": _field(form, "voice"), "persona": _field(form, "persona")})
+    texts = {"voice": _field(form, "voice"), "persona": _field(form, "persona")}
+    examples = read_yaml(Path("examples"), form.get("examples") or "[]").value
+    npc = _filled({"entity": name, **texts, "examples": examples})
     made.append(Insertion(("npcs",), npc))
     if scene := _field(form, "scene"):
         ids = [] if campaign is None else [str(each.id) for each in campaign.scenes]

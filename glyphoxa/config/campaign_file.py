@@ -489,7 +489,7 @@ def read_portrait(folder: Path, name: str) -> Portrait:
     return redrawn(name, content)
 
 
-def redrawn(name: str, content: bytes) -> Portrait:
+def redrawn(name: str, content: bytes, *, most_bytes: int = MOST_BYTES) -> Portrait:
     """Draw a picture again, upright and at most 512 pixels wide and high.
 
     The new file holds pixels alone: no EXIF, no comment, no colour profile, and nothing that stood after its end.
@@ -497,8 +497,8 @@ def redrawn(name: str, content: bytes) -> Portrait:
     Raises:
         InvalidInput: It is too large, is damaged, or is no PNG, JPEG or WebP.
     """
-    if len(content) > MOST_BYTES:
-        raise InvalidInput(f"{name!r} has more than {MOST_BYTES // 1_000:,} kB; save it smaller")
+    if len(content) > most_bytes:
+        raise InvalidInput(f"{name!r} has more than {most_bytes // 1_000:,} kB; save it smaller")
     from PIL import Image, ImageOps  # most campaigns have no portrait, and it takes a tenth of a second
 
     made = BytesIO()

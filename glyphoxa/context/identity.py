@@ -380,20 +380,24 @@ _DRAFT_TOKENS: Final = PERSONA_TOKENS * 2 // 3
 """The author adds how the NPC speaks."""
 
 
-def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[str]) -> str:
+def allowed_draft(campaign: Campaign, text: str, *, secret_names: Collection[str]) -> str:
+    """Return the sentences of a text that are about no forbidden topic and contain none of these names."""
+    found = sentences(topics_of(campaign).allowed(text))
+    return " ".join(each for each in found if not any(_names(each, name) for name in secret_names))
+
+
+def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[str], written: str = "") -> str:
     """Return a persona in the second person, from the public and certain attributes of a person, without rumours.
 
     A persona is in every prompt of its NPC, so it contains nothing that only some may know, and no forbidden topic.
 
     Args:
         secret_names: Names that not everybody may know. A sentence that contains one is left out.
+        written: A text of an author for this NPC, instead of the attributes.
     """
     words, topics, left_out = wording(campaign.language), topics_of(campaign), {*OCCUPATIONS, RUMOUR}
 
-    def allowed(text: str) -> str:
-        found = sentences(topics.allowed(text))
-        return " ".join(each for each in found if not any(_names(each, name) for name in secret_names))
-
+    allowed = partial(allowed_draft, campaign, secret_names=secret_names)
     name, occupation = known.entity.name, allowed(_told_of(known).get("occupation", ""))
     own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in left_out]
     facts = []
@@ -402,9 +406,18 @@ def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[
         text = allowed(value if predicate in WHOLE_SENTENCES else f"{in_words(predicate).capitalize()}: {value}")
         facts += [replace(sentence, text=as_sentence(text))] if text else []
     begun = (words.persona_of_trade if occupation else words.persona).format(name=name, occupation=occupation)
-    told = " ".join(each.text for each in fitting(facts, tokens=_DRAFT_TOKENS))
+    told = shortened(allowed(written), characters_in(PERSONA_TOKENS) - len(begun) - len(words.known_of_you))
+    told = told or " ".join(each.text for each in fitting(facts, tokens=_DRAFT_TOKENS))
     persona = f"{begun} {words.known_of_you.format(facts=told)}" if told else begun
     return words.persona.format(name=name) if topics.forbids(persona) else persona
+
+
+def examples_draft(campaign: Campaign, npc: Npc, texts: Sequence[str], *, secrets: Collection[str]) -> list[Exchange]:
+    """Return an author's examples (two lines each), and the default ones, against inventions of a small model."""
+    allowed = partial(allowed_draft, campaign, secret_names=secrets)
+    own = [Exchange(*each.partition("\n")[::2]) for each in texts if allowed(each) == in_one_line(each)]
+    said = {each.said for each in own}
+    return own + [each for each in default_examples(campaign, npc, None) if own and each.said not in said]
 
 
 # The sentences of an author's text that one NPC may read.

@@ -456,7 +456,7 @@ async def _join(call: DiscordCall) -> Answer:
     tool="The tool that exported it",
 )
 async def _campaign_load(
-    call: DiscordCall, file: discord.Attachment, tool: Literal["foundry", "roll20", "markdown"] | None = None
+    call: DiscordCall, file: discord.Attachment, tool: Literal["foundry", "roll20", "markdown", "card"] | None = None
 ) -> Answer:
     if file.size > _MOST_BYTES:
         raise InvalidInput(
@@ -477,7 +477,7 @@ async def _campaign_load(
             raise InvalidInput(str(error).replace(f"{folder}/", "")) from None
     raise InvalidInput(
         f"{path.name} is neither a campaign file (.yaml) nor a table (.csv); "
-        "if another tool exported it, choose the tool: foundry, roll20, markdown"
+        "if another tool exported it, choose the tool: foundry, roll20, markdown, card"
     )
 
 
@@ -521,7 +521,7 @@ def _to_confirm(
     return Answer((*(f"{mark} {line}" for mark, lines in marked for line in lines), *warned), act=confirmed)
 
 
-async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown"], path: Path) -> Answer:
+async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown", "card"], path: Path) -> Answer:
     """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
     world = await asyncio.to_thread(read_source, tool, path)
     arrival = await call.services.source.imports().take_in(world)

@@ -399,7 +399,7 @@ def _statements(
         else:
             aliases = {**{alias.casefold(): alias for alias in names}, **aliases}
             attributes = {**document.attributes, **attributes}
-        for text in document.texts:
+        for text in (each for each in document.texts if not each.for_npc):
             if text.hidden or is_secret:
                 secrets[text.text] = None
             elif is_own and "description" not in attributes:
@@ -455,14 +455,14 @@ def in_short(text: str) -> str:
 
 
 def _in_short(document: SourceDocument) -> tuple[SourceText, ...]:
-    return tuple(replace(each, text=in_short(each.text)) for each in document.texts)
+    return tuple(each if each.for_npc else replace(each, text=in_short(each.text)) for each in document.texts)
 
 
 def pages_of(stored: StoredDocument) -> Iterable[Page]:
     """Yield the whole texts of an accepted document."""
     document = stored.edited
     if stored.entity is not None:
-        for text in document.texts:
+        for text in (each for each in document.texts if not each.for_npc):
             where = DocumentReference(stored.source, document, text.page)
             yield Page(stored.entity, text.text, text.hidden or document.hidden, where.words)
 

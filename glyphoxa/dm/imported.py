@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId, plain_name
 
-ImportKind = Literal["foundry", "roll20", "markdown", "csv"]
+ImportKind = Literal["foundry", "roll20", "markdown", "csv", "card"]
 Decision = Literal["waiting", "accepted", "skipped"]
 NEW_ENTITY = EntityId("")
 """A value of `DocumentEdit.same_as`: the document is an entity of its own, whatever its name."""
@@ -24,11 +24,14 @@ class SourceText:
     Attributes:
         hidden: Only the DM could read it in the other tool.
         page: Where it stands in its document ("GM notes", "page 2: The Siege"); "" for the document itself.
+        for_npc: It is part of the persona of this person, or an example: a player's line, and the answer on the next.
+            It becomes no fact. The draft of the person as an NPC contains it.
     """
 
     text: str
     hidden: bool
     page: str = ""
+    for_npc: Literal["", "persona", "example"] = ""
 
 
 @dataclass(frozen=True, slots=True)

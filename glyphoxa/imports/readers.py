@@ -9,6 +9,7 @@ from typing import Final
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import shown
+from glyphoxa.imports.cards import read_cards
 from glyphoxa.imports.csv_tables import read_csv_tables
 from glyphoxa.imports.files import Progress, SourceFiles, open_source
 from glyphoxa.imports.foundry import read_foundry
@@ -18,6 +19,7 @@ from glyphoxa.providers.extras import MODULES, need
 
 Reader = Callable[[SourceFiles], SourceWorld]
 READERS: Final[Mapping[ImportKind, Reader]] = {
+    "card": read_cards,
     "csv": read_csv_tables,
     "foundry": read_foundry,
     "markdown": read_markdown,

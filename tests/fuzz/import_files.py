@@ -115,5 +115,7 @@ TARGETS = (
     FuzzTarget(
         "import_roll20", _as("roll20", ".json"), (*_JSON, b'"handouts": [', b'"gmnotes": "', b'"inplayerjournals"')
     ),
+    FuzzTarget("import_card", _as("card", ".json"), (*_JSON, b'"entries": [', b'"data": {', b"{{user}}:", b"<START>")),
+    FuzzTarget("import_card_png", _as("card", ".png"), (b"tEXt", b"zTXt", b"iTXt", b"chara\0", b"\xff" * 4, b"IEND")),
     FuzzTarget("import_markdown", _as("markdown", ".md"), _MARKDOWN),
 )

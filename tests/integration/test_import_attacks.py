@@ -82,6 +82,25 @@ async def test_hostile_names_are_stored_once_and_in_one_line(store: Store, tmp_p
     assert (again.n_new, again.n_changed, again.gone) == (0, 0, ())
 
 
+async def test_hostile_card_is_stored_and_nothing_in_it_runs(store: Store, tmp_path: Path) -> None:
+    await store.campaigns.load(a_campaign())
+    texts = [*HOSTILE, "{{random::a::b}}", "{{roll:d6}} /setvar x=1 |", "[[/r 1d6]] @UUID[Actor.x]{y} {% include x %}"]
+    entries = [{"keys": [text], "content": f"{text} sleeps."} for text in texts]
+    card = {
+        "name": "Odo",
+        **dict.fromkeys(("description", "first_mes", "mes_example", "creator_notes"), "\n".join(texts)),
+    }
+    (tmp_path / "odo.json").write_text(json.dumps({"data": {**card, "character_book": {"entries": entries}}}))
+    desk = imports_of(store, CAMPAIGN)
+    source = read_source("card", tmp_path / "odo.json")
+    assert (await desk.take_in(source)).n_new == len(source.documents) >= len(texts)
+    await desk.accept(EVERYTHING)
+    known = await everything_known(store, SMITH)
+    assert "DROP TABLE" in known and "{{random:a:b}}" in known and "script> sleeps" not in known
+    again = await desk.take_in(read_source("card", tmp_path / "odo.json"))
+    assert (again.n_new, again.n_changed, again.gone) == (0, 0, ())
+
+
 async def test_source_cut_anywhere_is_refused_or_read(store: Store, tmp_path: Path) -> None:
     await store.campaigns.load(a_campaign())
     desk = imports_of(store, CAMPAIGN)

@@ -37,6 +37,7 @@ _TOOLS: Final[Mapping[ImportKind, str]] = {
     "foundry": "Foundry VTT",
     "roll20": "Roll20",
     "markdown": "Obsidian or Markdown",
+    "card": "Character card or lorebook",
     "csv": "CSV tables",
 }
 
