@@ -44,12 +44,14 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.context.scene import Past
 from glyphoxa.context.selection import ByName
+from glyphoxa.context.when import SaidWhen
 from glyphoxa.context.wording import wording
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
@@ -265,18 +267,20 @@ def table_context(
         max_recalled=budgets.max_recalled,
     )
 
-    async def threads(npc: NpcId) -> list[str]:
+    async def threads(npc: NpcId) -> list[RecalledSummary]:
         found = [] if store is None else await store.atoms.open_threads(campaign.id, npc=npc)
-        return [thread.summary for thread in found if thread.session != state.session]
+        return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != state.session]
+
+    when = SaidWhen(campaign, state.session, None if store is None else store.past_talk.transcripts)
 
     context = HotContextAssembly(
         campaign,
         graph=guard,
         talk=guard,
         prefetch=prefetch,
-        story_day=lambda: campaign.story_day if store is None else store.past_talk.transcripts.story_day(campaign.id),
+        when=when,
         budgets=budgets,
-        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens, threads=threads),
+        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens, threads=threads, when=when),
         accept_at=settings.memory.auto_accept,
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),

@@ -65,7 +65,7 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
 from glyphoxa.recall.days import STILL_PLAYED_MS
-from glyphoxa.transcript.sessions import BETWEEN, day_now
+from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState
 from glyphoxa.world.wording import moment
 
@@ -605,14 +605,16 @@ async def _today(story: _Story, options: argparse.Namespace) -> int:
 
 
 async def _played_now(story: _Story) -> str:
-    """Return the session that was opened or used within the last hours."""
+    """Return the session that was opened or used within the last hours, unless this machine closed it."""
     since_ms = time.time_ns() // 1_000_000 - STILL_PLAYED_MS
     said = await story.desk.times.last_said(story.desk.campaign)
     recent = [(told.told_ms, told.session) for told in story.kept.told if told.session != BETWEEN]
     if said is not None:
         recent.append((said[1], said[0]))
     last_ms, session = max(recent, default=(0, BETWEEN))
-    return session if last_ms > since_ms else BETWEEN
+    last = LastSessions(story.desk.settings.data_directory).of(story.desk.campaign)
+    is_closed = last is not None and last.session == session and last.closed_ms is not None
+    return session if last_ms > since_ms and not is_closed else BETWEEN
 
 
 @_DAYS.action(

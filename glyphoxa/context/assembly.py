@@ -23,6 +23,7 @@ from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
 from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, in_no_talk, select
+from glyphoxa.context.when import SaidWhen
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
@@ -151,7 +152,7 @@ class HotContextAssembly:
 
     Args:
         prefetch: Shared with the ears, which send it partial transcripts. Its conversations are in the prompts.
-        story_day: Returns the story day in words; empty if it is unknown.
+        when: Adds when things were said, and knows the story day; None adds nothing.
         past: Summaries of earlier sessions; None without any.
         accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
         repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
@@ -165,7 +166,7 @@ class HotContextAssembly:
         graph: KnowledgeGraph | None,
         talk: PastTalk | None,
         prefetch: Prefetch,
-        story_day: Callable[[], str] = str,
+        when: SaidWhen | None = None,
         budgets: Budgets | None = None,
         past: Past | None = None,
         accept_at: float = AUTO_ACCEPT,
@@ -199,11 +200,15 @@ class HotContextAssembly:
             terms=self._by_name.terms,
         )
         self._scenes = Scenes(
-            campaign, tokens=self._budgets.scene_tokens, world_of=self._by_name.world_of, story_day=story_day
+            campaign,
+            tokens=self._budgets.scene_tokens,
+            world_of=self._by_name.world_of,
+            story_day=str if when is None else when.today,
         )
         self._scene: Scene | None = None
         self._entered: dict[Scene, None] = {}
         self._past = past
+        self._dated: Callable[[Any], Any] = (lambda one: one) if when is None else when.dated
         self._needs_repairs = repairs
         self._shown: dict[NpcId, tuple[str, ...]] = {}
 
@@ -302,7 +307,8 @@ class HotContextAssembly:
         looked_up = parts.at_once(
             "facts", lambda: self._by_name.facts(npc, question, is_read=chain is not None), source=self._known_from
         )
-        found = (*(looked_up or ()), *self._written(npc, question))
+        found = (*map(self._dated, looked_up or ()), *self._written(npc, question))
+        said = [self._dated(one) for one in said]
         selection = select(
             Candidates(
                 npc, question, self._campaign.language, with_chain(chain or (), found), said, self._safety.forbids

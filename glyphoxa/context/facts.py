@@ -27,7 +27,7 @@ from glyphoxa.recall.facts import (
 )
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.recall.world_memory import KnownByName
-from glyphoxa.transcript.sessions import is_episode
+from glyphoxa.transcript.sessions import EPISODE, is_episode
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
 # A fact as a short sentence.
@@ -182,6 +182,7 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
         utterance_id=provenance.utterance_id,
         at_ms=provenance.at_ms,
         reason=why_known(fact, npc),
+        is_summary=fact.claim.predicate == "summary" and fact.claim.subject.startswith(f"{EPISODE}-"),
     )
 
 

@@ -23,10 +23,11 @@ from typing import Final
 from glyphoxa.context.facts import fact_sentence
 from glyphoxa.context.identity import KnownSentences, WorldOf
 from glyphoxa.context.prompt import characters_in, within
-from glyphoxa.context.wording import QUEST_OVER, wording
+from glyphoxa.context.when import SaidWhen
+from glyphoxa.context.wording import QUEST_OVER, recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
-from glyphoxa.domain.knowledge import Fact
+from glyphoxa.domain.knowledge import Fact, RecalledSummary
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.recall.facts import is_secret
@@ -218,21 +219,24 @@ class Past:
         session: The present one.
         tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
         threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
+        when: Adds when things were said; None adds nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
         campaign: Campaign,
         summaries: SessionSummaries | None,
         *,
         session: SessionId,
         tokens: int,
-        threads: Callable[[NpcId], Awaitable[Sequence[str]]] | None = None,
+        threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
+        when: SaidWhen | None = None,
     ) -> None:
         self._campaign = campaign
         self._summaries = summaries
         self._session = session
         self._threads = threads
+        self._dated: Callable[[RecalledSummary], RecalledSummary] = (lambda one: one) if when is None else when.dated
         self._most_characters = characters_in(tokens)
         self._read: dict[NpcId, str] = {}
 
@@ -249,8 +253,10 @@ class Past:
             return
         found = await self._summaries.latest(self._campaign.id, npc, but=self._session, limit=_MOST_SESSIONS)
         threads = await self._threads(npc) if self._threads is not None else ()
-        own = [line for line in (*holdings, *threads) if not any(line in text for text in found)]
-        self._read[npc] = self._fitting(found, own)
+        own = [line for line in holdings if not any(line in one.text for one in found)]
+        new = (each for each in threads if not any(each.text in one.text for one in found))
+        own += (recalled_line(self._dated(each)) for each in new)
+        self._read[npc] = self._fitting([recalled_line(self._dated(one)) for one in found], own)
 
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read."""

@@ -47,7 +47,8 @@ def recalled_line(one: Recalled) -> str:
 def recalled_of(one: Recalled) -> str:
     """Return the speaker's part of the line; empty for an item without one."""
     if isinstance(one, RecalledUtterance) and one.speaker_name:
-        return f"{'You' if one.is_own else as_label(one.speaker_name)} said: "
+        when = f" ({one.when})" if one.when else ""
+        return f"{'You' if one.is_own else as_label(one.speaker_name)} said{when}: "
     return ""
 
 
@@ -104,6 +105,7 @@ class Wording:
         changes_subject: Said instead of a sentence about a topic that the group does not play.
         redirect: Directions for an answer when a player brings up such a topic, without its name.
         veil: The direction for a topic that may happen, but is not described.
+        sessions_ago: When something was said: in this session, the last one, ... The last form is for more, `{n}`.
         untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
             `unsaid` for words of its own, and `no_more` if it knows something else about an entity in the question.
     """
@@ -139,6 +141,7 @@ class Wording:
     you_said: str
     they_said: str
     of_us: str
+    sessions_ago: tuple[str, ...]
     untold: str
     unheard: str
     unsaid: str

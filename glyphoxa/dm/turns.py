@@ -210,7 +210,8 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
         return ""
     if place.said.is_retracted:
         return place.said.state
-    return "" if one.text.endswith(place.said.text) else f"its words are now: {place.said.text}"
+    words = (isinstance(one, RecalledUtterance) and one.verbatim) or one.text
+    return "" if words.endswith(place.said.text) else f"its words are now: {place.said.text}"
 
 
 # The parts of a prompt, as `glyphoxa show context` and `glyphoxa show turns` show them.

@@ -195,12 +195,21 @@ class CampaignTimes:
         calendar: None if the story does not count days.
         today: The current day of the story; None if unknown.
         sessions: The story days each session covered, where known.
+        told: The story days of each session in order, each with the time from which it holds, in milliseconds since the
+            Unix epoch.
     """
 
     time_zone: str = ""
     calendar: StoryCalendar | None = None
     today: int | None = None
     sessions: dict[str, StoryDays] = field(default_factory=dict)
+    told: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def day_at(self, session: str | None, at_ms: int | None) -> int | None:
+        """Return the story day at a time in a session; None if unknown."""
+        told = self.told.get(session or "", [])
+        then = [day for from_ms, day in told if at_ms is not None and from_ms <= at_ms] or [day for _, day in told[:1]]
+        return then[-1] if then else None
 
     def day_named(self, text: str) -> int:
         """Parse a date like `StoryCalendar.day_named`.

@@ -381,6 +381,8 @@ class RecalledUtterance:
         reason: Why this NPC may know it: "witnessed in session s1".
         similarity: Cosine similarity to the question, if computed in time.
         signals: The parts of the score.
+        when: When it was said, in words; empty if unknown.
+        verbatim: What was said, if `text` has days instead of words such as "yesterday"; else empty.
     """
 
     source: ClassVar[str] = "said"
@@ -396,6 +398,8 @@ class RecalledUtterance:
     reason: str = ""
     similarity: float | None = None
     signals: Mapping[Signal, float] = field(default_factory=dict)
+    when: str = ""
+    verbatim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +414,7 @@ class RecalledFact:
         path: How it was found: "named 'the smith', asks for OWNS".
         similarity: How near to the question a fact is that was found by its meaning.
         is_named: The question names whom it is about.
+        is_summary: It is a summary of its session.
     """
 
     source: ClassVar[str] = "entity"
@@ -424,6 +429,7 @@ class RecalledFact:
     path: str = ""
     similarity: float | None = None
     is_named: bool = False
+    is_summary: bool = False
 
     @property
     def is_asked(self) -> bool:

@@ -53,6 +53,7 @@ class TimeWords:
         part: Words before a span that mean only its beginning, middle or end.
         tells: Shows that an utterance contains the time of an event.
         triggers: Without one of these, and without a number, a text contains no time.
+        said: Words for a day in what was said, as the file explains them; the names of weekdays are missing.
     """
 
     values: Mapping[str, Mapping[str, Any]]
@@ -67,6 +68,7 @@ class TimeWords:
     part: re.Pattern[str]
     tells: re.Pattern[str]
     triggers: frozenset[str]
+    said: Mapping[str, Any]
 
     def number(self, word: str | None) -> int:
         """Return the value of an amount or an ordinal; 1 if there is none."""
@@ -120,6 +122,8 @@ def read_words(language: str) -> TimeWords | None:
         part=re.compile(rf"(?:^| )(?:{data['part']})$"),
         tells=whole(rf"{filled(data['tells'])}|(?:19|20)\d\d"),
         triggers=frozenset().union(*triggers, values["m"], values["s"], *(word.split() for word in relations)),
+        said=data["said"]
+        | {"days": [(filled(text, weekday="{month}"), step, form) for text, step, form in data["said"]["days"]]},
     )
 
 
@@ -149,7 +153,7 @@ MOST_CHARACTERS: Final = 2_000
 MOST_WORDS: Final = 200
 """Words of a question. Of a longer one, only the end is read, which contains the question."""
 _MOST_EVENT_WORDS: Final = 12
-_UNIT_DAYS: Final[Mapping[str, float]] = {
+UNIT_DAYS: Final[dict[str, float]] = {
     "minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "weekend": 7, "tenday": 10, "fortnight": 14, "month": 30,
     "year": 365,
 }  # fmt: skip
@@ -350,7 +354,7 @@ class _Reading:
 
     def _read_story(self, story: Story) -> None:
         """Read the first story day, month or weekday."""
-        names = _names_of(story.calendar, self.known)
+        names = names_of_calendar(story.calendar, self.known)
         for match in (match for pattern in names.patterns for match in pattern.finditer(self._joined)):
             said = match.groupdict()
             first, last = self._span(match)
@@ -505,7 +509,7 @@ class _Reading:
     def _beside(self, window: TimeWindow, relation: Relation, amount: re.Match[str]) -> TimeWindow:
         """Return the window of "two weeks before 11 August": from then until that day; "after" accordingly."""
         unit = "week" if amount["w"] else self.known.values["u"][amount["u"]]
-        reach = round(1.25 * max(_UNIT_DAYS.get(unit, 1.0), 1.0) * self.known.number(amount["n"]) * DAY_MS)
+        reach = round(1.25 * max(UNIT_DAYS.get(unit, 1.0), 1.0) * self.known.number(amount["n"]) * DAY_MS)
         if relation == "before" and window.from_ms is not None:
             return replace(window, from_ms=window.from_ms - reach)
         if relation == "after" and window.until_ms is not None:
@@ -594,7 +598,7 @@ def _sessions(kind: str, n: int, is_vague: bool) -> SessionReference:
 
 
 def _units(kind: str, n: int, unit: str, is_vague: bool, days: Days) -> TimeWindow:
-    length = _UNIT_DAYS[unit]
+    length = UNIT_DAYS[unit]
     if kind == "within":
         return days.since(n * length)
     if kind == "ago":
@@ -623,7 +627,7 @@ def _third(window: TimeWindow, part: Part) -> TimeWindow:
     return replace(window, from_ms=from_ms, until_ms=from_ms + third)
 
 
-class _Names(NamedTuple):
+class CalendarNames(NamedTuple):
     """Folded names of a story's calendar, with their numbers."""
 
     months: Mapping[str, int]
@@ -632,7 +636,7 @@ class _Names(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _names_of(calendar: StoryCalendar, known: TimeWords) -> _Names:
+def names_of_calendar(calendar: StoryCalendar, known: TimeWords) -> CalendarNames:
     months, weekdays = (
         {folded: nth for nth, name in enumerate(names) if (folded := " ".join(map(fold, name_words(name))))}
         for names in ([name for name, _ in calendar.months], calendar.weekdays)
@@ -640,4 +644,4 @@ def _names_of(calendar: StoryCalendar, known: TimeWords) -> _Names:
     patterns = [] if months else [known.counted]
     if months or weekdays:
         patterns.append(names_pattern(known.date_of_story, [*months, *weekdays]))
-    return _Names(months, weekdays, tuple(patterns))
+    return CalendarNames(months, weekdays, tuple(patterns))

@@ -7,7 +7,7 @@ It is read on first use and follows the log from then on. After all utterances w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -17,7 +17,7 @@ from loguru import logger
 
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.days import TableTimes, TimesOfCampaigns
 from glyphoxa.recall.talk_index import TalkIndex
@@ -111,10 +111,14 @@ class TranscriptMemory:
         held = self._held.get(campaign)
         return TableTimes() if held is None else held.table_times
 
+    def session_times(self, campaign: CampaignId) -> tuple[CampaignTimes, Callable[[], Mapping[SessionId, int]]]:
+        """Return how the campaign counts time, and a function that returns its sessions with their numbers."""
+        held = self._held.get(campaign)
+        return (_DEFAULT_TIMES, dict) if held is None else (held.campaign_times, held.index.session_numbers)
+
     def story_day(self, campaign: CampaignId) -> str:
         """Return the present story day, as its calendar writes it; empty without story days or if none was set."""
-        held = self._held.get(campaign)
-        times = _DEFAULT_TIMES if held is None else held.campaign_times
+        times, _ = self.session_times(campaign)
         return "" if times.calendar is None or times.today is None else times.calendar.in_words(times.today)
 
     async def refresh(self, campaign: CampaignId) -> TalkIndex:

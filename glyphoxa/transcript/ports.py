@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import EVER, Between, RecalledTalk, Viewer
+from glyphoxa.domain.knowledge import EVER, Between, RecalledSummary, RecalledTalk, Viewer
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
 
@@ -236,7 +236,7 @@ class SessionSummaries(Protocol):
         """Return what `npc` may know of a session's summary; None if there is none."""
         ...
 
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
         """Return the summaries that `npc` may know, the latest session first, without one session's."""
         ...
 

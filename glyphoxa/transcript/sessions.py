@@ -117,14 +117,15 @@ def times_of(time_zone: str, calendar: StoryCalendar | None, file_day: str, told
     """Return how a campaign counts time. A day that the calendar no longer has is ignored."""
     if calendar is None:
         return CampaignTimes(time_zone)
-    days: dict[str, list[int]] = {}
+    days: dict[str, list[tuple[int, int]]] = {}
     for one in told:
         number = _number(calendar, one.day)
         if number is not None and one.session != BETWEEN:
-            days.setdefault(one.session, []).append(number)
-    sessions = {session: StoryDays(min(numbers), max(numbers)) for session, numbers in days.items()}
+            days.setdefault(one.session, []).append((one.told_ms, number))
+    numbers = {session: [day for _, day in known] for session, known in days.items()}
+    sessions = {session: StoryDays(min(known), max(known)) for session, known in numbers.items()}
     now = day_now(file_day, told)
-    return CampaignTimes(time_zone, calendar, _number(calendar, now) if now else None, sessions)
+    return CampaignTimes(time_zone, calendar, _number(calendar, now) if now else None, sessions, days)
 
 
 def _number(calendar: StoryCalendar, day: str) -> int | None:

@@ -107,7 +107,10 @@ async def test_each_prompt_part_shows_its_source_and_duration(
     for part in ("persona: ", "identity: ", "question: ", "recall: "):
         assert f"\n  {part}" in out
     assert ", recalled now, " in out
-    assert "Tamsin said: Grimjaw, my brother Joren was lost in the fen. (witnessed in session evening)" in out
+    assert (
+        "Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen. (witnessed in session evening)"
+        in out
+    )
 
 
 async def test_what_cannot_be_shown_is_one_clear_line(settings_file: Path, capsys: Capture) -> None:

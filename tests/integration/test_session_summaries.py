@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
-from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, Visibility, witnessed_by
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, RecalledSummary, Visibility, witnessed_by
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
@@ -90,7 +90,11 @@ async def test_the_latest_are_those_that_the_npc_may_know_of_but_for_the_session
             )
     for n, scope in enumerate((PUBLIC, witnessed_by([GRIM]), witnessed_by([ELARA]), PUBLIC)):
         await commit(store, told(f"Evening {n + 1}.", scope, session=evenings[n]))
-    assert await summaries.latest(HERE, GRIM, but=evenings[3], limit=5) == ["Evening 2.", "Evening 1."]
-    assert await summaries.latest(HERE, ELARA, but=evenings[0], limit=5) == ["Evening 4.", "Evening 3."]
-    assert await summaries.latest(HERE, GRIM, but=SessionId("evening-9"), limit=1) == ["Evening 4."]
+    second, first = await summaries.latest(HERE, GRIM, but=evenings[3], limit=5)
+    assert first == RecalledSummary(evenings[0], "Evening 1.", 1_700_000_000_000)
+    assert second == RecalledSummary(evenings[1], "Evening 2.", 1_700_000_001_000)
+    of_elara = await summaries.latest(HERE, ELARA, but=evenings[0], limit=5)
+    assert [one.text for one in of_elara] == ["Evening 4.", "Evening 3."]
+    [one] = await summaries.latest(HERE, GRIM, but=SessionId("evening-9"), limit=1)
+    assert one.text == "Evening 4."
     assert await summaries.latest(CampaignId("elsewhere"), GRIM, but=evenings[0], limit=5) == []

@@ -139,10 +139,13 @@ async def test_dm_advances_and_corrects_story_days(
     assert table.splitlines()[0] == "it is Midwinter 1492"
     assert "12 Hammer 1492 to 13 Hammer 1492" in table
     assert await days() == {"s1": StoryDays(number, number + 1), "s2": StoryDays(number + 2, number + 19)}
-    # Correcting an earlier evening does not make it the current one.
+    # Correcting an earlier evening does not make it the current one, and a day after the end belongs to the next one.
     await calendar("days", "s1", "11 Hammer")
-    assert "session s2 continues on it" in await calendar("today", "1 Alturiak")
-    assert await days() == {"s1": StoryDays(number - 1, number - 1), "s2": StoryDays(number + 2, number + 20)}
+    assert "the next session begins on it" in await calendar("today", "1 Alturiak")
+    assert await days() == {"s1": StoryDays(number - 1, number - 1), "s2": StoryDays(number + 2, number + 19)}
+    async with an_evening(settings, monkeypatch, session="s3") as evening:
+        await said(evening, TWO)
+    assert (await days())["s3"] == StoryDays(number + 20, number + 20)
 
 
 async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(

@@ -9,10 +9,14 @@ from glyphoxa.context.scene import Past
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, RecalledSummary
 from tests.support.builders import FORGE, INNKEEPER, SESSION, SMITH, a_campaign
 from tests.support.memory import GraphTwin
 from tests.support.minds import Mind
+
+
+def summary(text: str) -> RecalledSummary:
+    return RecalledSummary(SessionId("before"), text, 1_000)
 
 
 class Summaries:
@@ -26,11 +30,11 @@ class Summaries:
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         raise NotImplementedError
 
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
         self.asked.append((npc, but))
         if self.is_away:
             raise Unavailable("away")
-        return self.told.get(npc, [])[:limit]
+        return [summary(text) for text in self.told.get(npc, [])[:limit]]
 
 
 def past(summaries: Summaries | None, *, tokens: int = 60) -> Past:
@@ -74,9 +78,10 @@ async def test_it_stays_as_it_was_read_and_one_that_could_not_be_read_is_read_la
 async def test_open_threads_and_holdings_take_half_of_the_room() -> None:
     asked: list[NpcId] = []
 
-    async def threads(npc: NpcId) -> list[str]:
+    async def threads(npc: NpcId) -> list[RecalledSummary]:
         asked.append(npc)
-        return ["Bran said: I promise to mend it.", "Tamsin said: I will find the seal.", "They lost the boat."]
+        said = ["Bran said: I promise to mend it.", "Tamsin said: I will find the seal.", "They lost the boat."]
+        return [summary(text) for text in said]
 
     summaries = Summaries({SMITH: ["They lost the boat. It sank in the bay of the drowned bell."]})
     told = Past(a_campaign(), summaries, session=SESSION, tokens=40, threads=threads)

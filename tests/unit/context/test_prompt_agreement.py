@@ -13,6 +13,7 @@ from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.repairs import TopicWords
 from glyphoxa.context.scene import Past
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Character, Fault
 from glyphoxa.judgement.repairs import unfounded
@@ -39,8 +40,8 @@ class Summaries:
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         raise NotImplementedError
 
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
-        return self._texts
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
+        return [RecalledSummary(SessionId("before"), text) for text in self._texts]
 
 
 class Evening(Mind):

@@ -165,8 +165,8 @@ class Summaries:
     async def summary(self, campaign: Any, npc: Any, session: SessionId) -> str | None:
         return self.texts[0]
 
-    async def latest(self, campaign: Any, npc: Any, *, but: SessionId, limit: int) -> list[str]:
-        return self.texts
+    async def latest(self, campaign: Any, npc: Any, *, but: SessionId, limit: int) -> list[RecalledSummary]:
+        return [RecalledSummary(SessionId("before"), text) for text in self.texts]
 
 
 class Heard:

@@ -9,7 +9,7 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.domain.knowledge import RecalledSummary, Viewer
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.graph import Passage
@@ -24,7 +24,7 @@ class NoSummaries:
     async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
         return None
 
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
         return []
 
 

@@ -409,6 +409,6 @@ class PostgresSessionSummaries(CampaignQueries):
         rows = await self._fetch("summary", campaign, viewer_parameter(npc), episode_of(session), EPISODE)
         return str(rows[0][0]) if rows else None
 
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[str]:
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
         rows = await self._fetch("latest", campaign, viewer_parameter(npc), but, EPISODE, limit)
-        return [str(row["text"]) for row in rows]
+        return [RecalledSummary(SessionId(row["id"]), row["text"], at_ms(row["started_at"])) for row in rows]

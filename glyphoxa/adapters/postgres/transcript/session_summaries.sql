@@ -18,7 +18,7 @@ SELECT summary.value #>> '{}'
 
 -- latest --
 -- The same for the $5 latest sessions except $3, latest first. $4 is the kind.
-SELECT told.text
+SELECT told.id, told.text, told.started_at
   FROM (SELECT DISTINCT ON (s.id) s.id, s.started_at, summary.value #>> '{}' AS text
           FROM sessions AS s
           JOIN entities AS e ON e.campaign_id = $1 AND e.id = $4 || '-' || s.id AND e.type = 'event'
