@@ -24,7 +24,7 @@ from glyphoxa.chronicle.llm_task import (
     numbered_line,
     shown,
 )
-from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle.rules_extractor import RulesExtractor, meant_in
 from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
@@ -37,7 +37,7 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
@@ -165,6 +165,7 @@ _MAX_LINES: Final = 6
 _OF_SEVERAL: Final = ("occupation", "status", "price")
 """Facts that may concern several people in one line. Others, such as a promise, have one subject."""
 _MIN_BY_SOUND: Final = 5
+_ANOTHER: Final = "somebody else of this name is meant"
 _KIN: Final[dict[str, frozenset[str]]] = {
     type_: frozenset(fold(word) for each in both for word in KIN_BY_TYPE[each])
     for both in (("PARENT_OF", "CHILD_OF"), ("SIBLING_OF",), ("MARRIED_TO",), ("MENTOR_OF", "APPRENTICE_OF"))
@@ -295,7 +296,9 @@ class Merging:
             return key
         found = next((one for one in self._known.entities if folded(name) in map(folded, one.names)), None)
         found = found or self._spelled(name) or self._sounding_like(fold(name), type_)
-        lines = () if found is None else self._heard.naming(name)
+        lines = () if found is None else self._naming(found.id, name)
+        if found is not None and not lines and self._heard.naming(name):
+            raise ClaimRejected(_ANOTHER)
         if found is None or not lines:
             return None
         if found.id in self._entities:
@@ -304,6 +307,16 @@ class Merging:
             sure = CONFIDENCE["certain"]
             self._add(ExtractedEntity(found.id, found.name, found.type, _ids(lines), sure, (), found.id), name)
         return str(found.id)
+
+    def _naming(self, entity: EntityId | None, *names: str) -> list[ShownLine]:
+        """Return the lines with one of these names of an entity, without those in which it is somebody else's."""
+
+        def is_meant(line: ShownLine) -> bool:
+            found = list(meant_in(line.said.utterance.text, self._known.names, self._by_id))
+            claimed = {one.entity_id for mention, *_ in found for one in self._known.names.claims_of(mention.name)}
+            return entity not in claimed or any(meant == entity for _, meant, _ in found)
+
+        return [line for line in self._heard.naming(*names) if is_meant(line)]
 
     def _spelled(self, name: str) -> KnownEntity | None:
         """Return the entity with this spelling, also inflected."""
@@ -351,7 +364,11 @@ class Merging:
         for key in keys:
             evidence = set(self._entities[key].evidence)
             naming = [line for line in self._heard.lines if line.id in evidence]
-            naming += [line for line in self._heard.naming(*self._names_of(self._entities[key])) if line not in naming]
+            names = self._names_of(self._entities[key])
+            named = self._naming(self._entities[key].known, *names)
+            if any(line in rests_on and line not in named for line in self._heard.naming(*names)):
+                raise ClaimRejected(_ANOTHER)
+            naming += [line for line in named if line not in naming]
             if any(line.said.ordinal in lines for line in naming):
                 continue
             last = max(lines)

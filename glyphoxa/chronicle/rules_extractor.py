@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,12 +29,16 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, calls_in
-from glyphoxa.language.words import fold
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.language.titles import OTHERS
+from glyphoxa.language.words import fold, words
+from glyphoxa.names.gazetteer import Entry, Gazetteer, Mention, Name
+from glyphoxa.names.naming import described_in, fits_person
 from glyphoxa.turns.address import AddresseeMention, marked_out_of_character, out_of_character
 
 PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
+_OF_ANOTHER: Final = 0.75
+"""Confidence that a known name with a title of somebody else is a new name."""
 
 
 def names_of(known: Iterable[KnownEntity], language: str, before: Gazetteer | None = None) -> Gazetteer:
@@ -69,6 +73,39 @@ def without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
         for each, call in zip(named, calls, strict=True)
         if call is not CallKind.CALLED or text[each.end : each.end + 1].isspace()
     ]
+
+
+def meant_in(
+    text: str, names: Gazetteer, known: Mapping[EntityId, KnownEntity]
+) -> Iterator[tuple[Mention, EntityId | None, NewName | None]]:
+    """Yield the names in a text, and whom each means.
+
+    None: the title, the trade or the age beside it is another person's, or it may be several people's. In the first
+    case the name of the other person follows, unless nothing but "the other" tells them apart.
+    """
+    spoken = words(text)
+    for mention in names.mentions(text, with_shared=True):
+        claims = [one for one in names.claims_of(mention.name) if one.entity_type in PEOPLE]
+        if not claims or mention.name.entity_type not in PEOPLE:
+            yield mention, mention.name.entity_id, None
+            continue
+        begins, ends, described = described_in(spoken, mention.first, mention.last)
+        fits = {one: fits_person(described, _described(one, known)) for one in claims}
+        found = [one for one in claims if fits[one]] or [
+            one for one in claims if one.kind == mention.name.kind and fits[one] is None
+        ]
+        if len(found) == 1 or not described or not OTHERS.isdisjoint(described):
+            yield mention, found[0].entity_id if len(found) == 1 else None, None
+            continue
+        start, end = spoken[begins].start, spoken[ends].end
+        yield mention, None, NewName(text[start:end].replace(",", ""), "npc", start, end, _OF_ANOTHER)
+
+
+def _described(name: Name, known: Mapping[EntityId, KnownEntity]) -> list[str]:
+    """Return the words of a person's names and occupations."""
+    entity = known.get(name.entity_id)
+    texts = (name.canonical,) if entity is None else (*entity.names, *entity.occupations)
+    return " ".join(texts).lower().split()
 
 
 class RulesExtractor:
@@ -114,7 +151,8 @@ class _Reading:
     ) -> None:
         self._talk = talk
         self._known = {entity.id: entity for entity in known}
-        self._by_name = {fold(name): entity for entity in reversed(known) for name in entity.names}
+        speaking = (*reversed(known), *(entity for entity in known if entity.type == "player"))
+        self._by_name = {fold(name): entity for entity in speaking for name in entity.names}
         self._names = names
         self._finder = finder
         speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
@@ -123,6 +161,7 @@ class _Reading:
         self._found: dict[str, ExtractedEntity] = {}
         self._relations: dict[tuple[str, str, str], ExtractedRelation] = {}
         self._facts: dict[tuple[str, str, str], ExtractedFact] = {}
+        self._refused: dict[str, None] = {}
 
     def read(self) -> Extraction:
         told = [
@@ -139,13 +178,16 @@ class _Reading:
             tuple(self._found.values()),
             tuple(self._relations.values()),
             tuple(self._facts.values()),
+            tuple(self._refused),
         )
 
     def _introduce_all(self, told: Sequence[NumberedUtterance]) -> None:
         """Register introduced names first, so that all lines know them, even by a part of the name."""
         for said in told:
             text = said.utterance.text
-            taken = [(each.start, each.end) for each in self._names.mentions(text)]
+            named = list(meant_in(text, self._names, self._known))
+            taken = [(mention.start, mention.end) for mention, *_ in named]
+            self._new |= {fold(other.text): other for _, _, other in named if other is not None}
             for new in self._finder.names_in(text, taken=taken, nobody=self._nobody):
                 known = self._new.get(fold(new.text))
                 if known is None or known.confidence < new.confidence:
@@ -192,13 +234,16 @@ class _Reading:
     def _named(self, said: NumberedUtterance) -> list[NameSpan]:
         text, by = said.utterance.text, said.utterance.id
         named: list[NameSpan] = []
-        for mention in self._names.mentions(text):
-            if mention.name.is_shared or (mention.name.is_faint and not text[mention.start].isupper()):
+        for mention, meant, _ in meant_in(text, self._names, self._known):
+            if mention.name.is_faint and not text[mention.start].isupper():
                 continue
-            if (known := self._known.get(mention.name.entity_id)) is not None:
+            if meant is None:
+                self._refused[f"several may be called {text[mention.start : mention.end]!r}: {text[:80]!r}"] = None
+                continue
+            if (known := self._known.get(meant)) is not None:
                 key = self._meet(known, by)
             else:
-                new = self._new[mention.name.entity_id.removeprefix("new:")]
+                new = self._new[meant.removeprefix("new:")]
                 entity = ExtractedEntity(f"new:{fold(new.text)}", new.text, new.type, (by,), new.confidence)
                 key = self._find(entity)
             named.append(NameSpan(key, mention.start, mention.end))

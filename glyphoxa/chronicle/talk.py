@@ -57,6 +57,7 @@ class KnownEntity:
     Attributes:
         is_of_talk: It was learned from the transcript, not written by an author.
         is_defined: A meaning was proposed for it, whatever the DM decided about that.
+        occupations: Of a person, as far as they are accepted.
     """
 
     id: EntityId
@@ -66,6 +67,7 @@ class KnownEntity:
     visibility: Visibility = PUBLIC
     is_of_talk: bool = False
     is_defined: bool = False
+    occupations: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

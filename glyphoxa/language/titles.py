@@ -13,6 +13,13 @@ TITLES: Final = frozenset(map(fold, _WORDS.words("abbreviations").union(*(words 
 KIN: Final = frozenset(fold(word) for kind, words in _BY_KIND if kind == "kin" for word in words)
 """Titles that are also relatives: "my brother Odo" is called Odo."""
 _SAME: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("same"))
+_AGES: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("ages"))
+_TOGETHER: Final = (*_SAME, *_AGES, *(frozenset(map(fold, row.split())) for row in _WORDS.words("together")))
+AGES: Final = frozenset[str]().union(*_AGES)
+OTHERS: Final = frozenset(map(fold, _WORDS.words("others")))
+"""Words before a name that show that it is somebody else's."""
+COURTESY: Final = frozenset(map(fold, _WORDS.words("courtesy")))
+"""Titles that anybody may have."""
 
 
 def same_titles(title: str) -> frozenset[str]:
@@ -22,3 +29,13 @@ def same_titles(title: str) -> frozenset[str]:
     True
     """
     return frozenset((title,)).union(*(row for row in _SAME if title in row))
+
+
+def may_be_one(title: str, other: str) -> bool:
+    """Return whether one person may have both titles, trades or ages.
+
+    >>> may_be_one("captain", "guard"), may_be_one("brother", "miller")
+    (True, False)
+    """
+    both = {fold(title), fold(other)}
+    return len(both) == 1 or any(both <= row for row in _TOGETHER)

@@ -153,19 +153,24 @@ class Gazetteer:
         wanted = self._claims.get(name.joined, (name,))
         return any(each.entity_id in self._public for each in wanted)
 
-    def mentions(self, text: str) -> tuple[Mention, ...]:
-        """The names in a text, in order, without overlap; a longer name wins over a shorter one within it."""
-        return self.mentions_in(words(text))
+    def mentions(self, text: str, *, with_shared: bool = False) -> tuple[Mention, ...]:
+        """The names in a text, in order, without overlap; a longer name wins over a shorter one within it.
+
+        Args:
+            with_shared: Also those that are nobody's; see `Name`.
+        """
+        return self.mentions_in(words(text), with_shared=with_shared)
 
     def entities_in(self, text: str) -> tuple[EntityId, ...]:
         """The named entities of a text, each once, in order of first mention."""
         return tuple(dict.fromkeys(mention.name.entity_id for mention in self.mentions(text)))
 
-    def mentions_in(self, spoken: Sequence[Word]) -> tuple[Mention, ...]:
+    def mentions_in(self, spoken: Sequence[Word], *, with_shared: bool = False) -> tuple[Mention, ...]:
+        """See `mentions`."""
         found: list[Mention] = []
         at = 0
         while at < len(spoken):
-            mention = self._longest_at(spoken, at)
+            mention = self._longest_at(spoken, at, with_shared=with_shared)
             if mention is None:
                 at += 1
             else:
@@ -194,6 +199,10 @@ class Gazetteer:
             return self.by_code.get(codes[0], ())
         return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
 
+    def claims_of(self, name: Name) -> Sequence[Name]:
+        """All entries with that spelling, as their own name, an alias or a short form; the first one owns it."""
+        return self._claims.get(name.joined, (name,))
+
     def wanting(self, name: Name) -> Sequence[Name]:
         """All entries that claim the name equally: as their own name or an alias. Nobody owns a shared short form."""
         if name.is_shared:
@@ -205,10 +214,10 @@ class Gazetteer:
         """The names most similar in sound and spelling, best first. See `glyphoxa.names.index`."""
         return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
 
-    def _longest_at(self, spoken: Sequence[Word], first: int) -> Mention | None:
+    def _longest_at(self, spoken: Sequence[Word], first: int, *, with_shared: bool) -> Mention | None:
         longest: Mention | None = None
         for last, name in self.spelled_from(spoken, first):
-            if name.kind == "learned" or name.is_shared:
+            if name.kind == "learned" or (name.is_shared and not with_shared):
                 continue
             if not name.is_faint or is_written_as_a_name(spoken, first, last):
                 longest = Mention(name, first, last, spoken[first].start, spoken[last].end)

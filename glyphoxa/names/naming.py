@@ -8,16 +8,18 @@ from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.titles import TITLES
+from glyphoxa.language.titles import AGES, COURTESY, KIN, OTHERS, TITLES, may_be_one
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
+from glyphoxa.turns.address import trades_of
 
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
 """In order of priority for a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
 _LEXICON: Final = lexicon("names")
 ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
+_MY: Final = lexicon("chronicle").words("my")
 _PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
 _PLACES = frozenset(("location", "place"))
 _SHORTEST_PART = 4
@@ -168,6 +170,52 @@ def titles_of(name: str) -> Iterator[str]:
     for word in parts[: len(parts) - len(_without_titles(parts, are_persons=True))]:
         if word.folded in TITLES:
             yield word.text
+
+
+def described_in(spoken: Sequence[Word], first: int, last: int) -> tuple[int, int, frozenset[str]]:
+    """Return the titles, trades and ages beside a name: "Guard Piers", "old Piers", "Piers, the smith".
+
+    A relative is none with "my" or the like before it, unless it is a relative of somebody of that name.
+
+    Args:
+        first: Index of the first word of the name; `last` is that of its last one.
+
+    Returns:
+        The indexes of the first and the last word of both together, and those words in lower case.
+    """
+    begins, ends = first, last
+    while begins > 0 and spoken[begins].joins and _describes(spoken[begins - 1].text.lower()):
+        begins -= 1
+    if 0 < begins < first and spoken[begins].folded in KIN:
+        before = spoken[begins - 1]
+        if before.folded == spoken[first].folded:
+            return begins, last, OTHERS
+        begins += before.folded in _MY or bool(before.tail)
+    after = spoken[last + 1 : last + 3]
+    if len(after) == 2 and after[0].folded in ARTICLES and not after[0].opens and _describes(after[1].text.lower()):
+        ends = last + 2
+    return begins, ends, frozenset(word.text.lower() for word in (*spoken[begins:first], *spoken[last + 2 : ends + 1]))
+
+
+def fits_person(said: Iterable[str], own: Iterable[str]) -> bool | None:
+    """Return whether titles, trades and ages beside a name are a person's; None if nothing shows it.
+
+    Args:
+        said: See `described_in`.
+        own: The words of the person's names and occupations, in lower case.
+    """
+    found: bool | None = None
+    for word in said:
+        same_kind = [each for each in own if _describes(each) and (fold(each) in AGES) == (fold(word) in AGES)]
+        if any(may_be_one(word, each) or trades_of(word) & trades_of(each) for each in same_kind):
+            found = True
+        elif same_kind or fold(word) in OTHERS:
+            return False
+    return found
+
+
+def _describes(word: str) -> bool:
+    return fold(word) in (TITLES | AGES | OTHERS) - COURTESY or bool(trades_of(word))
 
 
 def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Word]:

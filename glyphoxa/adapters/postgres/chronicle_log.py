@@ -25,6 +25,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import MEANING, Fact
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
 
 
+_OCCUPATIONS: Final = tuple(lexicon("prompt").words("occupations"))
 MAX_ATTEMPTS: Final = 8
 """After this many failures in a row, over two minutes, a stretch will not succeed without intervention."""
 _DEADLINE_MS: Final = 5_000
@@ -162,7 +164,7 @@ class PostgresChronicleLog:
             head = int(await connection.fetchval(self._sql["head"], campaign))
             if before is not None and before[0] == head:
                 return before[1]
-            rows = await connection.fetch(self._sql["known"], campaign, MEANING)
+            rows = await connection.fetch(self._sql["known"], campaign, MEANING, _OCCUPATIONS)
         known = [
             KnownEntity(
                 EntityId(row["id"]),
@@ -172,6 +174,7 @@ class PostgresChronicleLog:
                 visibility_of_row(row),
                 row["origin"] == "talk",
                 row["is_defined"],
+                tuple(row["occupations"]),
             )
             for row in rows
         ]

@@ -100,11 +100,14 @@ SELECT $1, $2, utterance_id, ordinal, mode, risk, flags, note, extract_memory, j
 SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 
 -- known --
--- The attribute $2 is the meaning of a coined term; the DM may have rejected it.
+-- The attribute $2 is the meaning of a coined term; the DM may have rejected it. $3 are attributes for an occupation.
 SELECT id, type, name, aliases, scope, known_how, origin,
        id IN (SELECT entity_id FROM attribute_facts WHERE campaign_id = $1 AND attribute = $2
               UNION ALL
-              SELECT subject_id FROM fact_history WHERE campaign_id = $1 AND predicate = $2) AS is_defined
+              SELECT subject_id FROM fact_history WHERE campaign_id = $1 AND predicate = $2) AS is_defined,
+       ARRAY(SELECT a.value #>> '{}' FROM attribute_facts AS a
+              WHERE a.campaign_id = $1 AND a.entity_id = entities.id AND a.attribute = ANY ($3)
+                AND a.status = 'accepted') AS occupations
   FROM entities
  WHERE campaign_id = $1
  ORDER BY id;

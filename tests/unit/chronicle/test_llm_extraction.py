@@ -283,3 +283,13 @@ def test_what_no_json_can_be_read_from_is_unparseable(text: str) -> None:
     with pytest.raises(Unparseable) as refused:
         parsed(text, {"required": ["facts"]})
     assert len(str(refused.value)) < 200
+
+
+async def test_claim_about_somebody_else_of_a_known_name_is_refused() -> None:
+    piers = KnownEntity(EntityId("piers"), "npc", "Piers", occupations=("miller",))
+    talk = a_talk("Piers was here.", "Guard Piers has taken the bribe.")
+    claim = fact("Piers", "has taken the bribe", 2, about="status")
+    got = await found(a_talk("Guard Piers has taken the bribe."), known=[piers], facts=[{**claim, "lines": [1]}])
+    assert (got.facts, "somebody else of this name" in got.refused[-1]) == ((), True)
+    got = await found(talk, known=[piers], facts=[claim])
+    assert all("u2" not in one.evidence or one.subject != "piers" for one in got.facts)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import Salience, SalienceJudge
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
@@ -150,3 +152,71 @@ def test_every_claim_rests_on_the_line_that_says_it() -> None:
 def test_icons_in_a_line_are_no_names() -> None:
     assert facts("\ue100 is a miller. \uf8ff lives in Dunharrow.") == []
     assert facts("\ue101 Wenna is a miller.") == [("wenna", "occupation")]
+
+
+# Several people of one name.
+
+PIERS = KnownEntity(EntityId("piers"), "npc", "Piers", occupations=("miller",))
+ANNA_OF_THE_GATE = KnownEntity(EntityId("gate"), "npc", "Anna Thal", occupations=("guard",))
+ANNA_OF_THE_OVEN = KnownEntity(EntityId("oven"), "npc", "Anna Berg", occupations=("baker",))
+WENNA, OTHER_WENNA = KnownEntity(EntityId("w1"), "player", "Wenna"), KnownEntity(EntityId("w2"), "npc", "Wenna")
+MULLER = KnownEntity(EntityId("piers"), "npc", "Piers", occupations=("Müller",))
+
+
+def read(text: str, *known: KnownEntity, language: str = "en", speaker: str = "Tamsin") -> Extraction:
+    said = (NumberedUtterance(replace(an_utterance(text, id="u1", speaker=speaker)), 1),)
+    talk = SceneTalk(CampaignId("town"), SessionId("s"), language, said)
+    return RulesExtractor(language).find(talk, known)
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "of"),
+    [
+        ("Piers is dead.", [PIERS], ["piers"]),
+        ("The miller Piers is dead.", [PIERS], ["piers"]),
+        ("Old Piers is dead.", [PIERS], ["piers"]),
+        ("Master Piers is dead.", [PIERS], ["piers"]),
+        ("Guard Piers is dead.", [PIERS], ["new:guardpiers"]),
+        ("The guard Piers is dead.", [PIERS], ["new:guardpiers"]),
+        ("Brother Piers is dead.", [PIERS], ["new:brotherpiers"]),
+        ("Piers the smith is dead.", [PIERS], ["new:piersthesmith"]),
+        ("The other Piers is dead.", [PIERS], []),
+        ("Sister Maren is dead.", [KnownEntity(EntityId("m"), "npc", "Maren the smith")], ["new:sistermaren"]),
+        ("Young Odwin is dead.", [KnownEntity(EntityId("o"), "npc", "Old Odwin")], ["new:youngodwin"]),
+        ("Captain Roth is dead.", [KnownEntity(EntityId("r"), "npc", "Roth", occupations=("guard",))], ["r"]),
+        ("Anna is dead.", [ANNA_OF_THE_GATE, ANNA_OF_THE_OVEN], []),
+        ("Guard Anna is dead.", [ANNA_OF_THE_GATE, ANNA_OF_THE_OVEN], ["gate"]),
+        ("The baker Anna is dead.", [ANNA_OF_THE_GATE, ANNA_OF_THE_OVEN], ["oven"]),
+        ("Wenna is dead.", [WENNA, OTHER_WENNA], []),
+    ],
+)
+def test_title_or_trade_beside_a_name_tells_people_of_one_name_apart(
+    text: str, known: list[KnownEntity], of: list[str]
+) -> None:
+    got = read(text, *known)
+    assert [one.subject for one in got.facts if one.about == "status"] == of
+    assert bool(got.refused) is not bool(of), "the worker reports what it could not decide"
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("Der Müller Piers ist tot.", ["piers"]),
+        ("Mein Bruder Piers ist tot.", ["piers"]),
+        ("Hauptmann Piers ist tot.", ["new:hauptmannpiers"]),
+        ("Bruder Piers ist tot.", ["new:bruderpiers"]),
+        ("Der andere Piers ist tot.", []),
+    ],
+)
+def test_german_title_or_trade_beside_a_name_tells_people_apart(text: str, of: list[str]) -> None:
+    assert [one.subject for one in read(text, MULLER, language="de").facts if one.about == "status"] == of
+
+
+def test_relative_of_the_same_name_is_somebody_else() -> None:
+    got = read("Piers' brother Piers is dead.", PIERS)
+    assert (got.facts, got.relations) == ((), ())
+
+
+def test_player_speaks_as_the_player_although_an_npc_has_the_same_name() -> None:
+    got = read("I am a smith.", OTHER_WENNA, WENNA, speaker="Wenna")
+    assert [one.subject for one in got.facts] == ["w1"]
