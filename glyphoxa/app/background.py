@@ -32,6 +32,7 @@ from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.when import days_in
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import UtteranceRevised
@@ -310,7 +311,8 @@ async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
     """
     stored = await store.campaigns.get(campaign)
     log, episodes = PostgresChronicleLog(store.database, store.world), PostgresEpisodes(store.database, store.world)
-    return EpisodeWriter(stored, log, episodes)
+    dated = partial(days_in, times=await store.times.times(campaign), language=stored.language)
+    return EpisodeWriter(stored, log, episodes, dated)
 
 
 def imports_of(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> PostgresImports:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -107,11 +107,16 @@ class Episodes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeWriter:
-    """Writes the summaries of sessions."""
+    """Writes the summaries of sessions.
+
+    Args:
+        dated: Returns a text that was said at a time in a session with days instead of words such as "yesterday".
+    """
 
     campaign: Campaign
     log: ChronicleLog
     episodes: Episodes
+    dated: Callable[[str, SessionId, int], str] = lambda text, _session, _at_ms: text
 
     async def write(self, session: SessionId) -> Mapping[NpcId, str] | None:
         """Write a session's summary for each NPC. Returns the current summaries.
@@ -130,7 +135,14 @@ class EpisodeWriter:
         names = names_of(await self.log.known(campaign.id), campaign.language)
         selection = LineSelection(campaign.language, lambda: names)
         heard = {npc: [each.utterance for each in heard_by(npc, said)] for npc in npcs}
-        lines = {npc: selection.select(heard[npc], own=npc) for npc in npcs}
+        said_ms = {each.utterance.id: each.utterance.at_ms for each in said}
+        lines = {
+            npc: [
+                replace(one, text=self.dated(one.text, session, said_ms[one.evidence[0]]))
+                for one in selection.select(heard[npc], own=npc)
+            ]
+            for npc in npcs
+        }
         told = {npc: " ".join(one.text for one in chosen) for npc, chosen in lines.items() if chosen}
         before = {
             npc: str(fact.claim.content) for fact in kept for npc in (knower.npc for knower in fact.visibility.knowers)

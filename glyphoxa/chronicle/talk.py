@@ -57,7 +57,7 @@ class KnownEntity:
     Attributes:
         is_of_talk: It was learned from the transcript, not written by an author.
         is_defined: A meaning was proposed for it, whatever the DM decided about that.
-        occupations: Of a person, as far as they are accepted.
+        occupations: The accepted ones of a person.
     """
 
     id: EntityId

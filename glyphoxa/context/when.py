@@ -13,10 +13,10 @@ from itertools import accumulate
 from typing import Final, TypeVar, cast
 
 from glyphoxa.context.wording import wording
-from glyphoxa.domain.calendar import StoryCalendar
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
+from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.words import words
 from glyphoxa.recall.time_reader import UNIT_DAYS, TimeWords, names_of_calendar, names_pattern, read_words
@@ -52,22 +52,35 @@ class SaidWhen:
         if self.transcripts is None:
             return one
         times, numbers = self.transcripts.session_times(self.campaign.id)
-        day, text = times.day_at(one.session_id, one.at_ms), one.text
+        is_fact = isinstance(one, RecalledFact)
+        is_summary = one.is_summary if isinstance(one, RecalledFact) else isinstance(one, RecalledSummary)
+        # A fact was learned at the end of its session, and a summary is shown with its first day.
+        day, text = times.day_at(one.session_id, None if is_fact and is_summary else one.at_ms), one.text
         if times.calendar is None or day is None or (one.session_id, day) == (self.session, times.today):
             when = self._sessions_ago(one.session_id, numbers)
         else:
             days = story_days(times.calendar, primary_language(self.campaign.language))
-            text, when = with_days(text, day, days), days.in_words(day)
+            when = days.in_words(day)
+            # The sentences of a summary are of several days; `EpisodeWriter` has replaced their words for days.
+            is_of_one = not is_summary or len(times.told.get(one.session_id or "", ())) == 1
+            text = with_days(text, day, days) if is_of_one else text
         if isinstance(one, RecalledUtterance):
             return replace(one, text=text, when=when, verbatim=one.text if text != one.text else "")
-        has_day = when and (not isinstance(one, RecalledFact) or one.is_summary)
-        return replace(one, text=f"({when}) {text}" if has_day else text)
+        return replace(one, text=f"({when}) {text}" if when and is_summary else text)
 
     def _sessions_ago(self, session: SessionId | None, numbers: Callable[[], Mapping[SessionId, int]]) -> str:
         ago, known = wording(self.campaign.language).sessions_ago, numbers()
         present = known.get(self.session, len(known) + 1)
         n = 0 if session == self.session else present - known.get(session or SessionId(""), present + 1)
         return "" if n < 0 else ago[min(n, len(ago) - 1)].format(n=n)
+
+
+def days_in(text: str, session: SessionId, at_ms: int, *, times: CampaignTimes, language: str) -> str:
+    """Return a text that was said at a time in a session with story days instead of words for them."""
+    day = times.day_at(session, at_ms)
+    if times.calendar is None or day is None:
+        return text
+    return with_days(text, day, story_days(times.calendar, primary_language(language)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

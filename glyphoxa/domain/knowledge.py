@@ -382,7 +382,7 @@ class RecalledUtterance:
         similarity: Cosine similarity to the question, if computed in time.
         signals: The parts of the score.
         when: When it was said, in words; empty if unknown.
-        verbatim: What was said, if `text` has days instead of words such as "yesterday"; else empty.
+        verbatim: The words as they were said, if `text` has days instead of "yesterday"; else empty.
     """
 
     source: ClassVar[str] = "said"

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.background import episode_writer
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.calendar import StoryDays
 from glyphoxa.domain.events import TurnFinished
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
+from tests.support.builders import SMITH
 from tests.support.command_line import run
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS
@@ -146,6 +148,22 @@ async def test_dm_advances_and_corrects_story_days(
     async with an_evening(settings, monkeypatch, session="s3") as evening:
         await said(evening, TWO)
     assert (await days())["s3"] == StoryDays(number + 20, number + 20)
+
+
+async def test_summary_of_an_earlier_session_has_the_day_that_yesterday_meant(
+    settings: Settings, settings_file: Path, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    here, asked = ("--config", settings_file), ("--npc", "Grimjaw", "--say", "When did the granary burn?")
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await said(evening, "Grimjaw, yesterday the granary burned down.")
+    async with open_store(dsn, data_dir=tmp_path) as store:
+        told = await (await episode_writer(store, TOWN)).write(SessionId("s1"))
+    assert told is not None
+    assert "on 11 Hammer 1492 the granary burned" in told[SMITH]
+    await shown(capsys, "campaign", "today", "30", "Alturiak", *here)
+    prompt = await shown(capsys, "show", "context", *asked, *here)
+    assert "Earlier: (12 Hammer 1492) Tamsin said: “Grimjaw, on 11 Hammer 1492 the granary burned down.”" in prompt
+    assert "yesterday" not in prompt
 
 
 async def test_since_which_day_a_fact_is_no_longer_so_is_told_by_the_calendar(

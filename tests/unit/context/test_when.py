@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from glyphoxa.context.when import SaidWhen, story_days, with_days
+from glyphoxa.context.when import SaidWhen, days_in, story_days, with_days
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
@@ -96,15 +98,25 @@ def test_line_has_the_day_of_its_moment_in_the_session() -> None:
     assert dated("It fell.", "elsewhere") == "Tamsin said: It fell."
 
 
+def test_sentence_of_a_summary_has_the_day_of_its_own_line() -> None:
+    said: Any = {"times": Memory(CALENDAR).times, "language": "en"}
+    assert days_in("It fell yesterday.", SessionId("s1"), 1_500, **said) == "It fell on 4 Frostmoon 812."
+    assert days_in("It fell yesterday.", SessionId("s1"), 2_500, **said) == "It fell on 8 Frostmoon 812."
+    assert days_in("It fell yesterday.", SessionId("s2"), 2_500, **said) == "It fell yesterday."
+
+
 def test_line_has_its_session_if_the_story_has_no_calendar() -> None:
     assert dated("It fell.", "s1", calendar=None) == "Tamsin said (two sessions ago): It fell."
     assert dated("It fell.", "s3", calendar=None) == "Tamsin said (earlier this evening): It fell."
 
 
 def test_summary_has_its_day_and_a_fact_only_the_days_in_it() -> None:
-    when, session = SaidWhen(a_campaign(), SessionId("s3"), Memory(CALENDAR)), SessionId("s1")
+    when, session = SaidWhen(a_campaign(), SessionId("s1"), Memory(CALENDAR)), SessionId("s3")
+    summary = RecalledSummary(session, "It fell yesterday.", 9_500)
+    assert recalled_line(when.dated(summary)) == "(20 Thawmoon 812) It fell on 19 Thawmoon 812."
+    session = SessionId("s1")
     summary = RecalledSummary(session, "It fell yesterday.", 1_500)
-    assert recalled_line(when.dated(summary)) == "(5 Frostmoon 812) It fell on 4 Frostmoon 812."
+    assert recalled_line(when.dated(summary)) == "(5 Frostmoon 812) It fell yesterday.", "or on the 8th"
     fact = RecalledFact(FactId("f"), "Bran returns tomorrow.", session, at_ms=1_500)
     assert recalled_line(when.dated(fact)) == "Bran returns on 6 Frostmoon 812."
     assert SaidWhen(a_campaign(), session, None).dated(fact) is fact
