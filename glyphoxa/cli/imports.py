@@ -44,7 +44,7 @@ from glyphoxa.dm.imported import (
     SourceDocument,
     SourceWorld,
 )
-from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
+from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words, secrecy_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import slug
@@ -54,6 +54,7 @@ from glyphoxa.imports.readers import read_source
 _MOST_SHOWN: Final = 50
 _TEXT_LENGTH: Final = 400
 _MOST_NAMED: Final = 1_000_000
+_MOST_LISTED: Final = 1_000
 
 VERB: Final = Verb(in_a_loop)
 
@@ -206,31 +207,38 @@ _WHICH: Final = (
 )
 async def _review(desk: Desk, options: argparse.Namespace) -> int:
     if not (options.name or options.all) and _filters(options) == EVERYTHING:
-        return _show_groups(await desk.imports.groups())
+        _show_groups(await desk.imports.groups())
+        _, found = await desk.imports.waiting(limit=_MOST_LISTED)
+        for line in secrecy_in_words([each.document for each in found]):
+            print(f"! {plain(line)}")
+        return 0
     n, found = await desk.imports.waiting(await _meant(desk, options), limit=options.limit)
     if len(options.name) == 1:
         for each in found:
             _show_document(each)
         return 0
     documents = [(each.document, proposal_in_words(each)) for each in found]
-    rows = ((one.name, one.type, one.kind, _seen_by(one), becomes, one.key) for one, becomes in documents)
+    rows = (
+        (one.name, one.type, one.kind, _seen_by(one), becomes, one.key, one.marks, ", ".join(one.doubts))
+        for one, becomes in documents
+    )
     nothing = "no imported documents like these need review"
-    show_rows(("name", "type", "kind", "seen by", "becomes", "id"), rows, nothing=nothing)
+    columns = ("name", "type", "kind", "seen by", "becomes", "id", "hidden by", "may be secret")
+    show_rows(columns, rows, nothing=nothing)
     if n > len(found):
         print(f"{len(found)} of {n:,} documents; to list more: --limit {n}")
     return 0
 
 
-def _show_groups(groups: Sequence[Group]) -> int:
+def _show_groups(groups: Sequence[Group]) -> None:
     if not groups:
         print("no imported documents need review")
-        return 0
+        return
     table = PlainTable(("source", "kind", "type", "folder", "documents"), right=("documents",))
     for each in groups:
         table.add_row(each.source, each.kind, each.type, each.folder, f"{each.n:,}")
     show(table)
     print("to list documents: glyphoxa import review --all, or with --type, --kind, --folder or --source")
-    return 0
 
 
 def _show_document(proposal: Proposal) -> None:
@@ -240,6 +248,8 @@ def _show_document(proposal: Proposal) -> None:
         "kind": one.kind,
         "from": f"{proposal.source}, {one.file}",
         "seen by": _seen_by(one),
+        "hidden by": one.marks,
+        "may be secret": ", ".join(one.doubts),
         "becomes": proposal_in_words(proposal),
         "aliases": ", ".join(one.aliases),
         **one.attributes,
@@ -249,7 +259,7 @@ def _show_document(proposal: Proposal) -> None:
             print(f"  {plain(name)}: {plain(value)}")
     for text in one.texts:
         seen_by = "this NPC" if text.for_npc else "DM" if text.hidden or one.hidden else "players"
-        which = ", ".join(filter(None, (plain(text.page), seen_by)))
+        which = ", ".join(filter(None, (plain(text.page), seen_by, plain(text.why))))
         print(f"  text ({which}): {cut(plain(text.text), _TEXT_LENGTH)}")
 
 

@@ -26,12 +26,14 @@ class SourceText:
         page: Where it stands in its document ("GM notes", "page 2: The Siege"); "" for the document itself.
         for_npc: It is part of the persona of this person, or an example: a player's line, and the answer on the next.
             It becomes no fact. The draft of the person as an NPC contains it.
+        why: The marks that hide it; "" if it is not hidden, or as its document.
     """
 
     text: str
     hidden: bool
     page: str = ""
     for_npc: Literal["", "persona", "example"] = ""
+    why: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class SourceDocument:
         attributes: Data besides its texts; statistics of the rules are not read.
         hidden: Only the DM could see it in the other tool, or nobody can tell.
         portrait: Path of its picture inside the source; "" for none.
+        why: The mark that hides it; "" if it is not hidden.
+        doubts: Words in its visible part that often tell a secret. They hide nothing.
     """
 
     key: str
@@ -75,6 +79,14 @@ class SourceDocument:
     texts: tuple[SourceText, ...] = ()
     links: tuple[SourceLink, ...] = ()
     portrait: str = ""
+    why: str = field(default="", compare=False)
+    doubts: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def marks(self) -> str:
+        """The marks that hide it or some of its texts; "" if nothing is hidden."""
+        found = [self.why] if self.hidden else [text.why for text in self.texts if text.hidden]
+        return "; ".join(dict.fromkeys(filter(None, found)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from typing import assert_never
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.import_review import Arrival, Proposal
+from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.calendar import StoryCalendar
-from glyphoxa.domain.errors import counted, shown
+from glyphoxa.domain.errors import MAX_LISTED, counted, shown
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import Fact, Knower, Recalled, Signal, Validity
 from glyphoxa.world.wording import moment
@@ -168,6 +169,17 @@ def arrival_in_words(name: str, arrival: Arrival) -> Sequence[str]:
             f"no longer in it ({len(arrival.gone):,}): {shown(', '.join(arrival.gone))}; the campaign keeps them"
         )
     return [*lines, *(f"! {remark}" for remark in arrival.remarks)]
+
+
+def secrecy_in_words(documents: Sequence[SourceDocument]) -> list[str]:
+    """Say what of some documents is hidden and why, and what may be secret but is not hidden, in a line each."""
+    hidden = [f"{each.name}{', in part' * (not each.hidden)} ({each.marks})" for each in documents if each.marks]
+    doubtful = [f"{each.name} ({', '.join(each.doubts)})" for each in documents if each.doubts]
+    lines = []
+    for what, found in (("hidden", hidden), ("may be secret, but players may know it: decide", doubtful)):
+        more = f"; and {len(found) - MAX_LISTED:,} more" if len(found) > MAX_LISTED else ""
+        lines += [f"{what} ({len(found):,}): {'; '.join(found[:MAX_LISTED])}{more}"] if found else []
+    return lines
 
 
 def proposal_in_words(proposal: Proposal) -> str:

@@ -22,7 +22,8 @@ from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
 from glyphoxa.imports.markdown_text import note_text
-from glyphoxa.imports.source_words import fields_of, is_for_dm, json_of
+from glyphoxa.imports.secrecy import name_mark
+from glyphoxa.imports.source_words import fields_of, json_of
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
@@ -176,8 +177,9 @@ def _entries(book: Mapping[str, Any], file: str, title: str) -> tuple[list[Sourc
             continue
         key = f"entry {name}" if f"entry {name}" not in documents else f"entry {name} #{n}"
         own = (key, name, "concept", "lorebook entry", file, (title,), tuple(names))
-        texts = (SourceText(note.visible, False), SourceText(note.hidden, True))
-        documents[key] = SourceDocument(*own, hidden=is_for_dm(name), texts=texts)
+        texts = (SourceText(note.visible, False), SourceText(note.hidden, True, why="; ".join(note.why)))
+        why = name_mark((name,), ()) or note.mark
+        documents[key] = SourceDocument(*own, hidden=bool(why), texts=texts, why=why)
     n_with = Counter(each for one in documents.values() for each in {*map(str.casefold, (one.name, *one.aliases))})
     n_with[title.casefold()] += 1
     for key, one in documents.items():

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from glyphoxa.config.campaign_csv import ENTITIES, FILES, RELATIONSHIPS, LocatedCsv, TablesFile, read_csv, read_tables
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
-from glyphoxa.domain.campaign import ENTITY_TYPES
+from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, nearest, shown
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.source_words import is_for_dm
+from glyphoxa.imports.markdown_text import MARKUP, page_text
+from glyphoxa.imports.secrecy import Hides, asks_who_sees, is_marked, name_mark, property_mark
 
 
 def read_csv_tables(files: SourceFiles) -> SourceWorld:
@@ -61,17 +62,27 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
     names = {row["name"].casefold() for row in scoped if "name" in row}
     ends = {(row["source"].casefold(), row["target"].casefold()) for row in scoped if "source" in row}
     folded = {each.id: each.name.casefold() for each in found.tables.entities}
-    hidden = {each.id: each.hidden or folded[each.id] in names for each in found.tables.entities}
+    marks = {each.id: _marks(each.attributes) for each in found.tables.entities}
+    why = {each.id: _why(each, marks[each.id]) for each in found.tables.entities}
+    why = {id_: reason or "column 'known_by'" * (folded[id_] in names) for id_, reason in why.items()}
+    hidden = {id_: bool(reason) for id_, reason in why.items()}
     links: dict[EntityId, list[SourceLink]] = {}
     for edge in found.tables.relationships:
         is_scoped = (folded[edge.source], folded[edge.target]) in ends
-        is_hidden = edge.hidden or is_scoped or hidden[edge.source] or hidden[edge.target]
+        is_hidden = edge.hidden or is_scoped or bool(_marks(edge.attributes))
+        is_hidden = is_hidden or hidden[edge.source] or hidden[edge.target]
         links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
     for each in found.tables.entities:
-        attributes = {name: str(value) for name, value in each.attributes.items()}
+        attributes = {name: str(value) for name, value in each.attributes.items() if not asks_who_sees(name)}
         for_dm = [
-            SourceText(attributes.pop(name), hidden=True, page=name) for name in each.attributes if is_for_dm(name)
+            SourceText(attributes.pop(name, ""), hidden=True, page=name, why=f"column {name!r}")
+            for name, hides in marks[each.id].items()
+            if hides == "value" or is_marked(name, "key")
         ]
+        for name, value in attributes.items():
+            if any(mark in value for mark in MARKUP) and (read := page_text(value)).hidden:
+                attributes[name] = read.visible
+                for_dm.append(SourceText(read.hidden, hidden=True, page=name, why="; ".join(read.why)))
         yield SourceDocument(
             each.id,
             each.name,
@@ -83,4 +94,19 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
             hidden=hidden[each.id],
             texts=tuple(for_dm),
             links=tuple(links.get(each.id, ())),
+            why=why[each.id],
         )
+
+
+def _marks(cells: Mapping[str, object]) -> dict[str, Hides]:
+    """Return what the cells of a row hide, by their columns."""
+    found = {name: property_mark(name, [value]) for name, value in cells.items()}
+    return {name: hides for name, hides in found.items() if hides}
+
+
+def _why(entity: Entity, marks: Mapping[str, Hides]) -> str:
+    """Return the mark that hides a row; "" for none."""
+    if entity.hidden:
+        return "column 'hidden'"
+    of_row = (f"column '{name}: {entity.attributes[name]}'" for name, hides in marks.items() if hides == "note")
+    return next(of_row, name_mark((entity.name,), ()))

@@ -18,7 +18,8 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import counted
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
-from glyphoxa.imports.html_text import html_text
+from glyphoxa.imports.markdown_text import page_text
+from glyphoxa.imports.secrecy import is_marked, name_mark
 from glyphoxa.imports.source_words import fields_of, listed, type_named
 from glyphoxa.language.words import fold
 
@@ -39,7 +40,6 @@ _ATTRIBUTES: Final = {
 }  # fmt: skip
 """Field of a system, or type of an actor's item -> attribute."""
 _ALIASES: Final = frozenset(("alias", "aliases", "aka", "nickname", "nicknames"))
-_PRIVATE: Final = ("gm", "dm", "secret", "hidden", "private", "gamemaster", "keeper")
 _RULES: Final = frozenset(
     ("items", "effects", "activities", "advancement", "rules", "source", "spells", "migrationdata", "prerequisites")
 )
@@ -171,7 +171,7 @@ def _of_system(system: object) -> tuple[list[_Text], dict[str, str], list[str]]:
         if not value.strip() or not (is_name or " " in value or "<" in value or not value.isascii()):
             continue
         words = [word.lower() for part in path for word in _WORDS.findall(part)]
-        is_private = any(word.startswith(_PRIVATE) or word.endswith("gm") for word in words)
+        is_private = is_marked(" ".join(words), "key")
         if is_name and not is_private and len(value) <= _LONGEST_ATTRIBUTE and not _TAG.search(value):
             if attribute is None:
                 aliases += map(_clean, value.split(","))
@@ -211,6 +211,7 @@ class _Part:
     """A document that becomes an entity, or part of one.
 
     Attributes:
+        why: The reason why it is hidden; "" if it is not.
         level: The lowest level of ownership that a player has.
         within: Name of the journal entry that it is a page of; "" where players may not see that name.
     """
@@ -221,9 +222,13 @@ class _Part:
     type: str
     kind: str
     folders: tuple[str, ...]
-    hidden: bool
+    why: str
     level: int
     within: str = ""
+
+    @property
+    def hidden(self) -> bool:
+        return bool(self.why)
 
     @property
     def is_journal(self) -> bool:
@@ -300,9 +305,11 @@ class _World:
                 kept, levels = stored.content, self._levels(stored)
                 type_ = {"Item": "item", "Scene": "location"}.get(class_) or _OF_ACTORS.get(kept.type.lower(), "npc")
                 kind = f"{class_} ({kept.type})" if kept.type else class_
-                hidden = kept.is_secret or max(levels) < _LIMITED
+                why = "not seen by players" if kept.is_secret or max(levels) < _LIMITED else ""
                 key, level = f"{class_}.{stored.id}", 0 if kept.is_secret else min(levels)
-                yield _Part(stored, key, kept.name, type_, kind, self._folders(stored), hidden, level)
+                folders = self._folders(stored)
+                why = why or name_mark((kept.name,), folders)
+                yield _Part(stored, key, kept.name, type_, kind, folders, why, level)
         for entry in self._of["journal"]:
             listed = entry.content.inside
             pages = [
@@ -322,9 +329,9 @@ class _World:
             type_ = of_title or next(filter(None, of_folders), "concept")
             kind = f"JournalEntryPage ({kept.type})" if pages else "JournalEntry"
             key = f"JournalEntry.{entry.id}" + (f".JournalEntryPage.{stored.id}" if pages else "")
-            hidden = level < _LIMITED
-            within = name if hidden or min(self._levels(entry)) >= _LIMITED else ""
-            yield _Part(stored, key, kept.name or name, type_, kind, folders, hidden, level, within)
+            why = "not seen by all players" if level < _LIMITED else name_mark((name, kept.name), folders)
+            within = name if why or min(self._levels(entry)) >= _LIMITED else ""
+            yield _Part(stored, key, kept.name or name, type_, kind, folders, why, level, within)
 
     def _folders(self, stored: Stored[_Kept]) -> tuple[str, ...]:
         names: dict[str, str] = {}
@@ -397,7 +404,8 @@ class _World:
                 lines = (f"{name}: {value}" for name, value in found.items())
                 texts |= {(line, True): SourceText(line, True, "attributes") for line in lines}
             for text in part.stored.content.texts:
-                self._add_text(entity, text, texts, hidden=part.hidden or part.level < text.level)
+                of_text = f"field {text.page!r}" if text.level == _NOBODY else "not seen by all players"
+                self._add_text(entity, text, texts, why=part.why or of_text * (part.level < text.level))
         shown = [each.stored.content for each in entity.parts if each.hidden == hidden]
         return SourceDocument(
             key=first.key,
@@ -412,6 +420,7 @@ class _World:
             texts=tuple(texts.values()),
             links=tuple(SourceLink(target, type_, secret) for (target, type_), secret in entity.links.items()),
             portrait=next((each.picture for each in shown if each.picture), ""),
+            why=first.why if hidden else "",
         )
 
     def _attributes(self, stored: Stored[_Kept]) -> Mapping[str, str]:
@@ -422,24 +431,22 @@ class _World:
                 found.setdefault(each.content.type, []).append(each.content.name)
         return {name: ", ".join(dict.fromkeys(values)) for name, values in found.items()}
 
-    def _add_text(
-        self, entity: _Entity, text: _Text, texts: dict[tuple[str, bool], SourceText], *, hidden: bool
-    ) -> None:
+    def _add_text(self, entity: _Entity, text: _Text, texts: dict[tuple[str, bool], SourceText], *, why: str) -> None:
         def label(reference: str, only_dm: bool) -> str:
             other, part = self._referred(reference)
             if other is None or part is None:
                 return ""
-            return part.name if hidden or only_dm or not other.hidden else "..."
+            return part.name if why or only_dm or not other.hidden else "..."
 
-        converted = html_text(text.html, name_of=label)
-        for content, is_hidden, references in (
-            (converted.visible, hidden, converted.links),
-            (converted.hidden, True, converted.hidden_links),
+        converted = page_text(text.html, name_of=label)
+        for content, mark, references in (
+            (converted.visible, why, converted.links),
+            (converted.hidden, "; ".join(converted.why) or "hidden section", converted.hidden_links),
         ):
             if content:
-                texts.setdefault((content, is_hidden), SourceText(content, is_hidden, text.page))
+                texts.setdefault((content, bool(mark)), SourceText(content, bool(mark), text.page, why=mark))
             for reference in references:
-                entity.link(self._referred(reference)[0], "LINKED_TO", hidden=is_hidden)
+                entity.link(self._referred(reference)[0], "LINKED_TO", hidden=bool(mark))
 
 
 def _merged(parts: Sequence[_Part]) -> list[_Entity]:

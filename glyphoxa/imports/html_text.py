@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.imports.source_words import is_for_dm
+from glyphoxa.imports.secrecy import is_mark, is_marked, property_mark
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
@@ -20,6 +20,7 @@ _COMMAND: Final = re.compile(
     r"(?:(@|&amp;)(\w+)\[((?:[^\[\]<]|\[[^\[\]<]*\])*)\]|\[\[(?:[^\[\]<]|\[[^\[\]<]*\])*\]\])(?:\{([^{}]*)\})?"
 )
 """Foundry's commands inside a text: `@UUID[Actor.x]{label}`, `&Reference[prone]`, `[[/roll 2d6[fire]]]{label}`."""
+_COMMENT: Final = re.compile(r"<!--([^<>]{1,60})-->")
 _TAG: Final = re.compile(r"<[^<>]*>")
 _MARKDOWN: Final = {
     "extract_metadata": False,
@@ -34,8 +35,11 @@ _MOST_TAGS: Final = 50_000
 _NO_TEXT: Final = ("script", "style", "template", "iframe", "object", "svg", "img", "video", "audio", "noscript")
 _HIDDEN: Final = (
     ".secret:not(.revealed), [hidden], [data-visibility=gm], [data-visibility=owner], [data-visibility=none],"
-    " [style*='display:none' i], [style*='display: none' i]"
+    " [style*='display:none' i], [style*='display: none' i], [style*='visibility:hidden' i],"
+    " [style*='visibility: hidden' i]"
 )
+_LABELS: Final = ("class", "id", "title", "data-title", "aria-label", "data-callout")
+"""Attributes that may name what only the DM reads. The class `revealed` says that everybody reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +50,14 @@ class HtmlText:
         visible: Markdown without images, link addresses and dice commands.
         hidden: The sections that only the DM could read, in the same form.
         links: Targets of the links in the visible part: Foundry's ids (`Actor.x`) or addresses.
+        why: The marks that hide the hidden sections.
     """
 
     visible: str = ""
     hidden: str = ""
     links: tuple[str, ...] = ()
     hidden_links: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
 
 
 def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> HtmlText:
@@ -60,6 +66,8 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     `name_of` returns the text for a reference without a label, given its target and whether it is in a hidden section.
     """
     html = html.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "")
+    # A comment that is nothing but a mark is a heading for what comes next; other comments are left out.
+    html = _COMMENT.sub(lambda found: f"<p><b>{found[1]}</b></p>" if is_mark(found[1]) else "", html)
     if not any(mark in html for mark in "<&["):
         return HtmlText(html.strip())
     if html.count("<") > _MOST_TAGS:
@@ -70,9 +78,12 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     if body is None:
         return HtmlText()
     body.strip_tags(list(_NO_TEXT), recursive=True)
-    for summary in body.css("details > summary"):
-        if summary.parent is not None and is_for_dm(summary.text()):
-            summary.parent.attrs["class"] = "secret"
+    why: dict[str, None] = {}
+    for node in body.css("*"):
+        if mark := _mark(node):
+            marked = node.parent if node.tag == "summary" and node.parent is not None else node
+            marked.attrs["class"] = "secret"
+            why[mark] = None
     outer: list[LexborNode] = []
     inside: set[int | None] = set()
     for section in body.css(_HIDDEN):
@@ -82,13 +93,32 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     sections, hidden_links = [], []
     # Removing a section frees the nodes inside it, which must not be used after that.
     for section in outer:
+        if not why:
+            why["hidden section"] = None
         hidden_links += _addresses(section)
         sections.append(section.html or "")
         section.remove()
     links = _addresses(body)
     visible = _markdown(body.html or "", links, lambda target: name_of(target, False))
     hidden = _markdown("\n".join(sections), hidden_links, lambda target: name_of(target, True)) if sections else ""
-    return HtmlText(visible, hidden, tuple(dict.fromkeys(links)), tuple(dict.fromkeys(hidden_links)))
+    return HtmlText(visible, hidden, tuple(dict.fromkeys(links)), tuple(dict.fromkeys(hidden_links)), tuple(why))
+
+
+def _mark(node: LexborNode) -> str:
+    """Return what says that an element is for the DM; "" for nothing."""
+    tag, attributes = node.tag or "", node.attributes
+    if tag == "summary" and is_marked(label := node.text().strip()):
+        return f"summary {label!r}"
+    if is_mark(tag):
+        return f"element {tag!r}"
+    if "revealed" in (attributes.get("class") or "").split():
+        return ""
+    for name, value in attributes.items():
+        if name in _LABELS and any(is_marked(each, "folder") for each in (value or "", *(value or "").split())):
+            return f"{name} {value!r}"
+        if name.startswith("data-") and property_mark(name[5:], [value or "true"]) == "note":
+            return f"{name}={value!r}"
+    return ""
 
 
 def _addresses(node: LexborNode) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mimetypes
 import posixpath
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,8 +20,9 @@ from glyphoxa.config.located_yaml import read_yaml
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.markdown_text import NoteLink, NoteText, note_text, wikilinks, without_links
-from glyphoxa.imports.source_words import LOCATED_AT, decoded, is_for_dm, json_of, told_apart, type_named
+from glyphoxa.imports.markdown_text import MARKUP, NoteLink, NoteText, note_text, wikilinks, without_links
+from glyphoxa.imports.secrecy import asks_who_sees, is_marked, name_mark, property_mark
+from glyphoxa.imports.source_words import LOCATED_AT, decoded, json_of, told_apart, type_named
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 from glyphoxa.recall.facts import LINKED_TO
@@ -31,15 +33,19 @@ _NOTION_ID: Final = 32
 _MOST_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
-"""Limit of a key that names a relation."""
+"""Limit of a key that names a relation, and of the name of a vault for the DM."""
 _NAMES: Final = ("name", "title")
 _ALIASES: Final = ("aliases", "alias")
 _TAGS: Final = ("tags", "tag")
+_CLASSES: Final = ("cssclass", "cssclasses")
+_PARTS: Final = re.compile(r"[/,]")
+"""Between the parts of a tag, and between tags in one text."""
 _PICTURES: Final = ("image", "picture", "portrait", "avatar")
-_OF_OBSIDIAN: Final = ("id", "cssclass", "cssclasses", "permalink", "created", "updated", "modified")
+_OF_OBSIDIAN: Final = ("id", *_CLASSES, "permalink", "created", "updated", "modified")
+_NAMING: Final = frozenset(("id", "permalink", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES))
+"""Keys whose values say nothing about who may see the note, or are read otherwise."""
 _OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_OBSIDIAN))
 """Keys of the front matter that are no attributes."""
-_YES, _NO = ("true", "yes", "on", "ja"), ("false", "no", "off", "nein")
 
 
 @dataclass(slots=True)
@@ -50,6 +56,7 @@ class _Note:
         file: Its path in the source.
         key: Its path in the vault, with its suffix.
         body: Its text, with the prose and the secrets of its front matter.
+        why: The mark that hides it; "" for none.
     """
 
     file: str
@@ -59,11 +66,15 @@ class _Note:
     body: str
     aliases: tuple[str, ...]
     pictures: list[str]
-    hidden: bool
+    why: str
     type: str = ""
     text: NoteText = field(default_factory=NoteText)
     links: list[NoteLink] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def hidden(self) -> bool:
+        return bool(self.why)
 
     @property
     def stem(self) -> str:
@@ -90,10 +101,10 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
         raise InvalidInput(f"{files.path}: {remarks[0]}")
     if not notes:
         raise InvalidInput(f"{files.path}: no Markdown notes in it; name a vault, a folder of .md files, or one note")
-    if is_for_dm(vault_name):
+    if len(words(vault_name)) <= _MOST_WORDS and is_marked(vault_name, "folder"):
         remarks.append(f"{vault_name!r} is a name for what only the DM reads: all its notes are hidden")
         for note in notes:
-            note.hidden = True
+            note.why = note.why or f"vault {vault_name!r}"
     vault = _Vault(notes, files.names, root)
     documents = told_apart([vault.document(note) for note in notes])
     if n_open := sum(not each.hidden for each in documents):
@@ -128,7 +139,7 @@ def _is_note(file: str) -> bool:
 
 
 def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
-    front, body, hidden = _front_matter(key, text, remarks)
+    front, body, why = _front_matter(key, text, remarks)
     path = PurePosixPath(key)
     title, _, id_ = path.stem.rpartition(" ")
     is_of_notion = len(id_) == _NOTION_ID and set(id_) <= set(hexdigits)
@@ -140,25 +151,27 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
         body,
         tuple(dict.fromkeys(_texts(front, _ALIASES))),
         [next(wikilinks(each), each) for name in _PICTURES for each in _strings(front.get(name))],
-        hidden,
+        why,
     )
     for name, value in front.items():
-        _take_value(note, _plain_key(name), str(name), value)
+        _take_value(note, str(name), str(name), value)
     first, _, rest = note.body.lstrip().partition("\n")
     if first.lstrip("# ").strip() == note.name:  # the title again
         note.body = rest
     note.text = note_text(note.body)
     tags = (*_texts(front, _TAGS), *note.text.tags)
     note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
-    note.hidden = note.hidden or any(map(is_for_dm, (*tags, *note.folders)))
+    labels = (*tags, *_texts(front, _CLASSES))
+    marks = (f"tag {tag!r}" for tag in labels if any(is_marked(part, "folder") for part in _PARTS.split(tag)))
+    note.why = note.why or name_mark((note.name, path.stem), note.folders) or next(marks, note.text.mark)
     return note
 
 
-def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str, Any], str, bool]:
-    """Return the front matter, the text after it, and whether the note is hidden because nobody can tell."""
+def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str, Any], str, str]:
+    """Return the front matter, the text after it, and why the note is hidden if nobody can tell."""
     lines = text.split("\n")
     if lines[0].rstrip() != "---":
-        return {}, text, False
+        return {}, text, ""
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
     try:
         if end is None:
@@ -166,27 +179,34 @@ def _front_matter(key: str, text: str, remarks: list[str]) -> tuple[Mapping[str,
         value = read_yaml(Path(key), "\n".join(("", *lines[1:end]))).value
     except InvalidInput as error:
         remarks.append(f"{str(error).splitlines()[0]}: the front matter is not read, and the note is hidden")
-        return {}, text, True
-    return value if isinstance(value, dict) else {}, "\n".join(lines[end + 1 :]), False
+        return {}, text, "front matter that cannot be read"
+    return value if isinstance(value, dict) else {}, "\n".join(lines[end + 1 :]), ""
 
 
-def _take_value(note: _Note, key: str, name: str, value: Any) -> None:
-    """Add a value of the front matter: a mark that hides the note, a relation, an attribute, or prose."""
-    texts = _strings(value)
+def _take_value(note: _Note, path: str, name: str, value: Any) -> None:
+    """Add a value of the front matter: a mark that hides the note, a relation, an attribute, or prose.
+
+    Args:
+        path: Its name, after the names of the values it is in if they are about who may see what.
+    """
+    key, texts = _plain_key(path), _strings(value)
     said = ", ".join(texts)
-    if isinstance(value, dict):
-        for inner, each in value.items():
-            _take_value(note, f"{key} {_plain_key(inner)}" if is_for_dm(key) else _plain_key(inner), str(inner), each)
-    elif is_for_dm(key):
-        if isinstance(value, bool) or said.casefold() in (*_YES, *_NO):
-            note.hidden = note.hidden or value is True or said.casefold() in _YES
-        elif said:
-            note.body += f"\n\n:::secret\n{name}: {said.replace(':::', '')}\n:::\n"
-    elif "publish" in key.split():
-        note.hidden = note.hidden or value is False or said.casefold() in _NO
+    is_marked_key, is_asking = is_marked(path, "key"), asks_who_sees(path)
+    listed = value if isinstance(value, list) else [value]
+    for inner, each in ((inner, each) for part in listed if isinstance(part, dict) for inner, each in part.items()):
+        _take_value(note, f"{path} {inner}" if is_marked_key or is_asking else str(inner), str(inner), each)
+    single = [each for each in listed if not isinstance(each, dict | list)]
+    hides = "" if key in _NAMING else property_mark(path, single)
+    if hides == "note":
+        note.why = note.why or f"property '{name}: {', '.join(map(str, single))}'"
+    if said and (hides == "value" or (hides and is_marked_key)):
+        named = " ".join(name.replace(":", " ").split())
+        note.body += f"\n\n:::secret (property {named})\n{name}: {said.replace(':::', '')}\n:::\n"
+    elif is_asking or is_marked_key:
+        return
     elif key not in _OWN and said:
         note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
-        if "](" in said:  # a link may lead to what is hidden
+        if any(mark in said for mark in MARKUP):  # a link may lead to what is hidden
             note.body += f"\n\n{name}: {said}\n"
         elif key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):
             note.body += f"\n\n{said}\n"
@@ -245,10 +265,12 @@ class _Vault:
         if not note.hidden and any(is_hidden(link.target) for link in note.text.links if not link.hidden):
             note.text = note_text(note.body, is_hidden)  # a paragraph that names what is hidden is hidden
         links, attributes = self._links(note)
-        texts = SourceText(note.text.visible, note.hidden), SourceText(note.text.hidden, hidden=True, page="secrets")
+        secret = SourceText(note.text.hidden, hidden=True, page="secrets", why="; ".join(note.text.why))
+        texts = SourceText(note.text.visible, note.hidden), secret
         pictures = (self._picture(each, note) for each in (*note.pictures, *note.text.pictures))
         own = (note.key, note.name, note.type, "note", note.file, note.folders, note.aliases, attributes, note.hidden)
-        return SourceDocument(*own, tuple(each for each in texts if each.text), links, next(filter(None, pictures), ""))
+        found = tuple(each for each in texts if each.text)
+        return SourceDocument(*own, found, links, next(filter(None, pictures), ""), note.why)
 
     def _links(self, note: _Note) -> tuple[tuple[SourceLink, ...], dict[str, str]]:
         """Return the relations of a note, and the attributes that name no note."""

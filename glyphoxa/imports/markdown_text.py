@@ -1,23 +1,23 @@
 """Read a Markdown note: what it says, what only the DM reads, and where its links lead.
 
 Obsidian hides nothing from its author, so these marks say that a part is for the DM: comments (`%%`, `<!-- -->`),
-callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), sections under a heading like "GM notes", and
-paragraphs that begin like `**GM:**` or `secret::`. A hidden part is taken out before anything is rendered: nothing
-written in it can end it early.
+spoilers (`||`, `>! !<`), callouts (`> [!secret]`), blocks (`:::secret` or a fence named `secret`), sections under a
+heading or a line like "GM notes", items of lists, rows and columns of tables, and paragraphs that begin like `**GM:**`
+or `secret::`. A hidden part is taken out before anything is rendered: nothing written in it can end it early.
 """
 
 from __future__ import annotations
 
 import mimetypes
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.source_words import is_for_dm
+from glyphoxa.imports.html_text import HtmlText, html_text
+from glyphoxa.imports.secrecy import asks_who_sees, is_answer, is_end, is_mark, is_marked, property_mark, text_mark
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -26,9 +26,19 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _COMMENTS: Final = (("%%", "%%"), ("<!--", "-->"))
+_SPOILER: Final = re.compile(
+    r"(?:^[ \t]*\|\||\|\|(?=[^\s|]))((?:[^|\n]|\|(?!\|)|\n(?!\s*\n))+)\|\||>!((?:(?!!<|>!)[^\n]|\n(?!\s*\n))+)!<", re.M
+)
+"""A spoiler of Discord or Reddit in one paragraph; `| a || b |` is an empty cell."""
+_FIELD: Final = re.compile(r"(?:^|[\[(])[\s*_-]*([^:\[\]()*\n]{1,40})\**:(:?)([^\])\n]*)", re.M)
+"""A field such as `visibility:: gm`, `[visibility:: gm]` or `- **Visibility:** gm`."""
+MARKUP: Final = ("](", "<", "||", ">!", "%%")
+"""A short value with one of these is read as a text: a part of it may be hidden."""
 _RAW: Final = ("fence", "code_block", "html_block")
 _NOTE: Final = "note:"
 _LONGEST_KEY: Final = 40
+_FEW_WORDS: Final = 3
+"""Limit of a cell that says who may see its row."""
 _LONGEST_LINK: Final = 1_000
 
 
@@ -50,6 +60,10 @@ class NoteText:
     """The part of a note that players may read, as Markdown without links, images and code; likewise the DM's part.
 
     The tags, without `#`, and the pictures, as they are written, are those of the visible part.
+
+    Attributes:
+        why: The marks that hide the hidden part.
+        mark: A field in the text that hides the whole note; "" for none.
     """
 
     visible: str = ""
@@ -57,18 +71,37 @@ class NoteText:
     links: tuple[NoteLink, ...] = ()
     tags: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    mark: str = ""
+
+
+@dataclass(slots=True)
+class _Hidden:
+    """The hidden parts of a text as HTML, and the marks that hide them."""
+
+    parts: list[str] = field(default_factory=list)
+    why: dict[str, None] = field(default_factory=dict)
+
+    def add(self, html: str, why: str) -> None:
+        self.parts.append(html)
+        self.why[why] = None
+
+    def add_markdown(self, text: str, why: str) -> None:
+        if text.strip():
+            self.add(_html(_markdown().parse(text)), why)
 
 
 def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
     """Read a note without its front matter. A paragraph with a link to something hidden is hidden."""
-    apart: list[str] = []
+    hidden = _Hidden()
     for opening, closing in _COMMENTS:
-        text = _without(text, opening, closing, apart)
-    text = _without_blocks(text, apart)
-    markdown = _markdown()
-    hidden = [_html(markdown.parse(part)) for part in apart]
-    visible = _without_hidden(markdown.parse(text), hidden, is_hidden)
-    shown, secret = html_text(_html(visible)), html_text("\n".join(hidden))
+        text = _without(text, opening, closing, hidden)
+    tokens = _markdown().parse(_without_blocks(_without_spoilers(text, hidden), hidden))
+    visible = _without_hidden(tokens, hidden, is_hidden)
+    # Labels in HTML are read when it has become Markdown.
+    has_html = any(each.type.startswith("html") for token in visible for each in (token, *(token.children or ())))
+    shown = page_text(_html(visible)) if has_html else html_text(_html(visible))
+    secret = html_text("\n".join(hidden.parts))
     links = [_link(address, hidden=False) for address in shown.links]
     links += [_link(address, hidden=True) for address in (*shown.hidden_links, *secret.links, *secret.hidden_links)]
     inline = [child for token in visible for child in token.children or ()]
@@ -78,6 +111,34 @@ def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: Fals
         tuple(link for link in links if link is not None),
         tuple(word[1:] for child in inline if child.type == "text" for word in child.content.split() if word[0] == "#"),
         tuple(unquote(str(child.attrs["src"])) for child in inline if child.type == "image"),
+        tuple(dict.fromkeys((*hidden.why, *shown.why))),
+        _field_for_dm(tokens),
+    )
+
+
+def page_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> HtmlText:
+    """Convert a page as `html_text` does, and hide what its headings, labels and tables say is for the DM.
+
+    If they hide anything, all links count as links of the hidden part.
+    """
+    page = html_text(html, name_of=name_of)
+    hidden = _Hidden()
+    tokens = _markdown().parse(_without_spoilers(page.visible, hidden))
+    visible = _without_hidden(tokens, hidden, lambda _target: False)
+    if mark := _field_for_dm(tokens):
+        hidden.add(_html(visible), mark)
+        visible = []
+    if not hidden.parts:
+        return page
+    shown, secret = html_text(_html(visible)), html_text("\n".join(hidden.parts))
+    parts = (page.hidden, shown.hidden, secret.visible, secret.hidden)
+    return replace(
+        page,
+        visible=shown.visible,
+        hidden="\n\n".join(filter(None, parts)),
+        links=(),
+        hidden_links=tuple(dict.fromkeys((*page.links, *page.hidden_links))),
+        why=tuple(dict.fromkeys((*page.why, *hidden.why))),
     )
 
 
@@ -102,22 +163,41 @@ def _target(written: str) -> str:
     return written.partition("#")[0].partition("^")[0].rstrip("\\").strip()
 
 
-def _without(text: str, opening: str, closing: str, apart: list[str]) -> str:
-    """Take comments out of a text. One that is never closed reaches to its end."""
+def _without(text: str, opening: str, closing: str, hidden: _Hidden) -> str:
+    """Take comments out of a text. One that is never closed reaches to its end.
+
+    A comment that is nothing but a mark begins a part for the DM: up to one like `/GM`, or like a line in bold.
+    """
     kept: list[str] = []
     start = 0
     while (at := text.find(opening, start)) >= 0:
         kept.append(text[start:at])
         end = text.find(closing, at + len(opening))
         end = len(text) if end < 0 else end
-        apart.append(text[at + len(opening) : end])
+        comment = text[at + len(opening) : end]
         start = end + len(closing)
+        hidden.add_markdown(comment, "comment")
+        if is_mark(comment):
+            again = text.find(opening, start)
+            last = text.find(closing, again + len(opening)) if again >= 0 else -1
+            if last >= 0 and is_end(text[again + len(opening) : last]):
+                hidden.add_markdown(text[start:again], f"comment {comment.strip()!r}")
+                start = last + len(closing)
+            else:
+                kept.append(f"\n\n**{' '.join(comment.split())}**\n\n")
     return "".join((*kept, text[start:]))
 
 
-def _without_blocks(text: str, apart: list[str]) -> str:
+def _without_spoilers(text: str, hidden: _Hidden) -> str:
+    for spoiler in _SPOILER.findall(text):
+        hidden.add_markdown("".join(spoiler), "spoiler")
+    return _SPOILER.sub(" ", text)
+
+
+def _without_blocks(text: str, hidden: _Hidden) -> str:
     kept: list[str] = []
     block: list[str] = []
+    why: dict[str, None] = {}
     depth = 0
     for line in text.splitlines(keepends=True):
         mark = line.strip().removeprefix("> ")
@@ -125,69 +205,145 @@ def _without_blocks(text: str, apart: list[str]) -> str:
         if depth and name is not None:
             depth += 1 if name else -1
             block.append("\n")
-        elif name and is_for_dm(name):
+        elif name and _is_kind_for_dm(name):
             depth = 1
+            why[f"block {name!r}"] = None
         elif name is None:
             (block if depth else kept).append(line)
-    apart.append("".join(block))
+    hidden.add_markdown("".join(block), "; ".join(why))
     return "".join(kept)
 
 
-def _without_hidden(tokens: Sequence[Token], hidden: list[str], is_hidden: Callable[[str], bool]) -> list[Token]:
+def _without_hidden(tokens: Sequence[Token], hidden: _Hidden, is_hidden: Callable[[str], bool]) -> list[Token]:
     """Return the tokens that players may read; adds the others as HTML."""
+    tokens = _without_columns(tokens, hidden)
     kept: list[Token] = []
     at = 0
     while at < len(tokens):
-        end = _end_of_hidden(tokens, at)
+        end, why = _hidden_here(tokens, at)
         links = (_link(str(child.attrs.get("href", "")), hidden=False) for child in tokens[at].children or ())
         if end > at:
-            hidden.append(_html(tokens[at:end]))
-        elif any(link and is_hidden(link.target) for link in links) or _is_for_dm(tokens[at].content):
-            hidden.append(f"<p>{_html(tokens[at : at + 1])}</p>")
+            hidden.add(_html(tokens[at:end]), why)
+        elif link := next((link for link in links if link and is_hidden(link.target)), None):
+            hidden.add(f"<p>{_html(tokens[at : at + 1])}</p>", f"link to the hidden {link.target!r}")
+        elif why := text_mark(tokens[at].content) if tokens[at].type == "inline" else "":
+            hidden.add(f"<p>{_html(tokens[at : at + 1])}</p>", f"text after {why!r}")
         else:
             kept.append(tokens[at])
         at = max(end, at + 1)
     return kept
 
 
-def _end_of_hidden(tokens: Sequence[Token], at: int) -> int:
-    """Return where the hidden part that begins here ends; where it begins if none does."""
+def _without_columns(tokens: Sequence[Token], hidden: _Hidden) -> list[Token]:
+    """Return the tokens without columns for the DM. Notes rows that are for the DM as another column says."""
+    kept: list[Token] = []
+    names: list[str] = []
+    row, column, is_cell = 0, 0, False
+    for at, token in enumerate(tokens):
+        if token.type == "thead_open":
+            names = []
+        elif token.type == "tr_open":
+            row, column = len(kept), -1
+        elif token.type in ("th_open", "td_open"):
+            cell = tokens[at + 1].content
+            column, is_cell = column + 1, True
+            if token.type == "th_open":
+                names.append(cell)
+            # A first row may be a header only because Markdown needs one.
+            is_short, is_first = len(cell.split()) <= _FEW_WORDS, token.type == "th_open" and column == 0
+            if is_marked(cell) if is_first else is_short and property_mark(names[column], [cell]) == "note":
+                kept[row].meta["mark"] = f"cell {cell!r} of column {names[column]!r}"
+        if not (is_cell and is_marked(names[column])):
+            kept.append(token)
+        elif token.type == "inline":
+            hidden.add(f"<p>{_html([token])}</p>", f"column {names[column]!r}")
+        is_cell = is_cell and token.type not in ("th_close", "td_close")
+    return kept
+
+
+def _hidden_here(tokens: Sequence[Token], at: int) -> tuple[int, str]:
+    """Return where the hidden part that begins here ends, and its mark; where it begins if none does."""
     token = tokens[at]
     if token.type in _RAW:
         # A callout or fence in code or HTML, where neither is read, was meant to be one.
         marks = [part.partition("]")[0] for part in token.content.split("[!")[1:]]
         marks += [part.partition("\n")[0] for part in token.content.replace("~~~", "```").split("```")[1:]]
-        return at + 1 if any(map(is_for_dm, (token.info, *marks))) else at
-    if _begins_for_dm(tokens, at):
+        marks += [line[6:] for line in token.content.splitlines() if line.casefold().startswith("title:")]
+        found = next(filter(_is_kind_for_dm, (token.info, *marks)), "")
+        found = found or ("" if token.type == "html_block" else text_mark(token.content))
+        if found and token.type == "fence":
+            token.info = "secret"  # it holds Markdown
+        return (at + 1, f"block {found!r}") if found else (at, "")
+    if why := _begins_for_dm(tokens, at):
         ends = (n for n in range(at, len(tokens)) if tokens[n].nesting < 0 and tokens[n].level == token.level)
-        return next(ends) + 1
-    if token.type == "heading_open" and is_for_dm(tokens[at + 1].content):
-        for end in range(at + 1, len(tokens)):
-            other = tokens[end]
-            is_heading = other.type == "heading_open" and other.level == token.level and other.tag <= token.tag
-            if other.level < token.level or is_heading:
+        return next(ends) + 1, why
+    text = tokens[at + 1].content if token.type in ("heading_open", "paragraph_open") else ""
+    label = text if token.type == "heading_open" else text and _label_alone(text)
+    if label and is_marked(label):
+        where = "heading" if token.type == "heading_open" else "line"
+        return _end_of_section(tokens, at), f"{where} {label!r}"
+    return at, ""
+
+
+def _end_of_section(tokens: Sequence[Token], at: int) -> int:
+    """Return where the part under a heading ends; that under a line ends at any heading or line in bold."""
+    token = tokens[at]
+    for end in range(at + 1, len(tokens)):
+        other = tokens[end]
+        if other.level < token.level:
+            return end
+        if other.type == "heading_open" and other.level == token.level:
+            if token.type != "heading_open" or other.tag <= token.tag:
                 return end
-        return len(tokens)
-    return at
+        elif token.type == other.type == "paragraph_open" and other.level == token.level:
+            label = _label_alone(tokens[end + 1].content)
+            if label and not is_marked(label):
+                return end
+    return len(tokens)
 
 
-def _begins_for_dm(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a callout, an item of a list, a table or a row of one, which begins here, is for the DM."""
+def _label_alone(paragraph: str) -> str:
+    """Return the first line of a paragraph if it is in bold, or nothing but a mark; "" if not."""
+    line = paragraph.partition("\n")[0].strip().rstrip(":").replace("***", "**")
+    if line.startswith(("**", "__")):
+        bold, _, rest = line[2:].partition(line[:2])
+        return "" if rest.strip(" :") else bold.strip(" :")
+    return line if is_mark(line) else ""
+
+
+def _begins_for_dm(tokens: Sequence[Token], at: int) -> str:
+    """Return the mark of a callout, an item of a list or a row of a table that begins here and is for the DM."""
     token, first = tokens[at], "".join(each.content for each in tokens[at + 2 : at + 3])
     if token.type == "blockquote_open":
-        return is_for_dm(token.meta.get("callout", ""))
-    if token.type == "table_open":
-        return any(is_for_dm(each.content) for each in takewhile(lambda each: each.type != "thead_close", tokens[at:]))
-    is_row = token.type == "tr_open"
-    is_named = is_row and len(first) <= _LONGEST_KEY and is_for_dm(first)
-    return is_named or ((is_row or token.type == "list_item_open") and _is_for_dm(first))
+        callout = token.meta.get("callout", "")
+        return f"callout {callout.strip()!r}" if _is_kind_for_dm(callout) else ""
+    if token.type == "tr_open":
+        row = range(at, next(n for n in range(at, len(tokens)) if tokens[n].type == "tr_close"))
+        cells = [tokens[n].content for n in row if tokens[n].type == "inline"]
+        mark = next((cell for cell in cells if is_mark(cell, "name")), "") or text_mark("".join(cells[:1]))
+        mark = mark or next((cell for cell in cells[:1] if len(cell) <= _LONGEST_KEY and is_marked(cell)), "")
+        return token.meta.get("mark", "") or (f"row {mark!r}" if mark else "")
+    mark = text_mark(first) or _label_alone(first) if token.type == "list_item_open" else ""
+    return f"item {mark!r}" if mark and is_marked(mark) else ""
 
 
-def _is_for_dm(paragraph: str) -> bool:
-    """Return whether a paragraph begins like `**GM notes**`, or a line of it like `Secret:` or `secret::`."""
-    bold = paragraph[2:].partition(paragraph[:2])[0] if paragraph.startswith(("**", "__")) else ""
-    keys = (line.partition(":")[0] for line in paragraph.splitlines() if ":" in line)
-    return is_for_dm(bold) or any(len(key) <= _LONGEST_KEY and is_for_dm(key) for key in keys)
+def _is_kind_for_dm(named: str) -> bool:
+    """Return whether a callout or block is for the DM, as its kind or its title says: `secret|wide Title`."""
+    kind, _, title = named.strip(" {}").partition(" ")
+    return any(map(is_marked, (kind.partition("|")[0], title)))
+
+
+def _field_for_dm(tokens: Sequence[Token]) -> str:
+    """Return a field in a text or table, such as `visibility:: gm`, that hides its whole note; "" for none."""
+    texts = [token.content for token in tokens if token.type == "inline"]
+    cells = {at for at, token in enumerate(tokens) if token.type in ("th_open", "td_open")}
+    texts += [f"{tokens[at + 1].content}: {tokens[at + 4].content}" for at in cells if at + 3 in cells]
+    for key, second, value in _FIELD.findall("\n".join(texts)):
+        plain = value.strip(" *_")
+        is_level = is_answer(plain) or (asks_who_sees(key) and (second or is_mark(plain)))
+        if is_level and property_mark(key, [plain]) == "note":
+            return f"field '{key}: {plain}'"
+    return ""
 
 
 def _html(tokens: Iterable[Token]) -> str:
@@ -196,7 +352,7 @@ def _html(tokens: Iterable[Token]) -> str:
     made: list[str] = []
     rest: list[Token] = []
     for token in tokens:
-        if token.type == "fence" and is_for_dm(token.info):
+        if token.type == "fence" and _is_kind_for_dm(token.info):
             made.append(markdown.render(token.content))
         elif token.type != "fence" or not token.info.strip():
             rest.append(token)

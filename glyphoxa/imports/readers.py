@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.dm.imported import ImportKind, SourceDocument, SourceWorld
+from glyphoxa.dm.wording import secrecy_in_words
 from glyphoxa.domain.errors import shown
 from glyphoxa.imports.cards import read_cards
 from glyphoxa.imports.csv_tables import read_csv_tables
@@ -15,6 +16,7 @@ from glyphoxa.imports.files import Progress, SourceFiles, open_source
 from glyphoxa.imports.foundry import read_foundry
 from glyphoxa.imports.markdown_folder import read_markdown
 from glyphoxa.imports.roll20 import read_roll20
+from glyphoxa.imports.secrecy import doubts_about
 from glyphoxa.providers.extras import MODULES, need
 
 Reader = Callable[[SourceFiles], SourceWorld]
@@ -45,4 +47,12 @@ def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read,
         if files.left_out:
             left_out = shown(", ".join(files.left_out))
             remarks.append(f"links, devices, unreadable folders and files of the same name are not read: {left_out}")
-        return replace(world, remarks=tuple(remarks))
+        documents = tuple(map(_with_doubts, world.documents))
+        return replace(world, documents=documents, remarks=(*remarks, *secrecy_in_words(documents)))
+
+
+def _with_doubts(document: SourceDocument) -> SourceDocument:
+    if document.hidden:
+        return document
+    visible = (*document.attributes.values(), *(text.text for text in document.texts if not text.hidden))
+    return replace(document, doubts=doubts_about("\n".join(visible)))

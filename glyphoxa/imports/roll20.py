@@ -17,7 +17,8 @@ from typing import Any, Final
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.html_text import html_text
+from glyphoxa.imports.markdown_text import page_text
+from glyphoxa.imports.secrecy import is_marked, name_mark
 from glyphoxa.imports.source_words import (
     LOCATED_AT,
     decoded,
@@ -206,11 +207,15 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
         is_open = bool(is_played) or "all" in everybody
         type_ = "player" if is_played and str(sheet.get("npc")) != "1" else "npc"
     seen_by = _people(fields.get("inplayerjournals"))
-    hidden = record.kind == "page" or not ("all" in seen_by or (players and players <= seen_by))
+    is_shared = record.kind != "page" and ("all" in seen_by or (players and players <= seen_by))
+    tags = (tag.strip(' []"') for tag in str(fields.get("tags") or "").replace("'", '"').split(","))
+    marks = [mark] if (mark := name_mark((record.name,), folders)) else []
+    marks += ["archived"] * bool(fields.get("archived")) + [f"tag {tag!r}" for tag in tags if is_marked(tag, "folder")]
+    why = next(iter(marks), "") if is_shared else "not shared with all players"
     own = (record.key, record.name, type_, record.kind, record.file, folders)
-    if hidden or is_open:
-        return SourceDocument(*own, attributes=attributes, hidden=hidden, portrait=record.portrait)
-    sheet_only = (SourceText(f"{name}: {value}", hidden=True, page="sheet") for name, value in attributes.items())
+    if why or is_open:
+        return SourceDocument(*own, attributes=attributes, hidden=bool(why), portrait=record.portrait, why=why)
+    sheet_only = (SourceText(f"{name}: {value}", True, "sheet", why="sheet") for name, value in attributes.items())
     return SourceDocument(*own, hidden=False, texts=tuple(sheet_only), portrait=record.portrait)
 
 
@@ -223,10 +228,12 @@ def _united(
     for each in group:
         for field, html in records[each.key].texts.items():
             is_secret, page = each.hidden or field == "gmnotes", "GM notes" if field == "gmnotes" else field
-            read = html_text(html)
-            parts = (read.visible, read.links, is_secret), (read.hidden, read.hidden_links, True)
-            for text, addresses, hidden in parts:
-                texts.update({SourceText(text, hidden, page): None} if text else {})
+            read = page_text(html)
+            of_page = page * is_secret
+            parts = (read.visible, read.links, of_page), (read.hidden, read.hidden_links, "; ".join(read.why) or page)
+            for text, addresses, why in parts:
+                hidden = bool(why)
+                texts.update({SourceText(text, hidden, page, why=why): None} if text else {})
                 for address in addresses:
                     key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
                     if key not in (None, group[0].key):
@@ -239,6 +246,7 @@ def _united(
         group[0],
         attributes={name: value for each in reversed(known) for name, value in each.attributes.items()},
         hidden=all(each.hidden for each in group),
+        why="" if any(not each.hidden for each in group) else group[0].why,
         texts=tuple(texts),
         links=tuple(SourceLink(target, type_, hidden) for (target, type_), hidden in links.items()),
         portrait=next((each.portrait for each in group if each.portrait), ""),

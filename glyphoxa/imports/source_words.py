@@ -1,4 +1,4 @@
-"""The meaning of names and bytes in a source: types of entities, marks of secrets, encodings."""
+"""The meaning of names and bytes in a source: types of entities, encodings."""
 
 from __future__ import annotations
 
@@ -54,20 +54,6 @@ def _types() -> tuple[Mapping[str, str], ...]:
     of_tools = {word: type_ for type_, named in lexicon("imports").tables("types") for word in named}
     every = ({type_: type_ for type_ in ENTITY_TYPES}, of_tools, spoken)
     return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)
-
-
-def is_for_dm(name: str) -> bool:
-    """Return whether the name of a folder, callout, heading, tag or key says that only the DM reads what is there.
-
-    >>> is_for_dm("GM-only"), is_for_dm("SL-Notizen"), is_for_dm("Dmitri")
-    (True, True, False)
-    """
-    return not _for_the_dm().isdisjoint(word.full for word in words(name.replace("_", " ")))
-
-
-@cache
-def _for_the_dm() -> frozenset[str]:
-    return lexicon("imports").words("for_the_dm")
 
 
 def decoded(content: bytes, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -143,6 +144,19 @@ async def test_group_of_a_folder_leaves_other_groups_alone(dm: Visitor, tmp_path
     left = (await dm.http.get("/desk/import")).text
     assert "Tilda Roe" in left and "Gull Tower" in left and "Korvald Stane" not in left
     assert "nothing was changed" in await post(dm, {"do": "skip", "n": "1"})
+
+
+async def test_page_says_why_a_document_is_hidden_and_what_may_be_secret(dm: Visitor, tmp_path: Path) -> None:
+    vault = a_vault(tmp_path)
+    (vault / "Osric Fenn.md").write_text("---\naccess: keeper\n---\nOsric Fenn mends nets.\n", "utf-8")
+    (vault / "Tilda Roe.md").write_text("Tilda Roe is a spy.\n\n## DM\n\nShe lies.\n", "utf-8")
+    lines = (await upload(dm, a_zip(vault))).json()["lines"]
+    assert any("Osric Fenn (property 'access: keeper'); Tilda Roe, in part (heading 'DM')" in line for line in lines)
+    assert any(line.startswith("! may be secret") and "Tilda Roe (spy)" in line for line in lines)
+    page = html.unescape((await dm.http.get("/desk/import")).text)
+    assert "Hidden by its mark: property 'access: keeper'" in page
+    assert "Hidden in part by its mark: heading 'DM'" in page
+    assert "May be secret, but players may know it: spy." in page
 
 
 async def test_hidden_group_is_accepted_as_what_only_the_dm_knows(dm: Visitor, store: Store, file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -19,6 +20,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.imports.readers import read_source
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactRevealed
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
@@ -86,6 +88,36 @@ async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: S
     assert words_in(file.getvalue().decode())
 
 
+async def test_notes_hidden_by_words_of_their_author_reach_no_npc(store: Store, tmp_path: Path) -> None:
+    notes = {
+        "NPCs/Odo.md": "---\ntype: npc\nvisibility: storyteller\n---\nOdo owes Mor1or gold.\n",
+        "Session 4 - DM prep.md": "Mor2or falls.\n",
+        "Behind the Screen/Plot.md": "Mor3or rules.\n",
+        "NPCs/Ada.md": (
+            "---\ntype: npc\nKeeper info: She serves Mor4or.\n---\nAda bakes. ||Mor5or||\n\n"
+            "**DM notes**\n\nMor6or pays her.\n\n- She met Mor7or.\n\n**Trade**\n\nRye bread.\n\n"
+            "## What the players don't know\n\nMor8or is her sister.\n"
+        ),
+    }
+    for name, text in notes.items():
+        path = tmp_path / "vale" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    await store.campaigns.load(a_campaign())
+    desk = imports_of(store, CAMPAIGN)
+    world = read_source("markdown", tmp_path / "vale")
+    await desk.take_in(world)
+    await desk.accept(EVERYTHING)
+    await desk.propose_claims()
+    known = ""
+    for npc in a_campaign().npcs:
+        known += await told(store, npc.id) + await prompts(store, npc.id, world, Random(1))
+    assert not hidden_in(known)
+    assert "Ada bakes." in known and "Rye bread." in known
+    held = (await store.world.now(CAMPAIGN)).facts.values()
+    assert len(hidden_in(str([fact.claim for fact in held]))) == 8
+
+
 async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: Store) -> None:
     await store.campaigns.load(replace(a_campaign(), secrets=()))
     await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
@@ -110,7 +142,7 @@ async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(sto
 
 async def test_bound_facts_of_a_hidden_entity_stay_hidden_at_its_namesake(store: Store) -> None:
     other = CampaignId("other")
-    double = Entity(EntityId("double"), "npc", "Grimjaw", attributes={"debts": "Morvek"}, hidden=True)
+    double = Entity(EntityId("double"), "npc", "Grimjaw", attributes={"debts": "Mor1or"}, hidden=True)
     await store.campaigns.load(a_campaign())
     await store.campaigns.load(
         replace(a_campaign(), id=other, entities=(double,), relationships=(), secrets=(), npcs=(), scenes=())
@@ -120,6 +152,6 @@ async def test_bound_facts_of_a_hidden_entity_stay_hidden_at_its_namesake(store:
     file.seek(0)
     await bind_campaign(store.database, store.world, file, Place(CAMPAIGN), now_ms=1)
     assert "Grimjaw" in await told(store, SMITH)
-    assert "Morvek" not in await told(store, SMITH)
+    assert "Mor1or" not in await told(store, SMITH)
     held = (await store.world.now(CAMPAIGN)).facts.values()
-    assert "Morvek" in [fact.claim.content for fact in held]
+    assert "Mor1or" in [fact.claim.content for fact in held]

@@ -185,7 +185,7 @@ def test_note_in_a_folder_for_the_dm_is_hidden(tmp_path: Path) -> None:
 def test_vault_with_a_name_for_the_dm_is_hidden_and_says_so(tmp_path: Path) -> None:
     world = vault(tmp_path / "DM notes", {"Rusk.md": "x"})
     assert only(world).hidden
-    assert world.remarks == ("'DM notes' is a name for what only the DM reads: all its notes are hidden",)
+    assert world.remarks[0] == "'DM notes' is a name for what only the DM reads: all its notes are hidden"
 
 
 def test_paragraph_that_links_to_a_hidden_note_is_hidden(tmp_path: Path) -> None:
