@@ -73,12 +73,13 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
         is_hidden = is_hidden or hidden[edge.source] or hidden[edge.target]
         links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
     for each in found.tables.entities:
-        attributes = {name: str(value) for name, value in each.attributes.items() if not asks_who_sees(name)}
         for_dm = [
-            SourceText(attributes.pop(name, ""), hidden=True, page=name, why=f"column {name!r}")
+            SourceText(str(each.attributes[name]), hidden=True, page=name, why=f"column {name!r}")
             for name, hides in marks[each.id].items()
             if hides == "value" or is_marked(name, "key")
         ]
+        left_out = {text.page for text in for_dm} | set(filter(_is_about_players, each.attributes))
+        attributes = {name: str(value) for name, value in each.attributes.items() if name not in left_out}
         for name, value in attributes.items():
             if any(mark in value for mark in MARKUP) and (read := page_text(value)).hidden:
                 attributes[name] = read.visible
@@ -96,6 +97,10 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
             links=tuple(links.get(each.id, ())),
             why=why[each.id],
         )
+
+
+def _is_about_players(column: str) -> bool:
+    return asks_who_sees(column) or is_marked(column, "key")
 
 
 def _marks(cells: Mapping[str, object]) -> dict[str, Hides]:

@@ -448,6 +448,12 @@ def test_part_of_a_cell_is_hidden_by_its_mark(tmp_path: Path, cell: str) -> None
     assert "visible" not in orla.attributes
 
 
+def test_column_that_hides_nothing_is_no_attribute(tmp_path: Path) -> None:
+    (tmp_path / "entities.csv").write_text("name,type,secret?,public\nOrla,npc,no,yes\n", "utf-8")
+    (orla,) = read_source("csv", tmp_path).documents
+    assert (orla.hidden, orla.attributes, orla.texts) == (False, {}, ())
+
+
 def test_relation_is_hidden_by_its_column(tmp_path: Path) -> None:
     (tmp_path / "entities.csv").write_text("name,type\nOrla,npc\nBerta,npc\n", "utf-8")
     (tmp_path / "relationships.csv").write_text("source,type,target,visibility\nOrla,FEARS,Berta,gm\n", "utf-8")
