@@ -303,6 +303,8 @@ class _World:
         for class_ in ("Actor", "Item", "Scene"):
             for stored in self._of[CLASSES[class_]]:
                 kept, levels = stored.content, self._levels(stored)
+                if class_ == "Item" and type_named(kept.type) == "concept":
+                    continue  # rules, such as a spell: nobody can hold it
                 type_ = {"Item": "item", "Scene": "location"}.get(class_) or _OF_ACTORS.get(kept.type.lower(), "npc")
                 kind = f"{class_} ({kept.type})" if kept.type else class_
                 why = "not seen by players" if kept.is_secret or max(levels) < _LIMITED else ""

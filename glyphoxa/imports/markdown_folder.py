@@ -21,6 +21,7 @@ from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceW
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import MARKUP, NoteLink, NoteText, note_text, wikilinks, without_links
+from glyphoxa.imports.obsidian import OBSIDIAN, is_of_rules
 from glyphoxa.imports.secrecy import asks_who_sees, is_marked, name_mark, property_mark
 from glyphoxa.imports.source_words import LOCATED_AT, decoded, json_of, told_apart, type_named
 from glyphoxa.language.relations import known_type
@@ -34,18 +35,19 @@ _MOST_BYTES: Final = 1 << 20
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
 """Limit of a key that names a relation, and of the name of a vault for the DM."""
-_NAMES: Final = ("name", "title")
 _ALIASES: Final = ("aliases", "alias")
 _TAGS: Final = ("tags", "tag")
 _CLASSES: Final = ("cssclass", "cssclasses")
 _PARTS: Final = re.compile(r"[/,]")
 """Between the parts of a tag, and between tags in one text."""
-_PICTURES: Final = ("image", "picture", "portrait", "avatar")
-_OF_OBSIDIAN: Final = ("id", *_CLASSES, "permalink", "created", "updated", "modified")
-_NAMING: Final = frozenset(("id", "permalink", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES))
+_KINDS: Final = (*_TAGS, *OBSIDIAN["kinds"])
+_PICTURES: Final = tuple(OBSIDIAN["pictures"])
+_PLAYERS: Final = tuple(OBSIDIAN["players"])
+_NAMING: Final = frozenset(("id", "permalink", "name", "title", *_ALIASES, *_TAGS, *_PICTURES))
 """Keys whose values say nothing about who may see the note, or are read otherwise."""
-_OWN: Final = frozenset(("type", *_NAMES, *_ALIASES, *_TAGS, *_PICTURES, *_OF_OBSIDIAN))
+_OWN: Final = frozenset(("type", "name", *_ALIASES, *_KINDS, *_PICTURES, *_PLAYERS, *OBSIDIAN["settings"]))
 """Keys of the front matter that are no attributes."""
+_SETTINGS: Final = tuple(OBSIDIAN["setting_prefixes"])
 
 
 @dataclass(slots=True)
@@ -142,25 +144,31 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     front, body, why = _front_matter(key, text, remarks)
     path = PurePosixPath(key)
     title, _, id_ = path.stem.rpartition(" ")
+    titles = [each for each in _texts(front, ("title",)) if _is_name(each, path.stem)]
     is_of_notion = len(id_) == _NOTION_ID and set(id_) <= set(hexdigits)
     note = _Note(
         file,
         key,
-        name_of(next(iter(_texts(front, _NAMES)), title if is_of_notion else path.stem)) or key,
+        name_of(next(iter((*_texts(front, ("name",)), *titles)), title if is_of_notion else path.stem)) or key,
         path.parent.parts,
         body,
         tuple(dict.fromkeys(_texts(front, _ALIASES))),
-        [next(wikilinks(each), each) for name in _PICTURES for each in _strings(front.get(name))],
+        [next(wikilinks(each), each) for each in _values(front, _PICTURES)],
         why,
     )
     for name, value in front.items():
         _take_value(note, str(name), str(name), value)
+    if is_of_rules(note.name):
+        note.body = ""  # a licence, a list of feats
     first, _, rest = note.body.lstrip().partition("\n")
-    if first.lstrip("# ").strip() == note.name:  # the title again
+    if first.lstrip("# ").strip().casefold() == note.name.casefold():  # the title again
         note.body = rest
     note.text = note_text(note.body)
-    tags = (*_texts(front, _TAGS), *note.text.tags)
-    note.type = _type(next(iter(_texts(front, ("type",))), ""), tags, note.folders)
+    written = ",".join(_texts(front, _KINDS)).replace("#", ",").split(",")
+    tags = (*filter(None, map(str.strip, written)), *note.text.tags)
+    note.type = _type(
+        next(iter(_texts(front, ("type",))), ""), tags, note.folders, is_played=bool(_texts(front, _PLAYERS))
+    )
     labels = (*tags, *_texts(front, _CLASSES))
     marks = (f"tag {tag!r}" for tag in labels if any(is_marked(part, "folder") for part in _PARTS.split(tag)))
     note.why = note.why or name_mark((note.name, path.stem), note.folders) or next(marks, note.text.mark)
@@ -189,7 +197,8 @@ def _take_value(note: _Note, path: str, name: str, value: Any) -> None:
     Args:
         path: Its name, after the names of the values it is in if they are about who may see what.
     """
-    key, texts = _plain_key(path), _strings(value)
+    key = _plain_key(path)
+    texts = _strings(f"{value}" if key in OBSIDIAN["numbers"] and type(value) is int else value)
     said = ", ".join(texts)
     is_marked_key, is_asking = is_marked(path, "key"), asks_who_sees(path)
     listed = value if isinstance(value, list) else [value]
@@ -204,7 +213,7 @@ def _take_value(note: _Note, path: str, name: str, value: Any) -> None:
         note.body += f"\n\n:::secret (property {named})\n{name}: {said.replace(':::', '')}\n:::\n"
     elif is_asking or is_marked_key:
         return
-    elif key not in _OWN and said:
+    elif said not in ("", note.name) and not (key in _OWN or key.startswith(_SETTINGS) or is_of_rules(key, said)):
         note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
         if any(mark in said for mark in MARKUP):  # a link may lead to what is hidden
             note.body += f"\n\n{name}: {said}\n"
@@ -218,9 +227,19 @@ def _plain_key(name: object) -> str:
     return " ".join(str(name).casefold().replace("_", " ").replace("-", " ").split())
 
 
-def _texts(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
+def _is_name(title: str, stem: str) -> bool:
+    """Return whether the title of a note names it, as "Speaker of the Guild" in a note "Trovus" does not."""
+    own, of_file = ({word.full for word in words(text.replace("_", " "))} for text in (title, stem))
+    return not own.isdisjoint(of_file) or any(map(str.isdecimal, stem))
+
+
+def _values(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
     values = (value for key in keys for name, value in front.items() if _plain_key(name) == key)
-    return [name for value in values for text in _strings(value) if (name := name_of(without_links(text)))]
+    return [text for value in values for text in _strings(value)]
+
+
+def _texts(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
+    return [name for text in _values(front, keys) if (name := name_of(without_links(text)))]
 
 
 def _strings(value: Any) -> list[str]:
@@ -230,9 +249,11 @@ def _strings(value: Any) -> list[str]:
     return [each for each in named if isinstance(each, str) and each.strip()]
 
 
-def _type(named: str, tags: Iterable[str], folders: tuple[str, ...]) -> str:
+def _type(named: str, tags: Iterable[str], folders: tuple[str, ...], *, is_played: bool) -> str:
     """Return the type of a note: what it says itself, also in words of its own, or what its place says."""
-    said = type_named(named) or next(filter(None, (type_named(tag, of_folder=False) for tag in tags)), None)
+    of_tags = [found for tag in tags if (found := type_named(tag, of_folder=False))]
+    is_played = is_played or (of_tags[:1] == ["npc"] and "player" in of_tags)
+    said = type_named(named) or ("player" if is_played else next(iter(of_tags), None))
     if said or named:
         return said or named.casefold()
     return next(filter(None, map(type_named, (*reversed(folders), *tags))), "concept")
@@ -254,7 +275,8 @@ class _Vault:
                 self._named.setdefault(name, []).append(note)
         self._pictures: dict[str, list[str]] = {}
         for file in files:
-            if (mimetypes.guess_type(file)[0] or "").startswith("image/"):
+            is_placeholder = any(word in file.casefold() for word in OBSIDIAN["placeholders"])
+            if (mimetypes.guess_type(file)[0] or "").startswith("image/") and not is_placeholder:
                 self._pictures.setdefault(posixpath.basename(file).casefold(), []).append(file)
 
     def document(self, note: _Note) -> SourceDocument:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from glyphoxa.imports.html_text import HtmlText, html_text
+from glyphoxa.imports.obsidian import admonitions, headless_tables, prose, without_generated
 from glyphoxa.imports.secrecy import asks_who_sees, is_answer, is_end, is_mark, is_marked, property_mark, text_mark
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class _Hidden:
 def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
     """Read a note without its front matter. A paragraph with a link to something hidden is hidden."""
     hidden = _Hidden()
+    text = without_generated(text)
     for opening, closing in _COMMENTS:
         text = _without(text, opening, closing, hidden)
     tokens = _markdown().parse(_without_blocks(_without_spoilers(text, hidden), hidden))
@@ -354,9 +356,9 @@ def _html(tokens: Iterable[Token]) -> str:
     for token in tokens:
         if token.type == "fence" and _is_kind_for_dm(token.info):
             made.append(markdown.render(token.content))
-        elif token.type != "fence" or not token.info.strip():
+        else:
             rest.append(token)
-    return "\n".join((markdown.renderer.render(rest, markdown.options, {}), *made))
+    return "\n".join((markdown.renderer.render(prose(rest), markdown.options, {}), *made))
 
 
 def _link(address: str, *, hidden: bool) -> NoteLink | None:
@@ -372,6 +374,8 @@ def _markdown() -> MarkdownIt:
 
     markdown = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     markdown.inline.ruler.before("link", "wikilink", _wikilink)
+    markdown.core.ruler.before("block", "table", headless_tables)
+    markdown.core.ruler.before("inline", "admonition", admonitions)
     markdown.core.ruler.before("inline", "callout", _callouts)
     markdown.core.ruler.push("address", _addresses)
     return markdown
@@ -379,12 +383,13 @@ def _markdown() -> MarkdownIt:
 
 def _callouts(state: StateCore) -> None:
     """Note the kind and title of each callout, and leave its title."""
-    for quote_open, _, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+    for quote_open, inline, after in zip(state.tokens, state.tokens[2:], state.tokens[4:], strict=False):
         if quote_open.type == "blockquote_open" and inline.content.startswith("[!"):
             kind, _, rest = inline.content[2:].partition("]")
             inline.content = rest.lstrip("+-").strip()
-            title = "" if rest.lstrip("+-").startswith("\n") else inline.content.partition("\n")[0]
-            quote_open.meta["callout"] = f"{kind} {title}"
+            title = rest.lstrip("+-").partition("\n")[0].strip()
+            is_panel = "\n" in rest or after.type != "blockquote_close"
+            quote_open.meta |= {"callout": f"{kind} {title}", "panel": title if is_panel else ""}
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:

@@ -9,20 +9,18 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from rapidfuzz import fuzz, process
-
 from glyphoxa.config.campaign_csv import encoding_of
 from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.words import words
+from glyphoxa.language.words import fold, words
 
 LOCATED_AT: Final = "LOCATED_AT"
 _OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
 """Topics of the extractor's words that name things of a type."""
-_CLOSE: Final = 88
-_LONG: Final = 6
+_MOST_PARTS: Final = 3
+"""Limit of the words that name a type together: "place of interest"."""
 _FEW_BYTES: Final = 16
 MOST_VALUES: Final = 30_000_000
 """Limit of values in a JSON text; they take a few GB. An export of 100 MB has about 10 million."""
@@ -35,25 +33,39 @@ def type_named(name: str, *, of_folder: bool = True) -> str | None:
     Args:
         of_folder: False for a tag or title: only by our words and those of other tools, not by a word like "crown".
 
-    >>> type_named("NPCs"), type_named("Important Places"), type_named("Campaign notes")
+    >>> type_named("01 - NPCs"), type_named("Important Places"), type_named("Player Handouts")
     ('npc', 'location', None)
     """
-    named = [word.full for word in words(name.replace("-", "").replace("_", " "))]  # "Non-Player" is one word
-    for types in _types()[: 3 if of_folder else 2]:
-        # Of other words than ours, the last one says what it is: "Sword Coast".
-        for word in named if types is _types()[0] else named[::-1]:
-            cutoff = _CLOSE if len(word) >= _LONG else 100  # "owns" is not "towns"
-            if found := process.extractOne(word, list(types), scorer=fuzz.ratio, score_cutoff=cutoff):
-                return types[found[0]]
+    joined_by = lexicon("chronicle").words("joined_by")
+    parts: list[list[str]] = []
+    for word in words(name.replace("_", " ")):
+        if not word.joins or word.full in joined_by:
+            parts.append([])
+        parts[-1].append(word.full)
+    for types in _types()[: 2 if of_folder else 1]:
+        # The last word says what it is: "Sword Coast". Of a path, the first part does: "npc/innkeeper".
+        for part in parts:
+            for end in range(len(part), 0, -1):
+                for start in range(max(0, end - _MOST_PARTS), end):
+                    type_ = types.get("".join(part[start:end]))
+                    # "Player notes" are about anything.
+                    if type_ and (type_ != "player" or end == len(part)):
+                        return type_
     return None
 
 
 @cache
 def _types() -> tuple[Mapping[str, str], ...]:
+    """Return the types that other tools and languages call by these words, and those of things that they name."""
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
     of_tools = {word: type_ for type_, named in lexicon("imports").tables("types") for word in named}
-    every = ({type_: type_ for type_ in ENTITY_TYPES}, of_tools, spoken)
-    return tuple({**{f"{word}s": type_ for word, type_ in types.items()}, **types} for types in every)
+    every = ({**of_tools, **{type_: type_ for type_ in ENTITY_TYPES}}, spoken)
+    folded = [[(fold(word), type_) for word, type_ in types.items()] for types in every]
+    return tuple(
+        {f"{word}{end}": type_ for word, type_ in types for end in ("", "s", "es")}
+        | {f"{word[:-1]}ies": type_ for word, type_ in types if word.endswith("y")}
+        for types in folded
+    )
 
 
 def decoded(content: bytes, name: str) -> str:

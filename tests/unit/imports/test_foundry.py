@@ -527,6 +527,15 @@ def test_document_without_letter_in_its_name_is_left_out(tmp_path: Path) -> None
     assert "2 documents left out: no letter or digit in the name." in world.remarks
 
 
+@pytest.mark.parametrize("kind", ["spell", "feat", "class", "background", "condition", "campaignFeature"])
+def test_item_that_is_a_rule_is_left_out(kind: str, tmp_path: Path) -> None:
+    rule = document("Fog Walk", "rule000000000001", OBSERVER, type=kind, system={})
+    world = write_world(
+        tmp_path / "w", {"items": [rule, item("Old Knife", "knife00000000001")], "users": USERS}, version=13
+    )
+    assert [(each.name, each.type) for each in read(world).documents] == [("Old Knife", "item")]
+
+
 def test_order_of_records_does_not_matter(tmp_path: Path) -> None:
     turned = {name: list(reversed(each)) for name, each in WORLD.items()}
     first = read(write_world(tmp_path / "a", WORLD, version=10))

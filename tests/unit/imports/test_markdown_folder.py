@@ -54,7 +54,7 @@ def test_note_has_the_name_of_its_file_and_all_its_front_matter(tmp_path: Path) 
     document = only(vault(tmp_path / "My vault", {"People/Grimjaw.md": note}))
     assert (document.key, document.name, document.type) == ("People/Grimjaw.md", "Grimjaw", "npc")
     assert (document.aliases, document.folders) == (("The Smith", "Grim"), ("People",))
-    assert document.attributes == {"race": "Dwarf", "languages": "Common, Dwarvish"}
+    assert document.attributes == {"race": "Dwarf", "age": "90", "languages": "Common, Dwarvish"}
     assert not document.hidden
     assert open_text(document) == "He **forges**."
 
