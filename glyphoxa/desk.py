@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -57,6 +57,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
+from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
@@ -384,11 +385,12 @@ def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
 
 @dataclass(frozen=True, slots=True)
 class DeskSource:
-    """Opens desks for the campaign of an open table."""
+    """Opens desks for the campaign of an open table. `reader` reads what is imported beside it."""
 
     store: Store
     settings: Settings
     campaign: CampaignId
+    reader: SourceReader = field(default_factory=SourceReader)
 
     async def open(self) -> Desk:
         """Open the desk in the current state. Raises: Unavailable: The database is away."""

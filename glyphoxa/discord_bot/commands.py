@@ -37,7 +37,6 @@ from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
 from glyphoxa.domain.ids import PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
-from glyphoxa.imports.readers import read_source
 from glyphoxa.language.words import fold
 from glyphoxa.transcript.sessions import session_of
 from glyphoxa.world.events import WorldEvent
@@ -523,7 +522,7 @@ def _to_confirm(
 
 async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown", "card"], path: Path) -> Answer:
     """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
-    world = await asyncio.to_thread(read_source, tool, path)
+    world = await call.services.source.reader.read(tool, path)
     arrival = await call.services.source.imports().take_in(world)
     waiting = f"{arrival.n_new:,} new and {arrival.n_changed:,} changed documents of {world.name} need review"
     return Answer((f"{waiting}: on the desk's page Import, or with glyphoxa import review", *arrival.remarks))

@@ -8,10 +8,10 @@ and Host must be a name that no stranger can point here: an IP address, localhos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import Request
@@ -25,6 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.seats import NotNow
+
+_T = TypeVar("_T")
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -180,6 +182,23 @@ async def receive_file(request: Request, path: Path, *, most_bytes: int) -> None
         raise InvalidInput("the upload was cancelled") from None
     except OSError as error:
         raise Unavailable(f"the file cannot be stored for reading: {error.strerror or error}") from None
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of work, which is cancelled if the sender of a received body leaves or the server stops.
+
+    Raises:
+        InvalidInput: It was cancelled.
+    """
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(request.receive())  # after its body, nothing comes of a request but its end
+    leaving.add_done_callback(lambda _: working.cancel())
+    try:
+        return await working
+    except asyncio.CancelledError:
+        raise InvalidInput("the upload was cancelled") from None
+    finally:
+        leaving.cancel()
 
 
 async def on_error(_: HTTPConnection, error: Exception) -> JSONResponse:

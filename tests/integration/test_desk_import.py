@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 from playwright.async_api import expect
 
@@ -223,6 +225,70 @@ async def test_upload_that_breaks_off_leaves_nothing_behind(door: Door, dm: Visi
     await until(lambda: not copies(file))
     assert len(seen) == 1
     assert (await upload(dm, file)).json()["lines"][0].endswith(": 4 new")
+
+
+def reading() -> list[psutil.Process]:
+    found = psutil.Process().children()
+    return [each for each in found if "glyphoxa.imports.source_reader" in each.cmdline()]
+
+
+def a_program(path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Let another program run as the process that reads a source."""
+    path.write_text(f"#!{sys.executable}\n{what}\n", "utf-8")
+    path.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(path))
+
+
+@pytest.fixture
+def endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a source takes as long as somebody waits for it."""
+    a_program(tmp_path / "endless", monkeypatch, "import sys; sys.stdin.read()")
+
+
+@pytest.mark.usefixtures("endless")
+async def test_second_import_is_refused_while_one_is_read(dm: Visitor, file: Path) -> None:
+    first = asyncio.create_task(upload(dm, file))
+    await until(lambda: bool(reading()))
+    second = await upload(dm, file)
+    assert second.status_code == 409
+    assert second.json() == {"error": "another import is being read now; try again when it has ended"}
+    assert not first.done() and len(reading()) == 1
+    first.cancel()
+    await until(lambda: not reading() and not copies(file))
+
+
+@pytest.mark.usefixtures("endless")
+async def test_reading_ends_when_the_sender_leaves(door: Door, dm: Visitor, file: Path) -> None:
+    for _ in range(3):
+        sent = asyncio.create_task(upload(dm, file))
+        await until(lambda: bool(reading()))
+        sent.cancel()
+        await until(lambda: not reading() and not copies(file))
+    assert (await door.browser().http.get("/api/table")).status_code == 401
+
+
+async def test_reading_process_that_crashes_is_reported(
+    dm: Visitor, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_program(tmp_path / "crashes", monkeypatch, "import os; os.abort()")
+    answer = await upload(dm, file)
+    assert answer.status_code == 503
+    assert answer.json()["error"].startswith("brinewatch.zip was not read to its end (exit code -6): it needs more")
+
+
+async def test_reading_process_has_the_lowest_priority_and_ends_with_its_input(tmp_path: Path) -> None:
+    source = tmp_path / "v"
+    source.mkdir()
+    for n in range(200):
+        (source / f"{n}.md").write_text("[[" * 70_000, "utf-8")
+    program = (sys.executable, "-m", "glyphoxa.imports.source_reader", "markdown", str(source))
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe)
+    await until(lambda: psutil.Process(process.pid).nice() == 19)
+    assert process.stdin is not None
+    process.stdin.close()  # as when the tables' process is killed
+    assert await process.communicate() == (b"", None)
+    assert process.returncode == 1
 
 
 async def test_import_reports_that_the_database_is_away(store: Store, dm: Visitor, file: Path) -> None:

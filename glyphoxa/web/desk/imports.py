@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,11 +20,12 @@ from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
 from glyphoxa.imports.files import MOST_BYTES, TEMPORARY
-from glyphoxa.imports.readers import READERS, read_source
+from glyphoxa.imports.readers import READERS
+from glyphoxa.imports.source_reader import AlreadyReading, SourceReader
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.campaign import changes_shown
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, page_of_desk
-from glyphoxa.web.requests import receive_file
+from glyphoxa.web.requests import receive_file, while_connected
 
 PAGES: Final = Pages()
 
@@ -171,24 +171,25 @@ async def take_in(frame: DeskFrame, request: Request) -> Response:
     try:
         if kind is None:
             raise InvalidInput(f"unknown tool {asked.get('kind', '')!r}: {did_you_mean('', READERS)}")
-        imports = frame.memory().imports()
-        world = await _uploaded(request, kind)
-        arrival = await imports.take_in(world)
+        source = frame.memory()
+        world = await _uploaded(request, kind, source.reader)
+        arrival = await source.imports().take_in(world)
     except GlyphoxaError as error:
-        return JSONResponse({"error": str(error)}, status_code=503 if isinstance(error, Unavailable) else 400)
+        status = 503 if isinstance(error, Unavailable) else 409 if isinstance(error, AlreadyReading) else 400
+        return JSONResponse({"error": str(error)}, status_code=status)
     lines = arrival_in_words(world.name, arrival)
     frame.record(AuditKind.DECIDED, f"imported {lines[0]}")
     return JSONResponse({"lines": lines})
 
 
-async def _uploaded(request: Request, kind: ImportKind) -> SourceWorld:
+async def _uploaded(request: Request, kind: ImportKind, reader: SourceReader) -> SourceWorld:
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as folder:
         path = Path(folder, _file_name(request.query_params.get("name", "")))
         await receive_file(request, path, most_bytes=MOST_BYTES)
         try:
             # A collection among so many new objects would stop a table that is open.
             with gc_paused(amount=MOST_BYTES):
-                return await asyncio.to_thread(read_source, kind, path)
+                return await while_connected(request, reader.read(kind, path))
         except InvalidInput as error:  # names where the file lay here, which means nothing to its sender
             raise InvalidInput(str(error).replace(f"{path}", path.name)) from None
 
