@@ -341,6 +341,17 @@ async def test_alias_that_is_a_hidden_name_is_as_unknown_as_any(discord: Discord
     assert await discord.told(discord.tamsin, "fact show", about="Nan") == "nothing is known about Hanna Reed"
 
 
+@pytest.mark.parametrize("asked", ["vaelith", "VAELITH", "Vaelit", "Vaeliths", "Vaelith's", "Old Vaelith", "vae lith"])
+async def test_no_spelling_of_a_hidden_name_tells_whose_alias_it_is(discord: DiscordServer, asked: str) -> None:
+    await (await discord.desk()).entities.hide("Vaelith")
+    await (await discord.desk()).entities.add("Hanna Reed", "npc", aliases=["Vaelith", "Old Vaelith", "Nan"])
+    told = await discord.told(discord.tamsin, "fact show", about=asked)
+    assert told.startswith(f"no entity {asked!r} in campaign 'saltmere'")
+    assert "Hanna" not in told.partition("valid:")[0]
+    offered = await discord.tamsin.autocomplete(discord.channel, "fact show", "about", asked)
+    assert "Hanna" not in str(offered) and "Vaelith" not in str(offered)
+
+
 async def test_public_fact_that_names_something_hidden_is_not_shown(discord: DiscordServer) -> None:
     for value in ("Vaelith lies under the quay", "hums at night"):
         await discord.told(discord.dm, "fact add", subject="The Anvil", predicate="rumour", value=value)
