@@ -240,9 +240,9 @@ def wrong_attribute(name: str, value: object = "") -> str | None:
     return None
 
 
-def in_known_case(kind: str, types: Iterable[str]) -> str:
-    """Return a type of entities as it is known, whatever its capitals; an unknown one unchanged."""
-    return next((known for known in sorted(types) if known.casefold() == kind.casefold()), kind)
+def by_case(types: Iterable[str]) -> dict[str, str]:
+    """Return types of entities by their case-folded form, so that one is known whatever its capitals."""
+    return {known.casefold(): known for known in sorted(types, reverse=True)}
 
 
 def lost_text(value: object, path: YamlPath) -> Wrong:

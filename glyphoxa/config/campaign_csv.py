@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from glyphoxa.config.campaign_checks import Name, edge_name, hint_for, in_known_case, wrong_attribute
+from glyphoxa.config.campaign_checks import Name, by_case, edge_name, hint_for, wrong_attribute
 from glyphoxa.config.campaign_text import as_meant, quotes_in_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem, text_of
 from glyphoxa.dm.campaign_diff import Tables
@@ -171,11 +171,12 @@ class _Reading:
 
     def entities(self, table: LocatedCsv) -> None:
         types = {*ENTITY_TYPES, *self.entity_types, *(entity.type for entity in self.known.values())}
+        cased = by_case(types)
         ids = {entity.id: entity.name for entity in self.known.values()}
         problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
         lines: dict[str, int] = {}
         for row in table.rows:
-            name, kind = row.cells["name"], in_known_case(row.cells["type"], types)
+            name, kind = row.cells["name"], cased.get(row.cells["type"].casefold(), row.cells["type"])
             wrong = [problem for each in (name, *_listed(row, "aliases")) if (problem := _wrong_name(each))]
             known = self.known.get(name.casefold())
             if (first := lines.setdefault(name.casefold(), row.line)) != row.line:
@@ -230,7 +231,7 @@ class _Reading:
                 edge = edge_name(source.name, kind, target.name)
                 if (first := lines.setdefault(edge.casefold(), row.line)) != row.line:
                     wrong.append(f"relationship {edge!r} is here twice, first on line {first}")
-            if kind not in hinted and (hint := hint_for(kind, relations)):
+            if kind not in hinted and len(hinted) < MOST_TOLD and (hint := hint_for(kind, relations)):
                 hinted.add(kind)
                 self.warnings.append(f"{table.path}:{row.line}: {hint}")
             known_by, hidden = self._scope(row, wrong)

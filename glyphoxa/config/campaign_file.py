@@ -15,10 +15,10 @@ from typing import Final
 from glyphoxa.config.campaign_checks import (
     CampaignDocument,
     Reach,
+    by_case,
     edge_name,
     filled_twice,
     hint_for,
-    in_known_case,
     lost_text,
     read_calendar,
     remark_on_secret,
@@ -201,10 +201,11 @@ class _Reading:
 
     def _entities(self) -> tuple[Entity, ...]:
         types = {*ENTITY_TYPES, *self.document.entity_types}
+        cased = by_case(types)
         made: list[Entity] = []
         for i, block in enumerate(self.document.entities):
             at: YamlPath = ("entities", i)
-            kind = in_known_case(block.type, types)
+            kind = cased.get(block.type.casefold(), block.type)
             if kind not in types:
                 hint = did_you_mean(block.type, types) if len(self.problems) < MOST_TOLD else ""
                 self._wrong(

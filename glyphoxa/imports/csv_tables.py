@@ -32,7 +32,7 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
         own_path = str(files.path / folder)
         try:
             tables = list(_tables(path))
-            rows = (row.cells["type"] for table in tables if table.columns is ENTITIES for row in table.rows)
+            rows = {row.cells["type"] for table in tables if table.columns is ENTITIES for row in table.rows}
             # The DM reviews the author's own types, but one that is nearly one of ours is a mistake.
             own_types = {each for each in rows if not nearest(each.casefold(), ENTITY_TYPES)}
             found = read_tables(path, into=None, entity_types=own_types)

@@ -30,6 +30,8 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, shown
 MOST_BYTES: Final = 1 << 30
 """Limit of a file inside a source, and of all files that are read of it together."""
 MOST_FILES: Final = 200_000
+_MOST_WHOLE: Final = 512 << 20
+"""Limit of a file that is read in one piece."""
 _MOST_LINE: Final = 64 << 20
 _PIECE: Final = 1 << 20
 _MOST_CONTENTS: Final = 64 << 20
@@ -92,6 +94,8 @@ class SourceFiles:
         self.left_out = tuple(sorted({*left_out, *twice}))
         self._read: dict[str, int] = {}
         self._n_read = 0
+        # Files in a zip may share their bytes, so that they need more of them than there are.
+        self._n_stored = path.stat().st_size if path.is_file() else sum(each.n_stored for each in self._files.values())
         media = ("image/", "audio/", "video/", "font/")
         types = {name: mimetypes.guess_type(name)[0] or "" for name in self.names}
         self._n_expected = sum(self._files[name].n_expected for name in types if not types[name].startswith(media))
@@ -103,8 +107,10 @@ class SourceFiles:
             most: Bytes; a larger file is read a little further than these, and no more.
 
         Raises:
-            InvalidInput: It is larger than `MOST_BYTES`, damaged, encrypted, or too much was read in all.
+            InvalidInput: It is larger than 512 MB, damaged, encrypted, or too much was read in all.
         """
+        if name in self._files and most > _MOST_WHOLE < self._files[name].n_expected:
+            raise InvalidInput(f"{self._place(name)} is too large: more than {_MOST_WHOLE >> 20} MB")
         return b"".join(islice(self._pieces(name, lambda file: file.read(_PIECE)), most // _PIECE + 1))
 
     def lines(self, name: str) -> Iterator[bytes]:
@@ -166,6 +172,8 @@ class SourceFiles:
             raise InvalidInput(
                 f"{self._place(file.name)} expands to over {_MOST_RATIO} times its size: it is no export"
             )
+        if self._n_read > _SMALL and self._n_read > _MOST_RATIO * self._n_stored:
+            raise InvalidInput(f"{self.path} expands to over {_MOST_RATIO} times its size: it is no export")
         self._progress(self._n_read, max(self._n_read, self._n_expected))
 
     def _place(self, name: str) -> str:

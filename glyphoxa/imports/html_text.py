@@ -31,7 +31,9 @@ _MARKDOWN: Final = {
     "preprocessing": {"enabled": False, "remove_navigation": False, "remove_forms": False},
 }
 _MOST_TAGS: Final = 50_000
-"""A page with more tags is returned as hidden plain text: deeply nested tags take minutes to convert."""
+_MOST_OPEN: Final = 10_000
+"""A page with more tags, or more that are never closed, is returned as hidden plain text: deeply nested tags take
+minutes to convert."""
 _NO_TEXT: Final = ("script", "style", "template", "iframe", "object", "svg", "img", "video", "audio", "noscript")
 _HIDDEN: Final = (
     ".secret:not(.revealed), [hidden], [data-visibility=gm], [data-visibility=owner], [data-visibility=none],"
@@ -70,7 +72,8 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     html = _COMMENT.sub(lambda found: f"<p><b>{found[1]}</b></p>" if is_mark(found[1]) else "", html)
     if not any(mark in html for mark in "<&["):
         return HtmlText(html.strip())
-    if html.count("<") > _MOST_TAGS:
+    n_tags = html.count("<")
+    if n_tags > _MOST_TAGS or n_tags - 2 * html.count("</") > _MOST_OPEN:
         return HtmlText(hidden=" ".join(entities.unescape(_TAG.sub(" ", html)).split()))
     from selectolax.lexbor import LexborHTMLParser
 

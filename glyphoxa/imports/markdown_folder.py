@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from string import hexdigits
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from glyphoxa.config.campaign_checks import wrong_attribute
 from glyphoxa.config.located_yaml import read_yaml
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.markdown_text import MARKUP, NoteLink, NoteText, note_text, wikilinks, without_links
+from glyphoxa.imports.markdown_text import MARKUP, NoteLink, NoteText, n_marks, note_text, wikilinks, without_links
 from glyphoxa.imports.obsidian import OBSIDIAN, is_of_rules
 from glyphoxa.imports.secrecy import asks_who_sees, is_marked, name_mark, property_mark
 from glyphoxa.imports.source_words import LOCATED_AT, decoded, json_of, told_apart, type_named
@@ -28,13 +28,20 @@ from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 from glyphoxa.recall.facts import LINKED_TO
 
+_T = TypeVar("_T")
 _SUFFIXES: Final = (".md", ".markdown")
 _TEMPLATES: Final = ".obsidian/templates.json"
 _NOTION_ID: Final = 32
 _MOST_BYTES: Final = 1 << 20
+_MOST_MARKS: Final = 150_000
+_MOST_MARKS_IN_ALL: Final = 4_000_000
+"""Limits of `n_marks` in a note and in a source. A usual note of 1 MB has 70,000, and a vault of 50 MB 3.5 million."""
 _LONGEST_VALUE: Final = 200
 _MOST_WORDS: Final = 4
 """Limit of a key that names a relation, and of the name of a vault for the DM."""
+_MOST_NAMES: Final = 8
+"""Limit of the names in the end of a path that a link may have instead of the whole path."""
+_MOST_TAGS: Final = 100
 _ALIASES: Final = ("aliases", "alias")
 _TAGS: Final = ("tags", "tag")
 _CLASSES: Final = ("cssclass", "cssclasses")
@@ -91,12 +98,18 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     path = files.path.resolve()
     vault_name = root.rstrip("/") or (path.name if path.is_dir() else path.stem)
     notes: list[_Note] = []
+    dense: list[str] = []
+    n_left = _MOST_MARKS_IN_ALL
     for file in files.names:
         key = file.removeprefix(root)
         if _is_note(file) and not (templates and key.startswith(templates)):
             content = files.read(file, most=_MOST_BYTES)
             if len(content) <= _MOST_BYTES:
-                notes.append(_note(file, key, decoded(content, file), remarks))
+                text = decoded(content, file)
+                is_read = (n := n_marks(text)) <= min(_MOST_MARKS, n_left)
+                n_left -= n if is_read else 0
+                dense += [] if is_read else [key]
+                notes.append(_note(file, key, text, remarks, is_read=is_read))
             else:
                 remarks.append(f"{key} is left out: larger than {_MOST_BYTES >> 20} MB, split it")
     if not notes and remarks:
@@ -107,6 +120,9 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
         remarks.append(f"{vault_name!r} is a name for what only the DM reads: all its notes are hidden")
         for note in notes:
             note.why = note.why or f"vault {vault_name!r}"
+    if dense:
+        many = f"more than {_MOST_MARKS:,} marks of Markdown, or {_MOST_MARKS_IN_ALL:,} in all"
+        remarks.append(f"notes with {many}, are hidden as plain text ({len(dense)}): {shown(', '.join(dense))}")
     vault = _Vault(notes, files.names, root)
     documents = told_apart([vault.document(note) for note in notes])
     if n_open := sum(not each.hidden for each in documents):
@@ -140,8 +156,8 @@ def _is_note(file: str) -> bool:
     return path.suffix.casefold() in _SUFFIXES and not file.endswith(".excalidraw.md") and not is_hidden
 
 
-def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
-    front, body, why = _front_matter(key, text, remarks)
+def _note(file: str, key: str, text: str, remarks: list[str], *, is_read: bool) -> _Note:
+    front, body, why = _front_matter(key, text, remarks) if is_read else ({}, text, "more marks than are read")
     path = PurePosixPath(key)
     title, _, id_ = path.stem.rpartition(" ")
     titles = [each for each in _texts(front, ("title",)) if _is_name(each, path.stem)]
@@ -163,12 +179,11 @@ def _note(file: str, key: str, text: str, remarks: list[str]) -> _Note:
     first, _, rest = note.body.lstrip().partition("\n")
     if first.lstrip("# ").strip().casefold() == note.name.casefold():  # the title again
         note.body = rest
-    note.text = note_text(note.body)
+    note.text = note_text(note.body) if is_read else NoteText(hidden=note.body)
     written = ",".join(_texts(front, _KINDS)).replace("#", ",").split(",")
-    tags = (*filter(None, map(str.strip, written)), *note.text.tags)
-    note.type = _type(
-        next(iter(_texts(front, ("type",))), ""), tags, note.folders, is_played=bool(_texts(front, _PLAYERS))
-    )
+    tags = [*dict.fromkeys((*filter(None, map(str.strip, written)), *note.text.tags))]
+    named = next(iter(_texts(front, ("type",))), "")
+    note.type = _type(named, tags[:_MOST_TAGS], note.folders, is_played=bool(_texts(front, _PLAYERS)))
     labels = (*tags, *_texts(front, _CLASSES))
     marks = (f"tag {tag!r}" for tag in labels if any(is_marked(part, "folder") for part in _PARTS.split(tag)))
     note.why = note.why or name_mark((note.name, path.stem), note.folders) or next(marks, note.text.mark)
@@ -269,15 +284,14 @@ class _Vault:
         self._nearest: dict[str, _Note | None] = {}
         shortest = sorted(self._notes.values(), key=lambda note: (len(note.key), note.key), reverse=True)
         self._by_stem = {note.stem: note for note in shortest}
+        self._by_end = _by_end((note.stem, note) for note in reversed(shortest))
         self._named: dict[str, list[_Note]] = {}
         for note in self._notes.values():
             for name in {posixpath.basename(note.stem), *map(str.casefold, (note.name, *note.aliases))}:
                 self._named.setdefault(name, []).append(note)
-        self._pictures: dict[str, list[str]] = {}
-        for file in files:
-            is_placeholder = any(word in file.casefold() for word in OBSIDIAN["placeholders"])
-            if (mimetypes.guess_type(file)[0] or "").startswith("image/") and not is_placeholder:
-                self._pictures.setdefault(posixpath.basename(file).casefold(), []).append(file)
+        images = (file for file in files if (mimetypes.guess_type(file)[0] or "").startswith("image/"))
+        own = (file for file in images if not any(word in file.casefold() for word in OBSIDIAN["placeholders"]))
+        self._pictures = _by_end((file.casefold(), file) for file in sorted(own, key=lambda file: (len(file), file)))
 
     def document(self, note: _Note) -> SourceDocument:
         def is_hidden(target: str) -> bool:
@@ -340,9 +354,9 @@ class _Vault:
 
     def _nearest_to(self, path: str) -> _Note | None:
         near = f"/{posixpath.normpath(path).lstrip('./')}"
-        notes = [each for each in self._named.get(posixpath.basename(path), ()) if path]
         if "/" in path:
-            notes = [each for each in notes if f"/{each.stem}".endswith(near)]
+            return self._by_end.get(near)
+        notes = self._named.get(path, ()) if path else ()
 
         def rank(each: _Note) -> tuple[bool, int, str]:
             return not f"/{each.stem}".endswith(near), len(each.key), each.key
@@ -362,9 +376,17 @@ class _Vault:
         """Return the path of a picture in the source; "" if it is not there."""
         beside = posixpath.normpath(posixpath.join(self._root, posixpath.dirname(note.key), written)).casefold()
         near = f"/{posixpath.normpath(written).casefold().lstrip('./')}"
-        files = self._pictures.get(posixpath.basename(near), [])
-        files = [file for file in files if f"/{file.casefold()}".endswith(near)]
-        return min(files, key=lambda file: (file.casefold() != beside, len(file), file), default="")
+        return self._pictures.get(f"/{beside}") or self._pictures.get(near, "")
+
+
+def _by_end(paths: Iterable[tuple[str, _T]]) -> dict[str, _T]:
+    """Return what the first path with an end of whole names has, for each whole path and its ends of a few names."""
+    found: dict[str, _T] = {}
+    for path, value in paths:
+        names = path.split("/")
+        for n in (*range(1, min(len(names), _MOST_NAMES) + 1), len(names)):
+            found.setdefault("/" + "/".join(names[-n:]), value)
+    return found
 
 
 def _relation(key: str, note: _Note, target: _Note) -> str | None:

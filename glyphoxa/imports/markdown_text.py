@@ -41,6 +41,7 @@ _LONGEST_KEY: Final = 40
 _FEW_WORDS: Final = 3
 """Limit of a cell that says who may see its row."""
 _LONGEST_LINK: Final = 1_000
+_MARKS: Final = "\n!#$%&*+-:<=>@[\\]^_`{|}~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,11 @@ def page_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
         hidden_links=tuple(dict.fromkeys((*page.links, *page.hidden_links))),
         why=tuple(dict.fromkeys((*page.why, *hidden.why))),
     )
+
+
+def n_marks(text: str) -> int:
+    """Return how many characters may mean something in Markdown. Reading a note takes about 10 us for each."""
+    return sum(map(text.count, _MARKS))
 
 
 def wikilinks(text: str) -> Iterator[str]:

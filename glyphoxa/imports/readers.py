@@ -40,10 +40,12 @@ def read_source(kind: ImportKind, path: Path, progress: Progress = lambda _read,
     """
     if kind != "csv":
         need(*MODULES["exchange"], by=f"import {kind}", extra="exchange")
+    # A source is known by the name of its folder, which "." and ".." do not have.
+    path = path if path.name.strip(".") else path.resolve()
     with open_source(path, progress) as files:
         world = READERS[kind](files)
         # An upload lies in a temporary folder, which means nothing to whoever reads its remarks.
-        remarks = [each.replace(str(path), path.name) for each in world.remarks]
+        remarks = [each.replace(str(path), path.name or str(path)) for each in world.remarks]
         if files.left_out:
             left_out = shown(", ".join(files.left_out))
             remarks.append(f"links, devices, unreadable folders and files of the same name are not read: {left_out}")

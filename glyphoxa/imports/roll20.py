@@ -160,9 +160,9 @@ def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str
 
 def _players(campaign: Mapping[str, Any]) -> frozenset[str]:
     """Return the ids of the players. Only the account of the export says who the GM is; without it, nobody is."""
-    users = _listed(campaign.get("players"))
-    gms = [user for user in users if user.get("d20userid") and user["d20userid"] == campaign.get("account_id")]
-    return frozenset(str(user.get("id")) for user in users if user not in gms) if gms else frozenset()
+    users, account = _listed(campaign.get("players")), campaign.get("account_id")
+    others = [user for user in users if not user.get("d20userid") or user["d20userid"] != account]
+    return frozenset(str(user.get("id")) for user in others) if len(others) < len(users) else frozenset()
 
 
 def _people(value: Any) -> set[str]:

@@ -71,6 +71,7 @@ def known_type(relation: str) -> RelationType | None:
     return _types().get(fold(relation))
 
 
+@cache
 def spelled_types() -> tuple[str, ...]:
     """Return the known types of all languages in their stored spelling: SIBLING_OF, BROTHER_OF."""
     nouns = (_as_type(form.format(word=word)) for of, word, _, _ in _nouns() for form in of.value("noun_types")[:1])

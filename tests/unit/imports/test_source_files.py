@@ -326,3 +326,20 @@ def test_missing_extra_is_named_before_anything_is_read(monkeypatch: pytest.Monk
     monkeypatch.setattr("glyphoxa.providers.extras.module_is_there", lambda name: name != "selectolax")
     with pytest.raises(NotInstalled, match=r"import markdown needs 'selectolax', .*glyphoxa\[exchange\]"):
         read_source("markdown", Path("nowhere"))
+
+
+def test_zip_of_many_small_files_that_expands_too_much_is_refused(tmp_path: Path) -> None:
+    bomb = zipped(tmp_path / "a.zip", {f"{n}.md": b"[[" * (1 << 19) for n in range(40)})
+    refused = refusal(bomb, lambda files: [files.read(name) for name in files.names])
+    assert refused == f"{bomb} expands to over 200 times its size: it is no export"
+
+
+def test_file_too_large_for_one_piece_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_module, "_MOST_WHOLE", 1 << 20)
+    (tmp_path / "campaign.json").write_bytes(b" " * ((1 << 20) + 1))
+    read: list[int] = []
+    with pytest.raises(InvalidInput, match="too large"), open_source(tmp_path, lambda n, _: read.append(n)) as files:
+        files.read("campaign.json")
+    assert read == []
