@@ -19,7 +19,7 @@ from threading import Thread
 from typing import Any, Final
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.imports.readers import read_source
 
 _LOWEST_PRIORITY: Final = 19
@@ -28,7 +28,7 @@ _REFUSED: Final = 3
 """Exit code if the source cannot be read; the output says why."""
 
 
-class AlreadyReading(GlyphoxaError):
+class AlreadyReading(InvalidInput):
     """Another source is being read."""
 
     def __init__(self) -> None:

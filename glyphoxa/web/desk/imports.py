@@ -190,6 +190,8 @@ async def _uploaded(request: Request, kind: ImportKind, reader: SourceReader) ->
             # A collection among so many new objects would stop a table that is open.
             with gc_paused(amount=MOST_BYTES):
                 return await while_connected(request, reader.read(kind, path))
+        except AlreadyReading:
+            raise
         except InvalidInput as error:  # names where the file lay here, which means nothing to its sender
             raise InvalidInput(str(error).replace(f"{path}", path.name)) from None
 
