@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,6 +20,7 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
+from benchmarks.phrase_fit import fitted_phrases
 from benchmarks.runner import command, json_lines, percent, run
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.judgement.reply import refusal_score
@@ -31,8 +31,6 @@ PENALTY: Final = 0.3
 """Chosen by cross-validation from 0.05 to 3."""
 THRESHOLDS: Final = (-0.5, 1.0)
 FOLDS: Final = 8
-_STEPS: Final = 12
-_LEAST_OFTEN: Final = 2
 _DATA: Final = Path(__file__).parent / "data"
 _TALK: Final = (
     "address/tune.jsonl",
@@ -91,28 +89,8 @@ def read(path: Path) -> list[Line]:
 
 
 def fitted(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the weight of each phrase that occurs more than once, and the intercept as "".
-
-    Newton's method in as many dimensions as there are lines: there are more phrases than lines.
-    """
-    found = [phrases(line.text) for line in lines]
-    often = Counter(phrase for each in found for phrase in each)
-    names = sorted(phrase for phrase, n in often.items() if n >= _LEAST_OFTEN)
-    at = {phrase: place for place, phrase in enumerate(names)}
-    rows: NDArray[float64] = np.zeros((len(lines), len(names)))
-    for row, each in enumerate(found):
-        rows[row, [at[phrase] for phrase in each if phrase in at]] = 1
-    wanted = np.array([line.is_refusal for line in lines], float64)
-    kernel = rows @ rows.T + 1
-    alpha: NDArray[float64] = np.zeros(len(lines))
-    for _ in range(_STEPS):
-        odds = kernel @ alpha
-        p = 1 / (1 + np.exp(-odds))
-        certainty = np.maximum(p * (1 - p), 1e-4)
-        alpha = np.linalg.solve(kernel + np.diag(PENALTY / certainty), odds + (wanted - p) / certainty).astype(float64)
-    weights = rows.T @ alpha
-    kept = {phrase: round(float(weights[place]), 3) for phrase, place in at.items()}
-    return {"": round(float(alpha.sum()), 3), **{phrase: weight for phrase, weight in kept.items() if weight}}
+    """Return the weight of each phrase that occurs more than once, and the intercept as ""."""
+    return fitted_phrases([phrases(line.text) for line in lines], [line.is_refusal for line in lines], penalty=PENALTY)
 
 
 def cross_validated(lines: Sequence[Line]) -> NDArray[float64]:

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
+from glyphoxa.chronicle.kinds import STORED, Kind
 from glyphoxa.chronicle.llm_task import (
     ClaimRejected,
     LlmReading,
@@ -25,7 +26,7 @@ from glyphoxa.chronicle.llm_task import (
     shown,
 )
 from glyphoxa.chronicle.rules_extractor import RulesExtractor, meant_in
-from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES
+from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES, fits, verbatim
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -253,7 +254,12 @@ class Merging:
         ):
             return
         sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
-        self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
+        names = [self._names_of(self._entities[key]) for key in (source, target)]
+        kind, sentence = self._heard.kind_of(rests_on, names)
+        if kind is Kind.NOW:
+            self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
+        else:
+            self._other_kind(kind, source, sentence, rests_on, sure)
 
     def _fact(self, told: dict[str, Any]) -> None:
         about, value = _one_of(told, "about", FACT_KINDS), _text(told, "value", longest=MAX_VALUE_CHARS)
@@ -267,7 +273,23 @@ class Merging:
         if same and about not in _OF_SEVERAL:
             raise ClaimRejected("the same words say it about somebody else")
         sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
-        self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
+        kind, sentence = self._heard.kind_of(rests_on, [self._names_of(self._entities[subject])], value)
+        if fits(about, kind):
+            self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
+        else:
+            self._other_kind(kind, subject, sentence, rests_on, sure)
+
+    def _other_kind(self, kind: Kind, subject: str, sentence: str, rests_on: Sequence[ShownLine], sure: float) -> None:
+        """Add the sentence as a fact of its kind, unless the rules did.
+
+        Raises:
+            ClaimRejected: Statements of this kind are not stored.
+        """
+        if kind not in STORED:
+            raise ClaimRejected("its evidence does not say that it is so")
+        fact = ExtractedFact(subject, kind, verbatim(sentence), _ids(rests_on), sure, kind)
+        if all((one.subject, one.about, one.value) != (subject, fact.about, fact.value) for one in self._facts):
+            self._facts.append(fact)
 
     def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[ShownLine]) -> bool:
         if set(_ids(rests_on)).isdisjoint(one.evidence):

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.statements import clauses_of, sentences_of, stands_in
+from glyphoxa.chronicle.kinds import Kind
+from glyphoxa.chronicle.statements import NameSpan, clauses_of, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
@@ -276,6 +277,34 @@ class ShownLines:
         for line in self.lines:
             if not witnesses <= line.said.utterance.witnesses and any(is_among(each, line.telling) for each in foreign):
                 raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
+
+    def kind_of(
+        self, evidence: Sequence[ShownLine], named: Sequence[Sequence[str]], value: str = ""
+    ) -> tuple[Kind, str]:
+        """Return the kind of a claim, and the sentence that says it.
+
+        Of the players' sentences, those count that share the most with the claim. All of them must say that it holds.
+
+        Args:
+            named: The names of each entity of the claim.
+        """
+        telling = frozenset(_folded(value)) - self._stop
+        found: list[tuple[int, Kind, str]] = []
+        for text in (each.said.utterance.text for each in evidence if each.said.utterance.is_evidence):
+            for sentence in sentences_of(text, _spans(text, named)):
+                shared = len(sentence.keys) + len(telling.intersection(_folded(sentence.text)))
+                if not sentence.is_question:
+                    found.append((shared, sentence.kind(*sentence.extent), sentence.text))
+        most = max((shared for shared, _, _ in found), default=0)
+        best = [(kind, text) for shared, kind, text in found if shared == most]
+        return min(best, key=lambda one: one[0] is Kind.NOW, default=(Kind.UNREAL, ""))
+
+
+def _spans(text: str, named: Sequence[Sequence[str]]) -> list[NameSpan]:
+    """Return where a text has the longest name of each entity."""
+    there = [max((name for name in names if name in text), key=len, default="") for names in named]
+    spans = [NameSpan(name, text.index(name), text.index(name) + len(name)) for name in there if name]
+    return sorted(spans, key=lambda one: one.start)
 
 
 def is_among(word: str, others: Set[str]) -> bool:

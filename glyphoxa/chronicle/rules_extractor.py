@@ -14,6 +14,7 @@ from glyphoxa.chronicle.statements import (
     MarkedSentence,
     NameSpan,
     facts_in,
+    other_kinds_in,
     relations_in,
     sentences_of,
     stands_in,
@@ -220,10 +221,10 @@ class _Reading:
             if source is not None and target is not None and source != target:
                 found = ExtractedRelation(source, relation.type, target, evidence, relation.confidence)
                 self._relations.setdefault((source, relation.type, target), found)
-        for fact in facts_in(sentence):
+        for fact in (*facts_in(sentence), *other_kinds_in(sentence)):
             subject = self._key(fact.subject, said)
             if subject is not None:
-                stated = ExtractedFact(subject, fact.about, fact.value, evidence, fact.confidence)
+                stated = ExtractedFact(subject, fact.about, fact.value, evidence, fact.confidence, fact.kind)
                 self._facts.setdefault((subject, fact.about, fact.value), stated)
 
     def _person_of(self, sentence: MarkedSentence) -> str | None:

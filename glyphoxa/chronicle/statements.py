@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
+from glyphoxa.chronicle.kinds import A_NAME, STORED, Kind, features, kind_of, shipped_weights
 from glyphoxa.chronicle.new_names import occupation_in
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -22,6 +24,7 @@ _SPOKEN_ASIDE: Final = re.compile(r"\([^)]*\)|\[[^\]]*\]")
 _FIRST_SIGN: Final = 0xE100
 _NAMED: Final = "[\ue100-\uf8ff]"
 """Pattern of one name in `MarkedSentence.marked`."""
+_ANY_NAME: Final = re.compile(_NAMED)
 SPEAKER: Final = "I"
 """Used in place of a key for the speaker."""
 
@@ -53,6 +56,7 @@ class MarkedSentence:
         text: The original text.
         marked: The text with one placeholder for each name; `key_of` resolves it.
         is_question: It asks. `is_open`: it is hypothetical. `is_denied`: it is negated.
+        text_before, text_after: The rest of the line, also with placeholders.
     """
 
     text: str
@@ -61,6 +65,8 @@ class MarkedSentence:
     is_question: bool
     is_open: bool
     is_denied: bool
+    text_before: str = ""
+    text_after: str = ""
 
     def key_of(self, sign: str) -> str:
         """Return the key of a placeholder; the speaker's for a word such as "I" or "my"."""
@@ -71,11 +77,37 @@ class MarkedSentence:
         """Whether it states how something is or is not."""
         return not (self.is_question or self.is_open)
 
-    def denies(self, start: int, end: int) -> bool:
-        """Return whether the clause around a part of `marked` is negated."""
-        begins = max((match.end() for match in _CLAUSE_END.finditer(self.marked, 0, start)), default=0)
-        ends = _CLAUSE_END.search(self.marked, end)
-        return _DENIED.search(self.marked, begins, len(self.marked) if ends is None else ends.start()) is not None
+    @lru_cache(1_000)  # noqa: B019 - sentences are values, and several readers ask about one
+    def kind(self, start: int, end: int) -> Kind:
+        """Return the kind of a claim, a part of `marked`."""
+        return kind_of(features(self.parts(start, end)), shipped_weights())
+
+    def parts(self, start: int, end: int) -> Mapping[str, str]:
+        """Return the surroundings of a claim with a word for each name.
+
+        `front` and `back` are the rest of the clause, `left` and `right` the other clauses, `before` and `after` the
+        other sentences.
+        """
+        begins = max((match.start() for match in _CLAUSE_END.finditer(self.marked, 0, start)), default=0)
+        found = _CLAUSE_END.search(self.marked, end)
+        ends = len(self.marked) if found is None else found.start()
+        parts = {
+            "claim": self.marked[start:end],
+            "front": self.marked[begins:start],
+            "back": self.marked[end:ends],
+            "left": self.marked[:begins],
+            "right": self.marked[ends:],
+            "before": self.text_before,
+            "after": self.text_after,
+        }
+        return {part: _ANY_NAME.sub(f" {A_NAME} ", text) for part, text in parts.items()}
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The part of `marked` from the first name to the last one, or to the end after a single name."""
+        names = [match.span() for match in _ANY_NAME.finditer(self.marked)]
+        start = names[0][0] if names else 0
+        return start, names[-1][1] if len(names) > 1 else len(self.marked)
 
     def after(self, person: str) -> MarkedSentence:
         """Return the sentence with its first pronoun replaced by the person just mentioned."""
@@ -158,6 +190,8 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
             is_question="?" in said[-3:],
             is_open=_MAY_BE.search(marked) is not None,
             is_denied=_DENIED.search(marked) is not None,
+            text_before=_marked(text, 0, start, [name for name in names if name.end <= start]),
+            text_after=_marked(text, end, len(text), [name for name in names if end <= name.start]),
         )
 
 
@@ -203,11 +237,15 @@ class FactClaim:
     about: str
     value: str
     confidence: float
+    kind: Kind = Kind.NOW
 
 
+_HOLDS_NOW: Final = ("occupation", "status")
+_NEVER_SAID: Final = (Kind.UNREAL, Kind.RUMOUR)
+"""Kinds of sentences that are not even kept verbatim. A promise may deny, and a plan is kept as one."""
 _MIN_WORDS: Final = 4
 """Minimum words of a sentence worth keeping."""
-_MAX_VALUE_WORDS: Final = 300
+_MAX_VALUE_CHARS: Final = 300
 _TRADES: Final = _patterns("trade_patterns")
 _STATES: Final = _patterns("state_patterns")
 _OF_A_FIGHT: Final = _WORDS.compile(r"\b{of_a_fight}\b", flags=re.IGNORECASE)
@@ -237,13 +275,40 @@ FACT_KINDS: Final = tuple(dict.fromkeys(("occupation", "status", "price", *(each
 
 
 def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
-    """Return facts about a named entity or the speaker. Questions and hypothetical sentences yield none."""
-    if not sentence.may_tell:
+    """Return facts that hold now about a named entity or the speaker. Questions yield none."""
+    if sentence.is_question:
         return []
     found: dict[tuple[str, str], FactClaim] = {}
-    for claim in (*_described(sentence), *_said(sentence)):
+    described = (claim for claim in _described(sentence) if claim.kind is Kind.NOW)
+    for claim in (*described, *(() if sentence.is_open else _said(sentence))):
         found.setdefault((claim.subject, claim.about), claim)
     return list(found.values())
+
+
+def other_kinds_in(sentence: MarkedSentence) -> list[FactClaim]:
+    """Return what is stated, but not as holding now: a fact of each kind with the sentence. Questions yield none."""
+    if sentence.is_question:
+        return []
+    now, found = set[tuple[str, str]](), dict[tuple[str, str], FactClaim]()
+    claims: list[FactClaim | RelationClaim] = [*_kin_in(sentence), *_formed_in(sentence), *_described(sentence)]
+    for claim in sorted(claims, key=lambda each: each.kind is not Kind.NOW):
+        ends = (claim.subject, claim.about) if isinstance(claim, FactClaim) else (claim.source, claim.target)
+        if claim.kind is Kind.NOW:
+            now.add(ends)
+        elif claim.kind in STORED and ends not in now:
+            value = verbatim(sentence.text)
+            found[ends[0], claim.kind] = FactClaim(ends[0], claim.kind, value, claim.confidence, claim.kind)
+    return list(found.values())
+
+
+def fits(about: str, kind: Kind) -> bool:
+    """Return whether a fact of this attribute may be of this kind."""
+    return kind is Kind.NOW if about in _HOLDS_NOW else kind not in _NEVER_SAID
+
+
+def verbatim(sentence: str) -> str:
+    """Return a sentence as a value of a fact."""
+    return sentence.strip().rstrip(".;,!… ")[:_MAX_VALUE_CHARS]
 
 
 _PLEDGES: Final = frozenset({"promise", "decision", "plan"})
@@ -284,21 +349,22 @@ def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
     for each in _TRADES:
         for match in each.finditer(sentence.marked):
             occupation = occupation_in(match["v"])
-            if occupation is not None and not sentence.denies(*match.span()):
-                yield FactClaim(sentence.key_of(match["s"]), "occupation", occupation, 0.8)
+            if occupation is not None:
+                kind = sentence.kind(*match.span())
+                yield FactClaim(sentence.key_of(match["s"]), "occupation", occupation, 0.8, kind)
     for each in _STATES:
         for match in each.finditer(sentence.marked):
-            if not sentence.denies(*match.span()):
-                yield FactClaim(sentence.key_of(match["s"]), "status", match["v"].lower(), 0.8)
+            kind = sentence.kind(*match.span())
+            yield FactClaim(sentence.key_of(match["s"]), "status", match["v"].lower(), 0.8, kind)
 
 
 def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
     if len(sentence.text.split()) < _MIN_WORDS or _OF_A_FIGHT.search(sentence.marked):
         return
-    value = sentence.text.strip().rstrip(".;,!… ")[:_MAX_VALUE_WORDS]
+    value = verbatim(sentence.text)
     for saying in _SAYINGS:
         match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
-        if match is not None:
+        if match is not None and sentence.kind(*match.span()) not in _NEVER_SAID:
             subject = match.groupdict().get("s") or SPEAKER
             yield FactClaim(sentence.key_of(subject), saying.about, value, saying.confidence)
             return
@@ -314,6 +380,7 @@ class RelationClaim:
     type: str
     target: str
     confidence: float
+    kind: Kind = Kind.NOW
 
 
 def _kin_by_type() -> dict[str, frozenset[str]]:
@@ -350,12 +417,12 @@ RELATION_TYPES: Final = tuple(dict.fromkeys((*KIN_BY_TYPE, *(each.type for each 
 
 
 def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
-    """Return relations between named entities or the speaker. Only positive statements yield any."""
-    if not sentence.may_tell:
+    """Return relations that hold now between named entities or the speaker. Questions yield none."""
+    if sentence.is_question:
         return []
     seen: dict[frozenset[str], RelationClaim] = {}
     for claim in (*_kin_in(sentence), *_formed_in(sentence)):
-        if claim.source != claim.target:
+        if claim.source != claim.target and claim.kind is Kind.NOW:
             seen.setdefault(frozenset((claim.source, claim.target)), claim)
     return list(seen.values())
 
@@ -363,8 +430,7 @@ def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
 def _kin_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
     for each in _KIN_PATTERNS:
         for match in each.finditer(sentence.marked):
-            if not sentence.denies(*match.span()):
-                yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
+            yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
 
 
 def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
@@ -372,9 +438,9 @@ def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
         return
     for form in _FORMS:
         for match in form.pattern.finditer(sentence.marked):
-            if not sentence.denies(*match.span()):
-                yield _claim(sentence, match, form.type, form.confidence)
+            yield _claim(sentence, match, form.type, form.confidence)
 
 
 def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> RelationClaim:
-    return RelationClaim(sentence.key_of(match["s"]), type_, sentence.key_of(match["o"]), confidence)
+    source, target = sentence.key_of(match["s"]), sentence.key_of(match["o"])
+    return RelationClaim(source, type_, target, confidence, sentence.kind(*match.span()))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.chronicle.kinds import Kind
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Visibility
@@ -178,6 +179,7 @@ class ExtractedFact:
         subject: A key.
         about: Its attribute in snake case: `occupation`, `promise`, `decision`, `state`, ...
         value: In the words of the transcript.
+        kind: Any other than now is also the attribute's name, and needs review whatever its confidence.
     """
 
     subject: str
@@ -185,6 +187,7 @@ class ExtractedFact:
     value: str
     evidence: tuple[UtteranceId, ...]
     confidence: float
+    kind: Kind = Kind.NOW
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from typing import Final
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
-from glyphoxa.language.content import GREETINGS, content_words, language_of, phrases, straight
+from glyphoxa.language.content import GREETINGS, content_words, language_of, phrase_score, phrases, straight
 from glyphoxa.language.lexicon import lexicon, primary_language
 
 _WORDS: Final = lexicon("reply")
@@ -66,7 +66,7 @@ def shipped_weights() -> Mapping[str, float]:
 
 def refusal_score(sentence: str, weights: Mapping[str, float]) -> float:
     """Return the log odds that an assistant words it like this, and no character."""
-    return weights[""] + sum(weights.get(phrase, 0.0) for phrase in phrases(sentence))
+    return phrase_score(phrases(sentence), weights)
 
 
 def refuses(sentence: str, character: Character, asked: Asked) -> Fault | None:

@@ -6,6 +6,7 @@ English and German. Function words are data: see `data/LANGUAGE/content.toml`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -55,21 +56,46 @@ def content_words(text: str) -> frozenset[str]:
     )
 
 
-def phrases(text: str) -> frozenset[str]:
-    """Return the words of a text and its pairs of neighbours, for a model that judges how a text is worded.
-
-    Content words are stems; the ends of the text count as words.
-    """
-    spoken = " ".join(spoken_words(text)).replace("n't", " not").replace("cannot", "can not").split()
-    stems = ["<", *(word if word in FUNCTION_WORDS | NEGATIONS else _stem(word) for word in spoken), ">"]
-    return frozenset((*stems, *(f"{first} {second}" for first, second in pairwise(stems))))
-
-
 @lru_cache(20_000)
 def _stem(word: str) -> str:
     for stemmer in _STEMMERS:
         word = stemmer.stemWord(word)
     return word[:_STEM]
+
+
+_GRAMMATICAL: Final = FUNCTION_WORDS | NEGATIONS
+
+
+def is_grammatical(word: str) -> bool:
+    """Return whether a casefolded word is a function word or a negation."""
+    return word in _GRAMMATICAL
+
+
+def stem_of_content(word: str) -> str:
+    """Return the stem of a content word; any other word as it is."""
+    return word if is_grammatical(word) else _stem(word)
+
+
+def phrases(text: str, form: Callable[[str], str] = stem_of_content) -> frozenset[str]:
+    """Return the words of a text and its pairs of neighbours, for a model that judges how a text is worded.
+
+    The ends of the text count as words.
+
+    Args:
+        form: Returns the form of a word that counts.
+    """
+    spoken = " ".join(spoken_words(text)).replace("n't", " not").replace("cannot", "can not").split()
+    forms = ["<", *map(form, spoken), ">"]
+    return frozenset((*forms, *(f"{first} {second}" for first, second in pairwise(forms))))
+
+
+def phrase_score(found: Iterable[str], weights: Mapping[str, float]) -> float:
+    """Return the log odds of a text with these phrases.
+
+    Args:
+        weights: Those of phrases; the intercept is "".
+    """
+    return weights[""] + sum(weights.get(phrase, 0.0) for phrase in found)
 
 
 def denies(text: str) -> bool:

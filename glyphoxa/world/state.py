@@ -404,6 +404,7 @@ DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
     "lost": "many",
     "price": "many",
     "past": "many",
+    "denied": "many",
     "summary": "many",
 }
 

@@ -104,6 +104,29 @@ async def test_learned_fact_is_known_only_to_those_who_heard_it(table: Store) ->
     assert "SIBLING_OF" not in of_innkeeper
 
 
+UNTRUE_NOW = (
+    "My sister Wenna Thistlebrook was Odo Fennimore's wife until last year.",
+    "Wenna Thistlebrook no longer works for Odo Fennimore.",
+    "It is a lie that Wenna Thistlebrook is Odo Fennimore's sister.",
+    "They say that Odo Fennimore is missing.",
+    "I dreamed that Odo Fennimore is dead.",
+    "If Odo Fennimore was dead, I would know it.",
+    "Odo Fennimore will work for Wenna Thistlebrook one day.",
+)
+
+
+async def test_what_does_not_hold_now_is_never_accepted_by_itself(table: Store) -> None:
+    await table.campaigns.load(a_known_party("accept"))
+    await table.log.append([said(n, text) for n, text in enumerate(UNTRUE_NOW, start=1)])
+    await read_new(table, CAMPAIGN)
+    known = await learned(table)
+    assert {predicate for _, predicate, _ in known} <= {"past", "denied", "rumour", "plan", "SIBLING_OF"}
+    assert {status for status, predicate, _ in known if predicate != "SIBLING_OF"} == {"pending"}
+    inspection = PostgresInspection(table.database)
+    of_smith = await inspection.current(CAMPAIGN, SMITH, limit=1_000)
+    assert not {"past", "denied", "rumour", "plan"} & {fact.claim.predicate for fact in of_smith}
+
+
 async def test_it_is_learned_once_however_often_it_is_read(table: Store) -> None:
     await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
     await read_new(table, CAMPAIGN)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.chronicle.effects import MAX_CLAIMS, MAX_ENTITIES, Effects, effects_of
+from glyphoxa.chronicle.kinds import STORED, Kind
 from glyphoxa.chronicle.talk import (
     BEFORE,
     LONGEST,
@@ -61,6 +62,16 @@ def test_a_known_name_is_looked_up_before_one_is_added(name: str) -> None:
     effects = effects_of(Extraction((odo,), (), (fact(),)), a_talk(), [ODO])
     assert [one.claim.subject for one in stated(effects)] == [ODO.id]
     assert not [event for event in events(effects) if isinstance(event, EntityAdded)]
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_statement_that_does_not_hold_now_needs_review_whatever_its_confidence(kind: Kind) -> None:
+    of_then = replace(fact(about=kind, sure=1.0), kind=kind)
+    effects = effects_of(Extraction((WENNA,), (), (of_then, fact(sure=1.0))), a_talk(), [], findings="accept")
+    assert [(one.claim.predicate, one.provenance.is_enough) for one in stated(effects)] == [
+        (kind, False),
+        ("occupation", True),
+    ]
 
 
 def test_a_new_name_gets_an_id_that_is_free() -> None:

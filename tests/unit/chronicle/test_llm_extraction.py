@@ -85,11 +85,34 @@ PRONOUN = a_talk("Who knows Odo around here?", "He used to tend the lighthouse, 
 
 
 async def test_what_the_rules_miss_is_added_with_the_line_that_says_who_is_meant() -> None:
-    got = await found(PRONOUN, known=[ODO], facts=[fact("Odo", "tend the lighthouse", 2)])
+    got = await found(PRONOUN, known=[ODO], facts=[fact("Odo", "tend the lighthouse", 2, about="past")])
     [one] = got.facts
     assert (one.subject, one.value, one.evidence) == ("odo", "tend the lighthouse", ("u1", "u2"))
     assert one.confidence < AUTO_ACCEPT, "the DM looks at it first"
     assert got.refused == ()
+
+
+async def test_model_claim_about_then_is_stored_as_past_with_its_sentence() -> None:
+    talk = a_talk("Years ago Wenna worked for Odo.", "In my dream Odo lives in Dunharrow.", "Wenna is Odo's sister.")
+    known = [
+        ODO,
+        TAMSIN,
+        KnownEntity(EntityId("wenna"), "npc", "Wenna"),
+        KnownEntity(EntityId("d"), "location", "Dunharrow"),
+    ]
+    got = await found(
+        talk,
+        known=known,
+        relationships=[
+            relation("Wenna", "Odo", 1, type_="EMPLOYED_BY"),
+            relation("Odo", "Dunharrow", 2, type_="LOCATED_AT"),
+        ],
+    )
+    assert [(one.source, one.type) for one in got.relations] == [("wenna", "SIBLING_OF")]
+    assert [(one.subject, one.about, one.value) for one in got.facts] == [
+        ("wenna", "past", "Years ago Wenna worked for Odo")
+    ]
+    assert got.refused == ("the model's relationships, number 2: its evidence does not say that it is so",)
 
 
 async def test_what_the_rules_find_is_kept_and_said_once() -> None:

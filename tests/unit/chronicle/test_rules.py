@@ -73,6 +73,19 @@ def test_facts_are_found_in_sentences_that_tell_them() -> None:
     assert wrong_ones("facts", are_facts) == []
 
 
+def test_statement_that_does_not_hold_now_is_stored_with_its_kind_only() -> None:
+    def is_of_kind(language: str, text: str, kind: str) -> bool:
+        seen = found(text, language=language)
+        return not seen.relations and {fact.about for fact in seen.facts} == ({kind} if kind else set())
+
+    assert wrong_ones("kinds", is_of_kind) == []
+
+
+def test_gift_in_a_dream_is_not_kept() -> None:
+    assert facts("In my dream I gave the letter to the ferryman.") == []
+    assert facts("I gave the letter to the ferryman.") == [("tamsin", "gave")]
+
+
 def test_new_names_are_found_by_how_they_are_written_and_introduced() -> None:
     assert wrong_ones("new_names", are_new) == []
 

@@ -1,0 +1,101 @@
+"""Decides whether a statement holds now: the kind of a claim, from the words around it.
+
+"Wenna was Odo's wife until last year" is past, "they say that Wenna owns the mill" is a rumour. Only a claim that holds
+now becomes a fact of the world. One logistic regression for each kind reads the words of the claim's clause, of the
+other clauses, and of the other sentences of the line. The weights are data, `kinds.json`, written by
+`python -m benchmarks.statements`, and cost a claim that holds now rather than store one that does not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final
+
+from glyphoxa.language.content import is_grammatical, phrase_score, phrases
+from glyphoxa.language.lexicon import lexicon
+
+
+class Kind(StrEnum):
+    """What a statement says about now.
+
+    `RUMOUR` is what somebody else says or what may be. `UNREAL` is dreamt, sung, played, wished, feared or conditional.
+    """
+
+    NOW = "now"
+    PAST = "past"
+    DENIED = "denied"
+    RUMOUR = "rumour"
+    PLAN = "plan"
+    UNREAL = "unreal"
+
+
+STORED: Final = (Kind.PAST, Kind.DENIED, Kind.RUMOUR, Kind.PLAN)
+"""Kinds of statements that are stored for the DM, each as a fact of this name that quotes the sentence."""
+LEAST: Final = 1.0
+"""Score from which a claim holds now. `python -m benchmarks.statements` measures it."""
+
+
+_CLAIM: Final = "claim"
+A_NAME: Final = "nn"
+"""The word in place of each name."""
+_ANOTHER: Final = "~"
+
+
+def features(parts: Mapping[str, str]) -> frozenset[str]:
+    """Return the phrases of a claim and of its surroundings, each with the name of its part.
+
+    Marks stand for the words of one meaning, such as those for a lie. Around the claim, they alone count besides
+    function words, because any other word may be there; in the claim, each word and each ending counts, too.
+
+    Args:
+        parts: Texts by the name of their part; see `MarkedSentence.parts`.
+    """
+    found = set[str]()
+    for part, text in parts.items():
+        general = phrases(text, _marked) if text.strip() else frozenset[str]()
+        exact = phrases(text, str) | phrases(text, _ending) if part == _CLAIM else frozenset[str]()
+        found.update(f"{part}:{phrase}" for phrase in general | exact)
+        found.update(f"any:{phrase}" for phrase in general if phrase in _MARKS and part != _CLAIM)
+    return frozenset(found)
+
+
+def _marks() -> dict[str, re.Pattern[str]]:
+    words: dict[str, set[str]] = {}
+    for mark, listed in lexicon("chronicle").tables("marks"):
+        words.setdefault(f"*{mark}", set()).update(listed)
+    return {mark: re.compile("|".join(sorted(listed))) for mark, listed in words.items()}
+
+
+_MARKS: Final = _marks()
+
+
+@lru_cache(20_000)
+def _marked(word: str) -> str:
+    mark = next((mark for mark, words in _MARKS.items() if words.fullmatch(word)), None)
+    return mark or (word if word == A_NAME or is_grammatical(word) else _ANOTHER)
+
+
+def _ending(word: str) -> str:
+    return f"-{word[-2:]}"
+
+
+@cache
+def shipped_weights() -> Mapping[Kind, Mapping[str, float]]:
+    """Return the weights of each kind; the intercept is ""."""
+    read: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name("kinds.json").read_text("utf-8"))
+    return {Kind(kind): weights for kind, weights in read.items()}
+
+
+def kind_of(found: Iterable[str], weights: Mapping[Kind, Mapping[str, float]]) -> Kind:
+    """Return the kind of a claim with these features: now only if its score is high enough and the highest."""
+    found = frozenset(found)
+    scores = {kind: phrase_score(found, each) for kind, each in weights.items()}
+    best = max(scores, key=scores.__getitem__)
+    if best is Kind.NOW and scores[best] < LEAST:
+        best = max((kind for kind in scores if kind is not Kind.NOW), key=scores.__getitem__)
+    return best
