@@ -9,8 +9,9 @@ other clauses, and of the other sentences of the line. The weights are data, `ki
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
 from pathlib import Path
@@ -36,8 +37,10 @@ class Kind(StrEnum):
 
 STORED: Final = (Kind.PAST, Kind.DENIED, Kind.RUMOUR, Kind.PLAN)
 """Kinds of statements that are stored for the DM, each as a fact of this name that quotes the sentence."""
-LEAST: Final = 1.0
+LEAST: Final = 0.75
 """Score from which a claim holds now. `python -m benchmarks.statements` measures it."""
+ANY: Final = -math.inf
+"""The least score for what is kept verbatim. Any other kind needs better reasons."""
 
 
 _CLAIM: Final = "claim"
@@ -91,11 +94,9 @@ def shipped_weights() -> Mapping[Kind, Mapping[str, float]]:
     return {Kind(kind): weights for kind, weights in read.items()}
 
 
-def kind_of(found: Iterable[str], weights: Mapping[Kind, Mapping[str, float]]) -> Kind:
-    """Return the kind of a claim with these features: now only if its score is high enough and the highest."""
-    found = frozenset(found)
+def kind_of(found: Collection[str], weights: Mapping[Kind, Mapping[str, float]], *, least: float = LEAST) -> Kind:
+    """Return the kind of a claim with these features: now only if its score is at least this, and the highest."""
     scores = {kind: phrase_score(found, each) for kind, each in weights.items()}
-    best = max(scores, key=scores.__getitem__)
-    if best is Kind.NOW and scores[best] < LEAST:
-        best = max((kind for kind in scores if kind is not Kind.NOW), key=scores.__getitem__)
-    return best
+    if scores[Kind.NOW] < least:
+        del scores[Kind.NOW]
+    return max(scores, key=scores.__getitem__)

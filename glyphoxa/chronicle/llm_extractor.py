@@ -26,7 +26,7 @@ from glyphoxa.chronicle.llm_task import (
     shown,
 )
 from glyphoxa.chronicle.rules_extractor import RulesExtractor, meant_in
-from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES, fits, verbatim
+from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES, fits, least_of, verbatim
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,
@@ -273,7 +273,8 @@ class Merging:
         if same and about not in _OF_SEVERAL:
             raise ClaimRejected("the same words say it about somebody else")
         sure = CONFIDENCE[_one_of(told, "confidence", tuple(CONFIDENCE))]
-        kind, sentence = self._heard.kind_of(rests_on, [self._names_of(self._entities[subject])], value)
+        names = [self._names_of(self._entities[subject])]
+        kind, sentence = self._heard.kind_of(rests_on, names, value, least=least_of(about))
         if fits(about, kind):
             self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
         else:
@@ -287,7 +288,7 @@ class Merging:
         """
         if kind not in STORED:
             raise ClaimRejected("its evidence does not say that it is so")
-        fact = ExtractedFact(subject, kind, verbatim(sentence), _ids(rests_on), sure, kind)
+        fact = ExtractedFact(subject, str(kind), verbatim(sentence), _ids(rests_on), sure, kind)
         if all((one.subject, one.about, one.value) != (subject, fact.about, fact.value) for one in self._facts):
             self._facts.append(fact)
 

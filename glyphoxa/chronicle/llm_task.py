@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.kinds import Kind
+from glyphoxa.chronicle.kinds import LEAST, Kind
 from glyphoxa.chronicle.statements import NameSpan, clauses_of, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
@@ -279,7 +279,7 @@ class ShownLines:
                 raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
 
     def kind_of(
-        self, evidence: Sequence[ShownLine], named: Sequence[Sequence[str]], value: str = ""
+        self, evidence: Sequence[ShownLine], named: Sequence[Sequence[str]], value: str = "", *, least: float = LEAST
     ) -> tuple[Kind, str]:
         """Return the kind of a claim, and the sentence that says it.
 
@@ -294,7 +294,7 @@ class ShownLines:
             for sentence in sentences_of(text, _spans(text, named)):
                 shared = len(sentence.keys) + len(telling.intersection(_folded(sentence.text)))
                 if not sentence.is_question:
-                    found.append((shared, sentence.kind(*sentence.extent), sentence.text))
+                    found.append((shared, sentence.kind(*sentence.extent, least=least), sentence.text))
         most = max((shared for shared, _, _ in found), default=0)
         best = [(kind, text) for shared, kind, text in found if shared == most]
         return min(best, key=lambda one: one[0] is Kind.NOW, default=(Kind.UNREAL, ""))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from glyphoxa.chronicle.kinds import A_NAME, STORED, Kind, features, kind_of, shipped_weights
+from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, STORED, Kind, features, kind_of, shipped_weights
 from glyphoxa.chronicle.new_names import occupation_in
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -78,9 +78,9 @@ class MarkedSentence:
         return not (self.is_question or self.is_open)
 
     @lru_cache(1_000)  # noqa: B019 - sentences are values, and several readers ask about one
-    def kind(self, start: int, end: int) -> Kind:
-        """Return the kind of a claim, a part of `marked`."""
-        return kind_of(features(self.parts(start, end)), shipped_weights())
+    def kind(self, start: int, end: int, *, least: float = LEAST) -> Kind:
+        """Return the kind of a claim, a part of `marked`; for `least`, see `kind_of`."""
+        return kind_of(features(self.parts(start, end)), shipped_weights(), least=least)
 
     def parts(self, start: int, end: int) -> Mapping[str, str]:
         """Return the surroundings of a claim with a word for each name.
@@ -241,8 +241,6 @@ class FactClaim:
 
 
 _HOLDS_NOW: Final = ("occupation", "status")
-_NEVER_SAID: Final = (Kind.UNREAL, Kind.RUMOUR)
-"""Kinds of sentences that are not even kept verbatim. A promise may deny, and a plan is kept as one."""
 _MIN_WORDS: Final = 4
 """Minimum words of a sentence worth keeping."""
 _MAX_VALUE_CHARS: Final = 300
@@ -297,13 +295,18 @@ def other_kinds_in(sentence: MarkedSentence) -> list[FactClaim]:
             now.add(ends)
         elif claim.kind in STORED and ends not in now:
             value = verbatim(sentence.text)
-            found[ends[0], claim.kind] = FactClaim(ends[0], claim.kind, value, claim.confidence, claim.kind)
+            found[ends[0], claim.kind] = FactClaim(ends[0], str(claim.kind), value, claim.confidence, claim.kind)
     return list(found.values())
 
 
+def least_of(about: str) -> float:
+    """Return the score from which a fact of this attribute holds now."""
+    return LEAST if about in _HOLDS_NOW else ANY
+
+
 def fits(about: str, kind: Kind) -> bool:
-    """Return whether a fact of this attribute may be of this kind."""
-    return kind is Kind.NOW if about in _HOLDS_NOW else kind not in _NEVER_SAID
+    """Return whether a fact of this attribute may be of this kind. A promise may deny, and a plan is kept as one."""
+    return kind is Kind.NOW if about in _HOLDS_NOW else kind not in (Kind.UNREAL, Kind.RUMOUR)
 
 
 def verbatim(sentence: str) -> str:
@@ -364,7 +367,7 @@ def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
     value = verbatim(sentence.text)
     for saying in _SAYINGS:
         match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
-        if match is not None and sentence.kind(*match.span()) not in _NEVER_SAID:
+        if match is not None and fits(saying.about, sentence.kind(*match.span(), least=ANY)):
             subject = match.groupdict().get("s") or SPEAKER
             yield FactClaim(sentence.key_of(subject), saying.about, value, saying.confidence)
             return
