@@ -22,7 +22,7 @@ from glyphoxa.language.lexicon import lexicon
 
 
 class Kind(StrEnum):
-    """What a statement says about now.
+    """Relation of a statement to now.
 
     `RUMOUR` is what somebody else says or what may be. `UNREAL` is dreamt, sung, played, wished, feared or conditional.
     """

@@ -281,7 +281,7 @@ class ShownLines:
     def kind_of(
         self, evidence: Sequence[ShownLine], named: Sequence[Sequence[str]], value: str = "", *, least: float = LEAST
     ) -> tuple[Kind, str]:
-        """Return the kind of a claim, and the sentence that says it.
+        """Return the kind of a claim, and the line that says it.
 
         Of the players' sentences, those count that share the most with the claim. All of them must say that it holds.
 
@@ -294,7 +294,7 @@ class ShownLines:
             for sentence in sentences_of(text, _spans(text, named)):
                 shared = len(sentence.keys) + len(telling.intersection(_folded(sentence.text)))
                 if not sentence.is_question:
-                    found.append((shared, sentence.kind(*sentence.extent, least=least), sentence.text))
+                    found.append((shared, sentence.kind(*sentence.extent, least=least), sentence.line))
         most = max((shared for shared, _, _ in found), default=0)
         best = [(kind, text) for shared, kind, text in found if shared == most]
         return min(best, key=lambda one: one[0] is Kind.NOW, default=(Kind.UNREAL, ""))

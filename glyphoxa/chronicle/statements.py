@@ -56,7 +56,7 @@ class MarkedSentence:
         text: The original text.
         marked: The text with one placeholder for each name; `key_of` resolves it.
         is_question: It asks. `is_open`: it is hypothetical. `is_denied`: it is negated.
-        text_before, text_after: The rest of the line, also with placeholders.
+        line: The text of which it is one sentence; `text_before` and `text_after` are its rest, also with placeholders.
     """
 
     text: str
@@ -65,6 +65,7 @@ class MarkedSentence:
     is_question: bool
     is_open: bool
     is_denied: bool
+    line: str = ""
     text_before: str = ""
     text_after: str = ""
 
@@ -190,6 +191,7 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
             is_question="?" in said[-3:],
             is_open=_MAY_BE.search(marked) is not None,
             is_denied=_DENIED.search(marked) is not None,
+            line=" ".join(text.split()),
             text_before=_marked(text, 0, start, [name for name in names if name.end <= start]),
             text_after=_marked(text, end, len(text), [name for name in names if end <= name.start]),
         )
@@ -294,7 +296,8 @@ def other_kinds_in(sentence: MarkedSentence) -> list[FactClaim]:
         if claim.kind is Kind.NOW:
             now.add(ends)
         elif claim.kind in STORED and ends not in now:
-            value = verbatim(sentence.text)
+            # The words that make it a rumour may be in another sentence.
+            value = verbatim(sentence.line)
             found[ends[0], claim.kind] = FactClaim(ends[0], str(claim.kind), value, claim.confidence, claim.kind)
     return list(found.values())
 

@@ -81,6 +81,11 @@ def test_statement_that_does_not_hold_now_is_stored_with_its_kind_only() -> None
     assert wrong_ones("kinds", is_of_kind) == []
 
 
+def test_rumour_is_stored_with_the_sentence_that_makes_it_one() -> None:
+    [rumour] = found("Wenna works for Odo. So they say.").facts
+    assert (rumour.about, rumour.value) == ("rumour", "Wenna works for Odo. So they say")
+
+
 def test_gift_in_a_dream_is_not_kept() -> None:
     assert facts("In my dream I gave the letter to the ferryman.") == []
     assert facts("I gave the letter to the ferryman.") == [("tamsin", "gave")]
