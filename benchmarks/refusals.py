@@ -20,11 +20,10 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from benchmarks.phrase_fit import fitted_phrases
+from benchmarks.logistic import Example, fitted
 from benchmarks.runner import command, json_lines, percent, run
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.judgement.reply import refusal_score
-from glyphoxa.language.content import phrases
+from glyphoxa.language.content import log_odds, phrases
 
 LABELS: Final = ("assistant", "character")
 PENALTY: Final = 0.3
@@ -52,10 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     lines = read(options.file)
     talk = [Line(False, row["text"]) for name in _TALK for _, row in json_lines(_DATA / name)]
-    scores = cross_validated(lines + talk)[: len(lines)]
+    found = examples(lines + talk)
+    scores = cross_validated(found)[: len(lines)]
     is_refusal = np.array([line.is_refusal for line in lines])
     if options.out is not None:
-        options.out.write_text(json.dumps(fitted(lines + talk), ensure_ascii=False) + "\n", "utf-8")
+        options.out.write_text(json.dumps(fitted(found, penalty=PENALTY), ensure_ascii=False) + "\n", "utf-8")
     return {
         "lines": len(lines),
         "talk": len(talk),
@@ -88,19 +88,18 @@ def read(path: Path) -> list[Line]:
     return lines
 
 
-def fitted(lines: Sequence[Line]) -> dict[str, float]:
-    """Return the weight of each phrase that occurs more than once, and the intercept as ""."""
-    return fitted_phrases([phrases(line.text) for line in lines], [line.is_refusal for line in lines], penalty=PENALTY)
+def examples(lines: Sequence[Line]) -> list[Example]:
+    return [Example(phrases(line.text), line.is_refusal) for line in lines]
 
 
-def cross_validated(lines: Sequence[Line]) -> NDArray[float64]:
-    """Return the score of each line, by weights that were fitted to others; shape (n,)."""
-    fold = np.random.default_rng(1).permutation(len(lines)) % FOLDS
-    scores = np.zeros(len(lines))
+def cross_validated(found: Sequence[Example]) -> NDArray[float64]:
+    """Return the score of each example, by weights that were fitted to others; shape (n,)."""
+    fold = np.random.default_rng(1).permutation(len(found)) % FOLDS
+    scores = np.zeros(len(found))
     for out in range(FOLDS):
-        weights = fitted([line for line, at in zip(lines, fold, strict=True) if at != out])
+        weights = fitted([example for example, at in zip(found, fold, strict=True) if at != out], penalty=PENALTY)
         for place in np.flatnonzero(fold == out).tolist():
-            scores[place] = refusal_score(lines[place].text, weights)
+            scores[place] = log_odds(found[place].signs, weights)
     return scores
 
 

@@ -15,18 +15,23 @@ Nobody hears a rejected sentence. It is stored in the turn's record only.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
-from glyphoxa.language.content import GREETINGS, content_words, language_of, phrase_score, phrases, straight
+from glyphoxa.language.content import (
+    GREETINGS,
+    content_words,
+    language_of,
+    log_odds,
+    phrases,
+    shipped_weights,
+    straight,
+)
 from glyphoxa.language.lexicon import lexicon, primary_language
 
 _WORDS: Final = lexicon("reply")
@@ -57,23 +62,16 @@ _REFUSED_A_FACT: Final = -0.5
 """Score of a refusal if the prompt holds a fact about the question and the sentence contains nothing of it."""
 
 
-@cache
-def shipped_weights() -> Mapping[str, float]:
-    """Return the weight of each phrase, and the intercept as "": see `benchmarks/refusals.py`."""
-    read: dict[str, float] = json.loads(Path(__file__).with_name("refusals.json").read_text("utf-8"))
-    return read
-
-
-def refusal_score(sentence: str, weights: Mapping[str, float]) -> float:
-    """Return the log odds that an assistant words it like this, and no character."""
-    return phrase_score(phrases(sentence), weights)
+def refusal_score(sentence: str) -> float:
+    """Return the log odds that an assistant words it like this, and no character: see `benchmarks/refusals.py`."""
+    return log_odds(phrases(sentence), shipped_weights(__package__, "refusals"))
 
 
 def refuses(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject what may be a refusal if the NPC knows something about the question and the sentence says none of it."""
     known = content_words(fact_about(asked))
     is_empty = bool(known) and known.isdisjoint(content_words(sentence))
-    return Fault.ASSISTANT if is_empty and refusal_score(sentence, shipped_weights()) > _REFUSED_A_FACT else None
+    return Fault.ASSISTANT if is_empty and refusal_score(sentence) > _REFUSED_A_FACT else None
 
 
 def fact_about(asked: Asked) -> str:
@@ -130,7 +128,7 @@ class ReplyCheck:
             return Verdict()
         said, self._held = f"{self._held} {verdict.text}".strip(), ""
         plain = straight(said)
-        if refusal_score(said, shipped_weights()) > _REFUSED:
+        if refusal_score(said) > _REFUSED:
             return Verdict(fault=Fault.ASSISTANT)
         if _OF_THE_PROMPT.search(plain):
             return Verdict(fault=Fault.OF_THE_PROMPT)

@@ -5,9 +5,11 @@ English and German. Function words are data: see `data/LANGUAGE/content.toml`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from itertools import pairwise
 from typing import Final
 
@@ -89,13 +91,20 @@ def phrases(text: str, form: Callable[[str], str] = stem_of_content) -> frozense
     return frozenset((*forms, *(f"{first} {second}" for first, second in pairwise(forms))))
 
 
-def phrase_score(found: Iterable[str], weights: Mapping[str, float]) -> float:
-    """Return the log odds of a text with these phrases.
+Weights = Mapping[str, float]
+"""The weight of each sign of a fitted model, and the intercept as ""."""
 
-    Args:
-        weights: Those of phrases; the intercept is "".
-    """
-    return weights[""] + sum(weights.get(phrase, 0.0) for phrase in found)
+
+@cache
+def shipped_weights(package: str, name: str) -> Weights:
+    """Return the weights in `NAME.json` of a package."""
+    read: dict[str, float] = json.loads(resources.files(package).joinpath(f"{name}.json").read_text("utf-8"))
+    return read
+
+
+def log_odds(signs: Iterable[str], weights: Weights) -> float:
+    """Return the log odds of a fitted model for what has these signs."""
+    return weights[""] + sum(weights.get(sign, 0.0) for sign in signs)
 
 
 def denies(text: str) -> bool:

@@ -4,8 +4,10 @@ A recogniser needs half a second to return words. An NPC that speaks on meanwhil
 steps:
 
 1. A voice that lasts `after_ms` without a pause holds the NPC: it is silent at once and keeps the rest of its answer.
-2. The words decide. "Wait" interrupts the NPC. A backchannel ("mhm"), a laugh or a cough does not, and it continues.
+2. The words decide. "Wait" interrupts the NPC. A listener's words ("mhm", "I see", "oh no"), a laugh or a cough do
+   not, and it continues. A fitted model tells them apart: see `benchmarks/listeners.py`.
 
+- Words so far that may still become a listener's ("I" of "I see") decide nothing.
 - A pause ends a voice, so three short sounds are not one long voice.
 - If no words are known `unknown_ms` after a player fell silent, the NPC continues. Later words may still interrupt it.
 - A voice without known words interrupts the NPC after `longest_ms`, because the recogniser is late or dead. A long
@@ -20,20 +22,41 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.language.content import Weights, log_odds, phrases, shipped_weights
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.noise import without_described
 
 AFTER_MS = 250
 BACKCHANNEL = lexicon("fillers").words("backchannel")
-"""Words that encourage a speaker to continue."""
-_LAUGH = re.compile(r"(?:b?[ao]?(?:h[aeiou]){2,}h?|hi(?:hi)+|lol)", re.IGNORECASE)
-_DESCRIBED = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*")
-"""Sounds that a recogniser describes: "[laughter]", "(coughs)"."""
+"""Words that encourage a speaker to continue, in languages without examples for the model too."""
+_REPEATED = re.compile(r"(\w)\1{2,}|(\w{2})\2+")
+"""A drawn-out letter ("mmmm") or a repeated syllable ("hahaha")."""
+_LONGEST = 6
 
 
-def cuts_off(text: str) -> bool:
-    """Return whether these words take the floor from a speaking NPC."""
-    words = re.findall(r"[^\W\d_]+", _DESCRIBED.sub(" ", text).lower())
-    return any(word not in BACKCHANNEL and _LAUGH.fullmatch(word) is None for word in words)
+def signs_of(text: str, *, is_whole: bool = True) -> frozenset[str]:
+    """Return what the model judges in the words of a speech: its phrases, its length, and whether it asks.
+
+    Args:
+        is_whole: The speech is over. Otherwise its end is unknown.
+    """
+    once = _REPEATED.sub(lambda found: found[1] or found[2], without_described(text).lower())
+    found = phrases(once)
+    length = f"{min(_LONGEST, len(once.split()))} words"
+    if not is_whole:
+        return frozenset((*(phrase for phrase in found if not phrase.endswith(">")), length, "..."))
+    return found | {length, *("?" for _ in range(once.rstrip().endswith("?")))}
+
+
+def cuts_off(text: str, *, is_whole: bool = True, weights: Weights | None = None) -> bool:
+    """Return whether these words take the floor from a speaking NPC. Words that the model does not know do."""
+    words = re.findall(r"[^\W_]+", without_described(text).lower())
+    if all(word in BACKCHANNEL for word in words):
+        return False
+    known = weights or shipped_weights(__package__, "listeners")
+    signs = signs_of(text, is_whole=is_whole)
+    is_known = any(sign in known for sign in signs if sign[0].isalpha())
+    return not is_known or log_odds(signs, known) > 0
 
 
 class BargeInAction(Enum):
@@ -85,12 +108,18 @@ class BargeIn:
         self._since.pop(player, None)
         self._held_for.pop(player, None)
 
-    def cuts_off(self, player: PlayerId, text: str) -> bool:
-        """Return whether a player's words so far interrupt the NPC."""
+    def cuts_off(self, player: PlayerId, text: str, *, is_whole: bool = True, is_called: bool = False) -> bool:
+        """Return whether a player's words so far interrupt the NPC.
+
+        Args:
+            is_called: Somebody is addressed by name.
+        """
         if player not in self._may_cut:
             return False
-        if cuts_off(text):
+        if is_called or cuts_off(text, is_whole=is_whole):
             return True
+        if not is_whole and cuts_off(text):
+            return False  # undecided
         self._known.add(player)
         if player not in self._since:
             self._held_for.pop(player, None)

@@ -270,6 +270,10 @@ class Questions:
         """Return the words with the names found in them."""
         return Said(player, text, self.mentions(text))
 
+    def calls_somebody(self, text: str) -> bool:
+        """Return whether the words call somebody by name or role."""
+        return any(mention.is_vocative for mention in self.mentions(text))
+
     def called_by(self, npc: NpcId, text: str) -> NpcId | None:
         """Return which NPC of the scene another NPC calls with these words."""
         called = (m for m in self.mentions(text) if m.is_vocative and m.npc != npc and self.may_speak(m.npc))

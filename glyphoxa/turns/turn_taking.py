@@ -41,7 +41,7 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome
+from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, NotAddressed, Prime, Release, Resume
@@ -142,10 +142,13 @@ class Interruptions:
         """When `by_voice` must be called again; None if only an event can change anything."""
         return self.barge_in.due_ms if self.turns.heard is not None else None
 
-    def by_words(self, player: PlayerId, text: str, *, at_ms: int, is_typed: bool = False) -> list[Effect]:
+    def by_words(
+        self, player: PlayerId, text: str, *, at_ms: int, is_typed: bool = False, is_whole: bool = True
+    ) -> list[Effect]:
         """Take a player's words so far, as far as they are known."""
         heard = self.turns.heard
-        cuts = self.barge_in.cuts_off(player, text)
+        is_called = self.follow_ups.questions.calls_somebody(text)
+        cuts = self.barge_in.cuts_off(player, text, is_whole=is_whole, is_called=is_called)
         if heard is None or not cuts or (is_typed and heard.player != player):
             return []
         return self._cut(heard, at_ms)
@@ -368,7 +371,7 @@ class TurnTaking:
         return effects
 
     def _on_partial(self, player: PlayerId, text: str, at_ms: int) -> list[Effect]:
-        effects = self.interruptions.by_words(player, text, at_ms=at_ms)
+        effects = self.interruptions.by_words(player, text, at_ms=at_ms, is_whole=False)
         addressed, question = self.questions.meant(player, text, at_ms=at_ms)
         npc = addressed.npc
         if npc is not None and not any(turn.npc == npc for turn in self.turns):
@@ -377,7 +380,7 @@ class TurnTaking:
 
     def _on_eager(self, draft: Draft, at_ms: int) -> list[Effect]:
         effects = self.interruptions.by_words(draft.player, draft.text, at_ms=at_ms)
-        addressed, question = self.questions.meant(draft.player, draft.text, at_ms=at_ms)
+        addressed, question = self._meant(draft, at_ms)
         if addressed.npc is None or self.turns.to(addressed.npc):
             return effects
         turn = self.turns.open(addressed.npc, draft, question)
@@ -389,7 +392,7 @@ class TurnTaking:
         effects = self.interruptions.by_words(player, draft.text, at_ms=at_ms, is_typed=draft.typed)
         self.barge_in.over(player)
         effects += self._merge(player)  # if the detector missed the start of speech
-        addressed, question = self.questions.meant(player, draft.text, at_ms=at_ms)
+        addressed, question = self._meant(draft, at_ms)
         effects.append(Keep(draft, addressed))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
             effects += self.follow_ups.call_off()
@@ -411,6 +414,14 @@ class TurnTaking:
         if prepared is None:
             prepared = self.turns.open(addressed.npc, draft, question)
         return [*effects, *self._commit(prepared, draft, addressed, at_ms)]
+
+    def _meant(self, draft: Draft, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
+        """Return who these words are meant for, and the whole question. A listener's words ask nobody."""
+        addressed, question = self.questions.meant(draft.player, draft.text, at_ms=at_ms)
+        takes_floor = self.questions.calls_somebody(draft.text) or cuts_off(draft.text)
+        if addressed.npc is not None and self.turns.heard is not None and not takes_floor:
+            addressed = Addressed(None, "a listener's words while an NPC speaks", Unaddressed.FILLER)
+        return addressed, question
 
     def _on_nothing(self, player: PlayerId, at_ms: int) -> list[Effect]:
         self.turns.floor.player_stopped(player)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -170,6 +173,53 @@ def test_words_cut_an_npc_off_and_backchannels_do_not() -> None:
     (cut,) = [e for e in evening.hear(a_partial(BRAN, "mm-hm wait", 3_600)) if isinstance(e, Cancel)]
     assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
     assert evening.finish(turn, at_ms=3_620)[0] is Outcome.INTERRUPTED
+
+
+@pytest.mark.parametrize("is_typed", [False, True])
+@pytest.mark.parametrize("player", [TAMSIN, BRAN])
+@pytest.mark.parametrize(
+    "text",
+    ["I see.", "Makes sense.", "Thank you!", "Oh no.", "Sure, keep going.", "Ach so.", "Oh nein!", "Echt?", "you"],
+)
+def test_listeners_words_are_kept_and_ask_nobody(text: str, player: PlayerId, is_typed: bool) -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
+    evening.talk.on_first_audio(evening.the_turn())
+    evening.hear(SpeechStarted(player, 3_000), at_ms=3_000)
+    if not is_typed:
+        evening.hear(a_partial(player, text.partition(" ")[0], 3_200), at_ms=3_200)
+        evening.hear(SpeechPaused(player, 3_600), at_ms=3_600)
+        evening.hear(EagerTurn(a_draft(player, text, end_ms=3_400)), at_ms=3_700)
+    draft = replace(a_draft(player, text, end_ms=3_400), typed=is_typed)
+    effects = evening.hear(TurnEnded(draft, 3_900), at_ms=3_900)
+    assert evening.of(Cancel) == []
+    assert len(evening.of(Begin)) == 1
+    assert [type(effect) for effect in effects if isinstance(effect, Keep | NotAddressed)] == [Keep, NotAddressed]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hold on.", "Wait, wait.", "Which horses?", "That's not true.", "We need a boat.", "Grimjaw, thank you.", "Halt!"],
+)
+def test_words_that_take_the_floor_interrupt_and_are_answered(text: str) -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
+    first = evening.the_turn()
+    evening.talk.on_first_audio(first)
+    evening.hear(SpeechStarted(TAMSIN, 3_000), at_ms=3_000)
+    evening.hear(TurnEnded(a_draft(TAMSIN, text, end_ms=3_400), 3_900), at_ms=3_900)
+    assert [effect.outcome for effect in evening.of(Cancel)] == [Outcome.INTERRUPTED]
+    evening.finish(first, at_ms=3_920)
+    assert len(evening.of(Begin)) == 2
+
+
+def test_thanks_after_the_answer_are_addressed_to_the_npc() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
+    evening.talk.on_first_audio(evening.the_turn())
+    evening.finish(evening.the_turn(), at_ms=4_000)
+    evening.says(TAMSIN, "Thank you.", at_ms=5_000)
+    assert len(evening.of(Begin)) == 2
 
 
 def test_noise_alone_does_not_cut_an_npc_off() -> None:
