@@ -208,10 +208,15 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class NothingSaid:
-    """The sound held no words (a cough, a knock). Ends what `SpeechStarted` began."""
+    """The sound held no words (a cough, a knock). Ends what `SpeechStarted` began.
+
+    Attributes:
+        noise: Words that a recogniser wrote for it; None for none.
+    """
 
     player: PlayerId
     at_ms: int
+    noise: Draft | None = None
 
 
 Speech = SpeechStarted | PartialHeard | EagerTurn | TurnEnded | NothingSaid

@@ -62,6 +62,8 @@ class Unaddressed(StrEnum):
     """Describes a character's action: "I walk to the bar"."""
     THINKING = "thinking"
     """Thinking aloud."""
+    NOISE = "noise"
+    """A recogniser's words for sound without speech."""
     NOT_MEANT = "not_meant"
     """An NPC was excluded: "not you, Oskar"."""
 

@@ -216,6 +216,9 @@ class Room:
             self._players.follow(event)
             self._tell(event)
         self._perform(self._turn_taking.on_ear(event, at_ms=at_ms))
+        if isinstance(event, NothingSaid) and event.noise is not None:
+            noise = Addressed(None, "noise", Unaddressed.NOISE, is_apart=True)
+            self._keep_said(event.noise, noise, is_part=False)
         if isinstance(event, TurnEnded) and (command := self.control.spoken(event.draft)) is not None:
             self._obey(Obey(command, _nobody_waits), at_ms)
 

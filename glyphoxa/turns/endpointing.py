@@ -12,6 +12,8 @@ Rules:
   that a pause shorter than `end_of_turn_ms` never ends a turn. This wait is limited to `onset_within_ms`.
 - A transcript that is late by `final_within_ms` is given up. The turn ends with the last partial transcript, or as
   nothing said. If the transcript arrives after nothing was said, it becomes a turn.
+- Words that a recogniser writes for sound without speech ("Thanks for watching!") are no words. A turn of nothing else
+  is nothing said, and its words are reported as noise.
 - Words without detected speech (a voice too quiet for the detector) are a turn too.
 - A transcript with `revises` replaces the last one, because the recogniser heard the same speech again with more
   context. Other transcripts are appended, as from streaming services. An empty one removes nothing.
@@ -46,6 +48,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.lexicon import Lexicon, lexicon
+from glyphoxa.language.noise import is_noise, without_noise
 
 # Whether speech sounds unfinished.
 
@@ -184,9 +187,8 @@ class TickAt:
 
 @dataclass(frozen=True, slots=True)
 class TurnOver:
-    """Tell the recogniser that the turn is over. `segment`: the last one in it."""
-
     """Tell the recogniser that the turn is over. `segment`: the turn's last one."""
+
     segment: int
 
 
@@ -257,6 +259,7 @@ class Endpointing:
                 assert_never(event)
 
     def _partially(self, partial: Partial) -> tuple[EndpointingEffect, ...]:
+        partial = replace(partial, heard=without_noise(partial.heard))
         if not partial.heard.text.strip() or self._began_ms is None or self._is_late(partial):
             return ()
         self._partial = partial
@@ -265,7 +268,8 @@ class Endpointing:
         return (Report(heard),)
 
     def _finally(self, final: Final) -> tuple[EndpointingEffect, ...]:
-        at_ms, has_words = final.at_ms, bool(final.heard.text.strip())
+        at_ms, has_words, heard = final.at_ms, bool(final.heard.text.strip()), without_noise(final.heard)
+        final = replace(final, heard=heard, revises=final.revises and bool(heard.text.strip()))
         if self._is_late(final) and self._gave_up is None:
             return ()
         effects: tuple[EndpointingEffect, ...] = ()
@@ -285,7 +289,7 @@ class Endpointing:
         settled = self._settle(at_ms)
         if self._outstanding and self.confirm_within_ms is None:
             return (*effects, *settled)
-        if has_words and self._began_ms is not None:
+        if has_words and self._began_ms is not None and not is_noise(self._draft()):
             return (*effects, Report(EagerTurn(self._draft())), *settled)
         return (*effects, *settled)
 
@@ -314,6 +318,12 @@ class Endpointing:
             return (TickAt(at_ms + _LOOK_AGAIN_MS),)
         draft = self._draft()
         self._forget()
+        if is_noise(draft):
+            as_written = replace(draft.heard, text=draft.heard.raw_text, corrections=())
+            return (
+                Report(NothingSaid(self.player, at_ms, replace(draft, heard=as_written))),
+                TurnOver(self._last_over),
+            )
         return (Report(TurnEnded(draft, at_ms)), TurnOver(self._last_over))
 
     def _with(self, transcript: Partial | Final) -> list[Heard]:

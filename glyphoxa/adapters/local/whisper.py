@@ -9,7 +9,9 @@ Three departures from the textbook, each measured with tiny.en on seven voices:
   trained on. A loop that remains is cut to its first round.
 - **Glossary.** Names in the "previous text" prompt: 115 of 119 invented names come out right, against 57.
 
-Silence, hiss, hum and clicks give no text: they have a high no-speech probability and a low score.
+Silence, hiss, hum and clicks give no text: they have a high no-speech probability and a low score. Breath, knocks and
+distant voices have a no-speech probability of 0.36 to 0.59 and a score below -2.4; soft words in four synthetic voices
+had at most 0.15 with such a score.
 
 Confidence per word costs nothing (0.4 ms for a line of 3.5 s). Word times take another run of the decoder
 (7-11 ms) and are computed on request.
@@ -305,7 +307,8 @@ class Whisper:
             heard = self._decode(mel, glossary, _TRAINED_FRAMES, times=times)
             suspicious = False
         # Without a retry, a doubtful line that may be noise does not count as speech.
-        if heard.no_speech_prob > 0.6 and (suspicious or heard.avg_logprob < -1.0):
+        is_noise = heard.no_speech_prob > 0.6 and (suspicious or heard.avg_logprob < -1.0)
+        if is_noise or (heard.no_speech_prob > 0.3 and heard.avg_logprob < -2.0):
             return Transcription("", heard.avg_logprob, heard.no_speech_prob)
         start, end = first_round(heard.text)
         return replace(heard, text=heard.text[start:end], words=within(heard.words, start, end))
