@@ -4,9 +4,11 @@
 
 `FILE` has a line for each text: `stops` or `goes on`, its language, its family and the words, separated by tabs. The
 longer lines of players in other sets here are further examples of `stops`. The signs are those of
-`glyphoxa.turns.barge_in.signs_of`. All lines are also examples after a listener's word, and their beginnings are examples of
-words so far; those that may become a listener's go on. The figures are of texts that their weights were not fitted to: a third of the families (`family`),
-or a third of the lines (`line`), is held back, three times. `--out` writes the weights of all lines.
+`glyphoxa.turns.barge_in.signs_of`. All lines are also examples after a listener's word. Their beginnings are examples
+of words so far; those that may become a listener's go on.
+
+The figures are of texts that their weights were not fitted to: a third of the families (`family`), or a third of the
+lines (`line`), is held back, three times. `--out` writes the weights of all lines.
 """
 
 from __future__ import annotations

@@ -23,15 +23,7 @@ from typing import Final
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
-from glyphoxa.language.content import (
-    GREETINGS,
-    content_words,
-    language_of,
-    log_odds,
-    phrases,
-    shipped_weights,
-    straight,
-)
+from glyphoxa.language.content import GREETINGS, content_words, language_of, log_odds, phrases, shipped, straight
 from glyphoxa.language.lexicon import lexicon, primary_language
 
 _WORDS: Final = lexicon("reply")
@@ -64,7 +56,7 @@ _REFUSED_A_FACT: Final = -0.5
 
 def refusal_score(sentence: str) -> float:
     """Return the log odds that an assistant words it like this, and no character: see `benchmarks/refusals.py`."""
-    return log_odds(phrases(sentence), shipped_weights(__package__, "refusals"))
+    return log_odds(phrases(sentence), shipped(__package__, "refusals"))
 
 
 def refuses(sentence: str, character: Character, asked: Asked) -> Fault | None:

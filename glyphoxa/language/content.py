@@ -96,7 +96,7 @@ Weights = Mapping[str, float]
 
 
 @cache
-def shipped_weights(package: str, name: str) -> Weights:
+def shipped(package: str, name: str) -> Weights:
     """Return the weights in `NAME.json` of a package."""
     read: dict[str, float] = json.loads(resources.files(package).joinpath(f"{name}.json").read_text("utf-8"))
     return read

@@ -17,18 +17,15 @@ from glyphoxa.language.words import composed
 _DESCRIBED: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|[♪♫♬♩][^♪♫♬♩]*[♪♫♬♩]?")
 """Sounds that a recogniser describes: "[laughter]", "(coughs)", "♪ la la ♪"."""
 _SENTENCE: Final = re.compile(rf"(?:{_DESCRIBED.pattern})\s*|\S.*?(?:[.!?…]+(?=\s|$)|$)\s*", re.DOTALL)
-_ADDRESS: Final = r"\S*(?:www\.|\.(?:com|org|net|de|tv)\b)\S*"
-_WRITTEN: Final = lexicon("noise").compile(f"{{written}}|.*{_ADDRESS}.*", flags=re.IGNORECASE | re.DOTALL)
-_DOUBTFUL: Final = lexicon("noise").words("doubtful")
+_ADDRESS: Final = r".*(?:www\.|\.(?:com|org|net|de|tv)\b).*"
+_WRITTEN: Final = lexicon("noise").compile(f"{{written}}|{_ADDRESS}", flags=re.IGNORECASE | re.DOTALL)
+_DOUBTFUL: Final = lexicon("noise").compile("(?P<said>{doubtful})(?P<again>(?: (?P=said))*)")
 _DOUBTED: Final = 0.15
 """Confidence. whisper-tiny.en gave 0.1 or less to the words it wrote for chords and breath, 0.26 or more to thanks."""
 _SHORTEST_MS: Final = 120
 """A voice this short says no word."""
-_A_WORD_MS: Final = 160
-"""Nobody says a word over and over faster than this."""
-_REPEATED: Final = 6
-_REPEATED_OFTEN: Final = 12
-_SAID_TWICE: Final = 2
+_REPEATED: Final = 8
+"""Recognisers repeat a word this often more than people do."""
 
 
 def without_described(text: str) -> str:
@@ -55,16 +52,15 @@ def without_noise(heard: Heard) -> Heard:
 
 def is_noise(spoken: Draft) -> bool:
     """Return whether a turn has no words, or only words that sound without speech explains better."""
-    words = re.findall(r"\w[\w'’-]*", spoken.text.lower())
-    voice_ms = spoken.speech_end_ms - spoken.began_ms
-    if len(set(words)) == 1 and len(words) >= _REPEATED:
-        is_too_fast = voice_ms < _A_WORD_MS * len(words)
-        return words[0] in _DOUBTFUL or is_too_fast or len(words) >= _REPEATED_OFTEN
-    sentences = [" ".join(re.findall(r"[\w'’-]+", part)) for part in _SENTENCE.findall(spoken.text.lower())]
-    if any(sentence and sentence not in _DOUBTFUL for sentence in sentences):
-        return False
+    words = re.findall(r"[\w'’]+", spoken.text.lower())
+    if len(words) >= _REPEATED and len(set(words)) == 1:
+        return True
+    doubtful = _DOUBTFUL.fullmatch(" ".join(words))
+    if doubtful is None:
+        return not words
     sure = max((word.confidence for word in spoken.heard.words if word.confidence is not None), default=1.0)
-    return not words or len(sentences) > _SAID_TWICE or voice_ms < _SHORTEST_MS or sure < _DOUBTED
+    is_too_short = spoken.speech_end_ms - spoken.began_ms < _SHORTEST_MS
+    return doubtful["again"].count(doubtful["said"]) > 1 or is_too_short or sure < _DOUBTED
 
 
 def _is_written(sentence: str) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.language.content import Weights, log_odds, phrases, shipped_weights
+from glyphoxa.language.content import Weights, log_odds, phrases, shipped
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.noise import without_described
 
@@ -53,7 +53,7 @@ def cuts_off(text: str, *, is_whole: bool = True, weights: Weights | None = None
     words = re.findall(r"[^\W_]+", without_described(text).lower())
     if all(word in BACKCHANNEL for word in words):
         return False
-    known = weights or shipped_weights(__package__, "listeners")
+    known = weights or shipped(__package__, "listeners")
     signs = signs_of(text, is_whole=is_whole)
     is_known = any(sign in known for sign in signs if sign[0].isalpha())
     return not is_known or log_odds(signs, known) > 0

@@ -318,13 +318,9 @@ class Endpointing:
             return (TickAt(at_ms + _LOOK_AGAIN_MS),)
         draft = self._draft()
         self._forget()
-        if is_noise(draft):
-            as_written = replace(draft.heard, text=draft.heard.raw_text, corrections=())
-            return (
-                Report(NothingSaid(self.player, at_ms, replace(draft, heard=as_written))),
-                TurnOver(self._last_over),
-            )
-        return (Report(TurnEnded(draft, at_ms)), TurnOver(self._last_over))
+        written = replace(draft, heard=replace(draft.heard, text=draft.heard.raw_text, corrections=()))
+        ended = NothingSaid(self.player, at_ms, written) if is_noise(draft) else TurnEnded(draft, at_ms)
+        return (Report(ended), TurnOver(self._last_over))
 
     def _with(self, transcript: Partial | Final) -> list[Heard]:
         kept = self._segments[:-1] if transcript.revises else self._segments

@@ -35,6 +35,15 @@ async def test_speech_becomes_a_turn() -> None:
         assert isinstance(play.events[0], SpeechStarted)
 
 
+async def test_a_recognisers_words_for_noise_are_nothing_said() -> None:
+    async with listening(Scripted({100: "Thanks for watching!"})) as play:
+        play.say(100)
+        nothing = await play.until(NothingSaid)
+        assert nothing.noise is not None
+        assert nothing.noise.text == "Thanks for watching!"
+        assert not [event for event in play.events if isinstance(event, PartialHeard | EagerTurn | TurnEnded)]
+
+
 async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
     """Correction happens before anything looks at the words."""
     async with listening(Scripted({100: "Tell me about glif oxa."}), pauses=Pauses()) as play:

@@ -36,6 +36,7 @@ def a_turn(text: str, *, voice_ms: int = 900, confidence: float | None = None) -
         "♪ la la la ♪",
         "...",
         "Bye. Bye. Bye.",
+        "bye bye bye bye",
         "Thank you. Thank you. Thank you.",
         "so so so so so so so so so so so so so so so so",
     ],

@@ -303,6 +303,40 @@ async def test_turn_of_a_permanently_failed_npc_ends_soon(table: TableOfTwins) -
     assert [turn.outcome for turn in table.turns()] == [Outcome.FAILED, Outcome.FAILED]
 
 
+async def test_words_for_noise_are_stored_as_an_aside_and_open_no_turn(table: TableOfTwins) -> None:
+    table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
+    table.room.mailbox.post(NothingSaid(TAMSIN, 900, a_draft(TAMSIN, "Thanks for watching!")))
+    await table.settle()
+    (stored,) = table.spool.utterances.values()
+    assert (stored.text, stored.aside, stored.witnesses) == ("Thanks for watching!", Unaddressed.NOISE, frozenset())
+    assert not stored.is_evidence
+    assert table.turns() == []
+
+
+async def test_typed_words_of_a_recogniser_are_said(table: TableOfTwins) -> None:
+    typed = replace(a_draft(TAMSIN, "Grimjaw, thank you for watching!"), typed=True)
+    table.room.mailbox.post(TurnEnded(typed, 1_000))
+    await table.settle()
+    assert table.mouth(SMITH).turn is not None
+    (stored,) = table.spool.utterances.values()
+    assert stored.aside is None
+
+
+@pytest.mark.parametrize("text", ["Oh no.", "I see, thanks.", "Ach so."])
+async def test_npc_goes_on_and_remembers_a_listeners_words(table: TableOfTwins, text: str) -> None:
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    mouth = table.mouth(SMITH)
+    turn = mouth.turn
+    await table.says(TAMSIN, text)
+    assert mouth.turn == turn
+    assert not mouth.is_held
+    mouth.end()
+    await table.settle()
+    assert [record.outcome for record in table.turns()] == [Outcome.NOT_ADDRESSED, Outcome.ANSWERED]
+    stored = [utterance for utterance in table.spool.utterances.values() if utterance.text == text]
+    assert [utterance.witnesses for utterance in stored] == [{SMITH, INNKEEPER}]
+
+
 async def test_player_who_leaves_is_not_shown_as_speaking(table: TableOfTwins) -> None:
     table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
     table.room.mailbox.post(Leave(TAMSIN))

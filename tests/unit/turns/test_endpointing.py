@@ -433,3 +433,38 @@ def test_german_ends_in_german_words() -> None:
     assert sounds_unfinished("Wenn ihr uns helft.", language="de")
     assert sounds_unfinished("Ähm.", language="de")
     assert not sounds_unfinished("I would like to die.", language="en")
+
+
+@pytest.mark.parametrize("text", ["Thanks for watching!", "[Music]", "Untertitel der Amara.org-Community"])
+def test_turn_of_a_recognisers_words_for_noise_is_nothing_said(text: str) -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Started(1_000))
+    assert reports(ear.on(Partial(heard(text), at_ms=1_500))) == []
+    ear.on(Paused(speech_end_ms=2_000, at_ms=2_200))
+    assert kinds(ear.on(Final(heard(text), at_ms=2_300))) == []
+    (ended,) = reports(ear.on(Tick(4_000)))
+    assert isinstance(ended, NothingSaid)
+    assert ended.noise is not None
+    assert (ended.noise.text, ended.noise.began_ms, ended.noise.speech_end_ms) == (text, 1_000, 2_000)
+
+
+def test_noise_after_words_leaves_the_words() -> None:
+    ear = paused_after("Where is the blade?")
+    ear.on(Started(2_400))
+    ear.on(Paused(speech_end_ms=3_000, at_ms=3_200))
+    ear.on(Final(heard("Please subscribe!"), at_ms=3_300, revises=True))
+    (ended,) = reports(ear.on(Tick(9_000)))
+    assert isinstance(ended, TurnEnded)
+    assert ended.draft.text == "Where is the blade?"
+    assert ended.draft.heard.raw_text == "Where is the blade? Please subscribe!"
+
+
+def test_thanks_with_a_voice_of_real_length_are_a_turn() -> None:
+    ear = paused_after("Thank you.")
+    assert kinds(ear.on(Tick(9_000))) == [TurnEnded]
+
+
+def test_you_without_detected_speech_is_nothing_said() -> None:
+    ear = Endpointing(ALICE)
+    ear.on(Final(heard("you"), at_ms=2_300))
+    assert kinds(ear.on(Tick(9_000))) == [NothingSaid]
