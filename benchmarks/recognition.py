@@ -2,8 +2,9 @@
 
     python -m benchmarks.recognition FILE --language TAG --model NAME --voice COMMAND [--voice COMMAND]
 
-FILE is a set of `benchmarks/data/recognition`. Each command speaks one line: it writes the WAV file `{wav}` from
-`{text}`, for example `espeak-ng -v de -w {wav} {text}`.
+FILE is a set of `benchmarks/data/recognition`, or one of `benchmarks/data/listeners`: then the figures say how many of
+the words stop an NPC that speaks, as they are written and as each model heard each voice. Each command speaks one line:
+it writes the WAV file `{wav}` from `{text}`, for example `espeak-ng -v de -w {wav} {text}`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ import numpy.typing as npt
 import yaml
 from scipy.signal import resample_poly
 
+from benchmarks.listeners import Line as ListenerLine
+from benchmarks.listeners import figures as listener_figures
+from benchmarks.listeners import read as read_listeners
 from benchmarks.runner import command, run, tell
 from glyphoxa.adapters.local.whisper import SAMPLE_RATE_HZ, Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.words import fold, words
+from glyphoxa.turns.barge_in import cuts_off
 
 _LINE_MS = 3_500
 """Length of the recordings whose time is measured."""
@@ -55,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    if options.lines.suffix == ".tsv":
+        return listeners(options, directory)
     names, lines = read_lines(options.lines)
     sounds = [
         [speak(voice, line.text, directory / f"{v}-{n}.wav") for n, line in enumerate(lines)]
@@ -68,6 +76,27 @@ def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
             tell(f"{model}, {kind}")
             found[f"{model}, {kind}"] = figures(whisper, lines, sounds, glossary)
     return found
+
+
+def listeners(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
+    """Return which words stop an NPC: as written, and as each model heard each voice."""
+    lines = [line for line in read_listeners(options.lines) if line.language == primary_language(options.language)]
+    found: dict[str, Any] = {"lines": len(lines), "written": stops(lines, [line.text for line in lines])}
+    for model in options.model:
+        whisper = Whisper(WeightStore().path(model), language=options.language)
+        whisper.warm_up()
+        for number, voice in enumerate(options.voice):
+            sounds = (speak(voice, line.text, directory / "line.wav") for line in lines)
+            heard = [whisper.transcribe(sound).text for sound in sounds]
+            found[f"{model}, voice {number + 1}"] = stops(lines, heard)
+            for line, text in zip(lines, heard, strict=True):
+                if cuts_off(text) is not line.stops:
+                    tell(f"  {line.text!r} was heard as {text!r}")
+    return found
+
+
+def stops(lines: Sequence[ListenerLine], texts: Sequence[str]) -> dict[str, float]:
+    return listener_figures(lines, [cuts_off(text) for text in texts])
 
 
 def figures(
@@ -157,7 +186,7 @@ def speak(voice: str, text: str, path: Path) -> Sound:
 
 def _options() -> argparse.ArgumentParser:
     parser = command("recognition", __doc__)
-    parser.add_argument("lines", type=Path, metavar="FILE", help="names and lines (YAML)")
+    parser.add_argument("lines", type=Path, metavar="FILE", help="names and lines (YAML), or listeners' words (TSV)")
     parser.add_argument("--language", default="en", metavar="TAG", help="of the lines; default en")
     parser.add_argument("--model", action="append", required=True, metavar="NAME", help="as in `glyphoxa models list`")
     parser.add_argument("--voice", action="append", required=True, metavar="COMMAND", help="speaks one line")
