@@ -133,7 +133,7 @@ def held_back(lines: Sequence[Line], talk: Sequence[Line], folds: Sequence[int])
     return stops
 
 
-def figures(lines: Sequence[Line], stops: Sequence[bool]) -> dict[str, float]:
+def figures(lines: Sequence[Line], stops: Sequence[bool]) -> dict[str, float | None]:
     """Return the percentage of listeners' words that stop an NPC, and of others that do not."""
     pairs = list(zip(lines, stops, strict=True))
     listens = [is_stopped for line, is_stopped in pairs if not line.stops]

@@ -95,7 +95,7 @@ def listeners(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     return found
 
 
-def stops(lines: Sequence[ListenerLine], texts: Sequence[str]) -> dict[str, float]:
+def stops(lines: Sequence[ListenerLine], texts: Sequence[str]) -> dict[str, float | None]:
     return listener_figures(lines, [cuts_off(text) for text in texts])
 
 
