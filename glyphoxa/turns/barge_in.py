@@ -48,10 +48,14 @@ def signs_of(text: str, *, is_whole: bool = True) -> frozenset[str]:
     return found | {length, *("?" for _ in range(once.rstrip().endswith("?")))}
 
 
+def encourages(text: str) -> bool:
+    """Return whether words only encourage or agree, in any language. They answer a question ("Yes")."""
+    return BACKCHANNEL.issuperset(re.findall(r"[^\W_]+", without_described(text).lower()))
+
+
 def cuts_off(text: str, *, is_whole: bool = True, weights: Weights | None = None) -> bool:
     """Return whether these words take the floor from a speaking NPC. Words that the model does not know do."""
-    words = re.findall(r"[^\W_]+", without_described(text).lower())
-    if all(word in BACKCHANNEL for word in words):
+    if encourages(text):
         return False
     known = weights or shipped(__package__, "listeners")
     signs = signs_of(text, is_whole=is_whole)

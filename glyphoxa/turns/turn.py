@@ -90,6 +90,8 @@ class Turn:
     answers: NpcId | None = None
     reacts_to: TurnId | None = None
     n_in_a_row: int = 0
+    asks: bool = False
+    """Its whole answer is known and ends with a question."""
 
 
 @dataclass(frozen=True, slots=True)

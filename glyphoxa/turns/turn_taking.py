@@ -43,7 +43,7 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off
+from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, NotAddressed, Prime, Release, Resume
 from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, SpokenQuestion, Turn, same_words
 
@@ -147,7 +147,7 @@ class Interruptions:
     ) -> list[Effect]:
         """Take a player's words so far, as far as they are known."""
         heard = self.turns.heard
-        is_called = self.follow_ups.questions.calls_somebody(text)
+        is_called = heard is not None and self.follow_ups.questions.calls_somebody(text)
         cuts = self.barge_in.cuts_off(player, text, is_whole=is_whole, is_called=is_called)
         if heard is None or not cuts or (is_typed and heard.player != player):
             return []
@@ -275,7 +275,10 @@ class TurnTaking:
     def on_reply_known(self, turn_id: TurnId, reply: str, *, at_ms: int) -> list[Effect]:
         """Take the complete text of a committed turn's answer, which still plays."""
         turn = self.turns.get(turn_id)
-        return self.follow_ups.prepare(turn, reply, at_ms=at_ms) if turn is not None else []
+        if turn is None:
+            return []
+        turn.asks = reply.rstrip().endswith("?")
+        return self.follow_ups.prepare(turn, reply, at_ms=at_ms)
 
     def on_finished(self, turn_id: TurnId, *, at_ms: int, heard: str = "") -> tuple[Outcome | None, list[Effect]]:
         """Close a turn whose engine has finished.
@@ -418,8 +421,10 @@ class TurnTaking:
     def _meant(self, draft: Draft, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
         """Return who these words are meant for, and the whole question. A listener's words ask nobody."""
         addressed, question = self.questions.meant(draft.player, draft.text, at_ms=at_ms)
-        takes_floor = self.questions.calls_somebody(draft.text) or cuts_off(draft.text)
-        if addressed.npc is not None and self.turns.heard is not None and not takes_floor:
+        heard = self.turns.heard
+        if addressed.npc is None or heard is None or (heard.asks and encourages(draft.text)):
+            return addressed, question
+        if not self.questions.calls_somebody(draft.text) and not cuts_off(draft.text):
             addressed = Addressed(None, "a listener's words while an NPC speaks", Unaddressed.FILLER)
         return addressed, question
 

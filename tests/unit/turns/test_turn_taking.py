@@ -213,6 +213,18 @@ def test_words_that_take_the_floor_interrupt_and_are_answered(text: str) -> None
     assert len(evening.of(Begin)) == 2
 
 
+def test_yes_before_the_end_of_an_npcs_question_answers_it() -> None:
+    evening = Evening()
+    evening.says(TAMSIN, "Grimjaw, do you sell swords?", at_ms=0)
+    turn = evening.the_turn()
+    evening.talk.on_first_audio(turn)
+    evening.talk.on_reply_known(turn, "I do. Will you take one?", at_ms=2_000)
+    evening.says(TAMSIN, "Yes, sure.", at_ms=3_000)
+    assert evening.of(Cancel) == []
+    evening.finish(turn, at_ms=4_500)
+    assert len(evening.of(Begin)) == 2
+
+
 def test_thanks_after_the_answer_are_addressed_to_the_npc() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
