@@ -12,7 +12,7 @@ from typing import Final
 
 from glyphoxa.domain.heard import Correction, Draft, Heard
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.words import composed
+from glyphoxa.language.words import applied, composed
 
 _DESCRIBED: Final = re.compile(r"\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|[♪♫♬♩][^♪♫♬♩]*[♪♫♬♩]?")
 """Sounds that a recogniser describes: "[laughter]", "(coughs)", "♪ la la ♪"."""
@@ -35,19 +35,17 @@ def without_described(text: str) -> str:
 
 def without_noise(heard: Heard) -> Heard:
     """Return a transcript whose text lacks the sentences that nobody said; its raw text keeps them."""
-    text, kept, removed = heard.text, "", []
+    text, removed = heard.text, []
     for is_noise, found in groupby(_SENTENCE.finditer(text), key=lambda sentence: _is_written(sentence[0])):
         spans = [sentence.span() for sentence in found]
         start, end = spans[0][0], spans[-1][1]
         if is_noise:
             start = len(text[:start].rstrip()) if end == len(text) else start
             removed.append(Correction(start, end, text[start:end], "", 1.0, "phonetic", "words for noise"))
-        else:
-            kept += text[start:end]
     if not removed:
         return heard
-    kept = kept.rstrip() if removed[-1].end == len(text) else kept
-    return replace(heard, text=kept, corrections=composed(heard.raw_text, heard.corrections, removed))
+    without = applied(text, removed)
+    return replace(heard, text=without, corrections=composed(heard.raw_text, heard.corrections, removed))
 
 
 def is_noise(spoken: Draft) -> bool:
