@@ -19,7 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks.phrase_fit import fitted_phrases
+from benchmarks import logistic
+from benchmarks.logistic import Example
 from benchmarks.runner import command, percent, run, to_write, write_rows
 from glyphoxa.chronicle.kinds import Kind, features, kind_of
 from glyphoxa.chronicle.statements import NameSpan, sentences_of
@@ -89,9 +90,9 @@ def judged(statements: Sequence[Statement], weights: Weights) -> list[tuple[Stat
 
 def fitted(statements: Sequence[Statement]) -> dict[Kind, dict[str, float]]:
     """Return the weights of each kind, without the smallest."""
-    found = [each.found for each in statements]
     weights = {
-        kind: fitted_phrases(found, [each.kind is kind for each in statements], penalty=PENALTY) for kind in Kind
+        kind: logistic.fitted([Example(each.found, each.kind is kind) for each in statements], penalty=PENALTY)
+        for kind in Kind
     }
     return {
         kind: {phrase: weight for phrase, weight in each.items() if not phrase or abs(weight) >= _LEAST_WEIGHT}

@@ -8,16 +8,14 @@ other clauses, and of the other sentences of the line. The weights are data, `ki
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Final
 
-from glyphoxa.language.content import is_grammatical, phrase_score, phrases
+from glyphoxa.language.content import Weights, is_grammatical, log_odds, phrases, shipped
 from glyphoxa.language.lexicon import lexicon
 
 
@@ -88,15 +86,14 @@ def _ending(word: str) -> str:
 
 
 @cache
-def shipped_weights() -> Mapping[Kind, Mapping[str, float]]:
-    """Return the weights of each kind; the intercept is ""."""
-    read: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name("kinds.json").read_text("utf-8"))
-    return {Kind(kind): weights for kind, weights in read.items()}
+def shipped_weights() -> Mapping[Kind, Weights]:
+    """Return the weights of each kind."""
+    return {Kind(kind): weights for kind, weights in shipped(__package__, "kinds").items()}
 
 
-def kind_of(found: Collection[str], weights: Mapping[Kind, Mapping[str, float]], *, least: float = LEAST) -> Kind:
+def kind_of(found: Collection[str], weights: Mapping[Kind, Weights], *, least: float = LEAST) -> Kind:
     """Return the kind of a claim with these features: now only if its score is at least this, and the highest."""
-    scores = {kind: phrase_score(found, each) for kind, each in weights.items()}
+    scores = {kind: log_odds(found, each) for kind, each in weights.items()}
     if scores[Kind.NOW] < least:
         del scores[Kind.NOW]
     return max(scores, key=scores.__getitem__)

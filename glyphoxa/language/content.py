@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import Stemmer
 
@@ -96,10 +96,9 @@ Weights = Mapping[str, float]
 
 
 @cache
-def shipped(package: str, name: str) -> Weights:
-    """Return the weights in `NAME.json` of a package."""
-    read: dict[str, float] = json.loads(resources.files(package).joinpath(f"{name}.json").read_text("utf-8"))
-    return read
+def shipped(package: str, name: str) -> Any:
+    """Return what `NAME.json` of a package holds: `Weights`, or those of several models by their names."""
+    return json.loads(resources.files(package).joinpath(f"{name}.json").read_text("utf-8"))
 
 
 def log_odds(signs: Iterable[str], weights: Weights) -> float:
