@@ -29,7 +29,7 @@ from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
-from glyphoxa.app.table import TableContext, state_of, table_context
+from glyphoxa.app.table import state_of, table_context
 from glyphoxa.chronicle.episodes import PlayersView, heard_by, said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -40,6 +40,7 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
+from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.identity import examples_draft, persona_draft
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose
@@ -65,7 +66,7 @@ from glyphoxa.names.learning import NameLearning
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.session import enter
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table import Table, TableState
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -708,37 +709,38 @@ class Rehearsal:
 
     settings: Settings
     memory: Store | None
-    mind: TableContext
+    state: TableState
+    context: HotContextAssembly
     npc: Npc
     player: Player
 
     async def ask(self, line: str) -> ComposedPrompt:
         """Return the prompt for the NPC's model if the player said this line."""
-        state, player = self.mind.state, self.player
+        state, player = self.state, self.player
         names = rehearsal_names(self.settings, state.campaign, self.memory)
         await names.open()
         text = names.correct(" ".join(line.split())).text
         state.add_player(player)
         async with self._in_the_scene():
-            self.mind.prefetch.forget(player.id)
-            self.mind.context.new_speech()
+            self.context.prefetch.forget(player.id)
+            self.context.new_speech()
             prompt = state.conversations[self.npc.id].prompt(text, player.name)
             facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
             deadline_ms, limits = self.settings.context.deadline_ms, PromptLimits(self.settings.budgets.window_tokens)
-            return await compose(self.mind.context, prompt, facts_at, deadline_ms=deadline_ms, limits=limits)
+            return await compose(self.context, prompt, facts_at, deadline_ms=deadline_ms, limits=limits)
 
     @asynccontextmanager
     async def _in_the_scene(self) -> AsyncIterator[None]:
         """Read what a table reads before anybody speaks."""
-        state = self.mind.state
+        state = self.state
         try:
             if self.memory is not None:
                 await self.memory.past_talk.transcripts.refresh(state.campaign.id)
                 await self.memory.by_name.refresh(state.campaign.id)
-            await enter(state.scene, state, self.mind.context)
+            await enter(state.scene, state, self.context)
             yield
         finally:
-            await self.mind.prefetch.close()
+            await self.context.prefetch.close()
 
 
 def rehearsal_of(
@@ -765,5 +767,5 @@ def rehearsal_of(
         state.scene = scene
     elif npc.id not in state.scene.npcs:
         state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    mind = table_context(settings, state, store, None if store is None else rehearsal_guard(store))
-    return Rehearsal(settings, store, mind, npc, player)
+    context = table_context(settings, state, store, None if store is None else rehearsal_guard(store))
+    return Rehearsal(settings, store, state, context, npc, player)

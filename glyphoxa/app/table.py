@@ -201,20 +201,6 @@ def make_observers(settings: ObservabilitySettings) -> Observers:
 # The state and context of a table's NPCs.
 
 
-@dataclass(frozen=True, slots=True)
-class TableContext:
-    """The shared state of a table, and the context of its NPCs.
-
-    Attributes:
-        state: Current scene, people, and what each NPC has heard.
-        context: Gathers the context of an answer.
-    """
-
-    state: TableState
-    prefetch: Prefetch
-    context: HotContextAssembly
-
-
 def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: SessionMark) -> TableState:
     """Create the state in the scene where the session was left, else in the first scene, with empty seats."""
     budgets = settings.budgets
@@ -249,8 +235,8 @@ def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
 
 def table_context(
     settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None
-) -> TableContext:
-    """Create the shared state and context.
+) -> HotContextAssembly:
+    """Create the context of the NPCs' answers.
 
     Args:
         store: None without long-term memory; `guard` controls read access to it.
@@ -273,7 +259,7 @@ def table_context(
 
     when = SaidWhen(campaign, state.session, None if store is None else store.past_talk.transcripts)
 
-    context = HotContextAssembly(
+    return HotContextAssembly(
         campaign,
         graph=guard,
         talk=guard,
@@ -285,7 +271,6 @@ def table_context(
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
-    return TableContext(state, prefetch, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,8 +335,8 @@ class _Wiring:
         if opening.observers.any:
             self.host.measure(opening.observers.measured)
             self.state.events.subscribe(opening.observers.on)
-        self.mind = table_context(settings, self.state, store, self.memory.guard)
-        stack.push_step("recall", STEP_MS, self.mind.prefetch.close)
+        self.context = table_context(settings, self.state, store, self.memory.guard)
+        stack.push_step("recall", STEP_MS, self.context.prefetch.close)
         self.deep_talk = self._deep_talk(stack)
         self._latencies = ToolLatencies()
 
@@ -437,7 +422,7 @@ class _Wiring:
             glossary=hints.glossary,
             keyterms=hints.keyterms,
             on_names_changed=hints.subscribe,
-            on_partial=self.mind.prefetch.on_partial,
+            on_partial=self.context.prefetch.on_partial,
             listener=listener,
             now_ms=now_ms,
         )
@@ -455,7 +440,7 @@ class _Wiring:
             settings=self.opening.settings,
             local=self.opening.local,
             host=self.host,
-            context=self.mind.context,
+            context=self.context,
             tools=self._tools_of(npc),
             listener=listener,
             sink=self.voices.play,
@@ -498,7 +483,7 @@ class _Wiring:
         )
 
     def _deep_talk(self, stack: ClosingStack) -> PastTalk | None:
-        opening, memory, context = self.opening, self.memory, self.mind.context
+        opening, memory, context = self.opening, self.memory, self.context
         if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
             return memory.guard
 
@@ -542,8 +527,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
             room=room,
             npcs=npcs,
             names=names,
-            prefetch=wiring.mind.prefetch,
-            context=wiring.mind.context,
+            context=wiring.context,
             memory=memory,
             keeper=wiring.keeper(npcs, stack),
             mark=wiring.mark,

@@ -570,7 +570,7 @@ def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:
     return {
         "npc": asking.npc.id,
         "player": asking.player.name,
-        "scene": asking.mind.state.scene.id,
+        "scene": asking.state.scene.id,
         "question": composed.prompt.question,
         "messages": [asdict(message) for message in composed.prompt.messages],
         "parts": [asdict(part) for part in composed.parts],

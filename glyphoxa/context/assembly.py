@@ -179,7 +179,7 @@ class HotContextAssembly:
         self._campaign = campaign
         self._graph = graph
         self._talk = talk
-        self._prefetch = prefetch
+        self.prefetch = prefetch
         self._by_name = prefetch.by_name
         self._budgets = budgets or Budgets()
         self._identities = Identities(
@@ -281,9 +281,9 @@ class HotContextAssembly:
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         """See `HotContextSource.gather_nowait`."""
         # While nobody speaks there is no question, and results of the last one do not belong to the next.
-        said = self._prefetch.recalled(npc) if question else ()
+        said = self.prefetch.recalled(npc) if question else ()
         hot = self._sheet(npc, question, said, Gathering(self._now_us))
-        is_all = question and self._prefetch.has_asked(npc, self._by_name.asked(npc, question))
+        is_all = question and self.prefetch.has_asked(npc, self._by_name.asked(npc, question))
         return self._allowed(self._repaired(hot, npc, question, asker) if is_all else hot)
 
     def _sheet(
@@ -370,7 +370,7 @@ class HotContextAssembly:
 
     def _mentioned(self, npc: NpcId, question: str, shown: Sequence[str]) -> list[str]:
         """Return the terms of the question and of the talk, the latest first, that are not `shown`."""
-        heard = self._prefetch.conversations.get(npc)
+        heard = self.prefetch.conversations.get(npc)
         talk = [] if heard is None else [*heard.said_beside(question)[::-1], *(one.text for one in heard.summary)]
         return self._bible.mentioned(npc, (question, *talk), shown) if question else []
 
@@ -397,7 +397,7 @@ class HotContextAssembly:
         hot = replace(hot, told=told)
         if hot.omitted:
             return hot
-        asked, heard = self._campaign.npc(npc), self._prefetch.conversations.get(npc)
+        asked, heard = self._campaign.npc(npc), self.prefetch.conversations.get(npc)
         mind = InMind(
             asked.name,
             facts=_looked_up(hot),
@@ -428,7 +428,7 @@ class HotContextAssembly:
         """A recalled utterance may have entered the prompt since, or been said again in the same words, or a summary
         may contain all that it says.
         """
-        if (heard := self._prefetch.conversations.get(npc)) is None:
+        if (heard := self.prefetch.conversations.get(npc)) is None:
             return in_no_talk
         in_talk, past = set(heard.utterance_ids), self._past_of(npc)
         return lambda one: (
@@ -447,7 +447,7 @@ class HotContextAssembly:
 
     def _told(self, npc: NpcId) -> list[str]:
         """Return the summaries in an NPC's prompt: of this session, and of earlier ones."""
-        heard = self._prefetch.conversations.get(npc)
+        heard = self.prefetch.conversations.get(npc)
         told = [] if heard is None else [sentence.text for sentence in heard.summary]
         return [*told, *filter(None, [self._past_of(npc)])]
 
@@ -455,7 +455,7 @@ class HotContextAssembly:
         secrets = self._identities.last(npc).secrets
         if not secrets:
             return []
-        heard = self._prefetch.conversations.get(npc)
+        heard = self.prefetch.conversations.get(npc)
         found = touched(
             without(secrets, self._loose(npc)),
             question,
@@ -488,21 +488,21 @@ class HotContextAssembly:
         if self._talk is None:
             return ()
         said = None
-        if not self._prefetch.has_asked(npc, self._by_name.asked(npc, question)):
+        if not self.prefetch.has_asked(npc, self._by_name.asked(npc, question)):
             deadline_ms = self._budgets.recall_deadline_ms
             if asks_for_a_time(question, language=self._campaign.language):
                 deadline_ms = max(deadline_ms, within_ms)
             said = await parts.part("recall", self._past_talk(npc, question), deadline_ms, source=RECALLED_NOW)
         if said is None:
             parts.came_from("recall", RECALLED_AHEAD)
-            return self._prefetch.recalled(npc)
+            return self.prefetch.recalled(npc)
         return said
 
     async def _past_talk(self, npc: NpcId, question: str) -> tuple[RecalledTalk, ...]:
         if self._talk is None or not question:
             return ()
         asked = self._by_name.asked(npc, question)
-        return tuple(await self._talk.recall(self._campaign.id, npc, self._prefetch.query(npc, asked)))
+        return tuple(await self._talk.recall(self._campaign.id, npc, self.prefetch.query(npc, asked)))
 
 
 def _looked_up(hot: HotContext) -> list[RecalledFact]:

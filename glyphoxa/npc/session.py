@@ -18,7 +18,6 @@ from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.identity import beginning_of
-from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
@@ -130,7 +129,6 @@ class SessionParts:
     room: Room
     npcs: Mapping[NpcId, NpcActor]
     names: TableNames
-    prefetch: Prefetch
     context: HotContextAssembly
     memory: SessionMemory
     keeper: SessionStateKeeper
@@ -356,7 +354,7 @@ class TableSession:
 
     def _hear(self, event: EarEvent) -> None:
         if isinstance(event, SpeechStarted):
-            self.parts.prefetch.forget(event.player)
+            self.parts.context.prefetch.forget(event.player)
             self.parts.context.new_speech()
         self._room.mailbox.post(event)
 

@@ -75,11 +75,11 @@ async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Sta
         await store.past_talk.transcripts.refresh(CAMPAIGN.id)
         talks = {npc.id: Conversation(npc, beginning=beginning(CAMPAIGN, npc)) for npc in CAMPAIGN.npcs}
         state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
-        mind = table_context(settings, state, store, memory.guard)
-        await mind.context.enter(CAMPAIGN.scenes[0])
+        context = table_context(settings, state, store, memory.guard)
+        await context.enter(CAMPAIGN.scenes[0])
         await store.by_name.meanings.wait_until_learned()
-        yield Station(state, mind.context, store.world, store.by_name.meanings)
-        await mind.prefetch.close()
+        yield Station(state, context, store.world, store.by_name.meanings)
+        await context.prefetch.close()
         await memory.close()
 
 
