@@ -162,7 +162,7 @@ class Tables:
             table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
             table.adopt(stack.pop_all())
         try:
-            table.parts.state.add_player(player)
+            table.state.add_player(player)
             yield table
         finally:
             await table.close()

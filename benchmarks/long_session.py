@@ -230,7 +230,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
                     await _play(table, lines, replace(play, questions=()), shown, by_round=False, course=course)
                 if len(sessions) == 1 and options.answer:
                     said += await _answers(table, play.questions, options.answers)
-                summaries = [one for view in table.parts.state.summaries.values() for one in view.summary]
+                summaries = [one for view in table.state.summaries.values() for one in view.summary]
                 by_model += ["“" not in one.text for one in summaries if not one.is_own]
             if len(sessions) > 1:
                 await _between(at, number, play, shown)
@@ -277,7 +277,7 @@ async def _evening(at: Tables, session: str, scene: Scene) -> AsyncIterator[Tabl
         table.adopt(stack.pop_all())
     try:
         for player in at.campaign.players:
-            table.parts.state.add_player(player)
+            table.state.add_player(player)
         await table.obey(Mute())
         yield table
     finally:
@@ -305,7 +305,7 @@ async def _play(  # noqa: PLR0913 - what is played, and where the results go
             await table.wait_until_quiet()
         if course is not None:
             course.append(Course.since(began))
-        await table.parts.keeper.finish()  # a model takes more time than a round of this benchmark
+        await table.keeper.finish()  # a model takes more time than a round of this benchmark
         asked = [each for each in play.questions if by_round and number in each.at]
         if asked:
             await asyncio.sleep(_SETTLE_MS / 1_000)
@@ -322,8 +322,8 @@ async def _between(at: Tables, number: int, play: Play, shown: list[Shown]) -> N
 
 async def _shown(table: TableSession, question: Question, at: int) -> Shown:
     npc = question.npc.id
-    prompt = table.parts.npcs[npc].conversation.prompt(question.text, question.speaker.name)
-    hot = await table.parts.context.gather(npc, question.text, asker=question.speaker.name, within_ms=_WITHIN_MS)
+    prompt = table.room.npcs[npc].conversation.prompt(question.text, question.speaker.name)
+    hot = await table.context.gather(npc, question.text, asker=question.speaker.name, within_ms=_WITHIN_MS)
     whole = with_hot_context(prompt, hot)
     arms = {
         "window": _talk(prompt, is_synthetic=False),
@@ -346,7 +346,7 @@ async def _answers(table: TableSession, questions: Sequence[Question], path: Pat
     await table.wait_until_ready()
     found: list[Said] = []
     for question in questions:
-        table.parts.state.add_player(question.speaker)
+        table.state.add_player(question.speaker)
         answer = Answer(await answered(table, question.speaker, question.text, npc=question.npc))
         verdict = Said(question, has_any(plain(answer.text), question.any_of))
         report(
@@ -409,7 +409,7 @@ async def _play_evening(at: Tables, play: Play, evening: PriceList) -> None:
             await table.obey(Unmute())
             await answered(table, player, line.text, npc=npcs[line.scene.id])
             await table.obey(Mute())
-            await table.parts.keeper.finish()
+            await table.keeper.finish()
     tell("reading the transcript")
     async with AsyncExitStack() as stack:
         readers = await open_talk_readers(at.settings, stack)

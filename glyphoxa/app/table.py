@@ -61,9 +61,9 @@ from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trig
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
-from glyphoxa.npc.session import DmChannels, SessionParts, TableSession
+from glyphoxa.npc.session import DmChannels, TableSession
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
-from glyphoxa.npc.table import Ear, EarListener, NpcVoices, TableState
+from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
 from glyphoxa.providers.extras import need
@@ -309,7 +309,7 @@ class _Wiring:
         self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
         self.state = state_of(settings, campaign, opening.session, self.mark)
         self.safety = topics_of(campaign)
-        self.voices, self.to_room = NpcVoices(), room_mailbox()
+        self.to_room = room_mailbox()
         self.memory = TableMemory(
             store,
             campaign,
@@ -443,7 +443,7 @@ class _Wiring:
             context=self.context,
             tools=self._tools_of(npc),
             listener=listener,
-            sink=self.voices.play,
+            sink=self.state.voices.play,
             now_ms=now_ms,
             units=campaign.units,
             safety=self.safety,
@@ -521,21 +521,15 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
         call_at=call_at,
     )
     session = TableSession(
-        SessionParts(
-            state=state,
-            voices=wiring.voices,
-            room=room,
-            npcs=npcs,
-            names=names,
-            context=wiring.context,
-            memory=memory,
-            keeper=wiring.keeper(npcs, stack),
-            mark=wiring.mark,
-            open_ear=wiring.open_ear,
-            dm=wiring.dm(),
-            close_after_ms=None if minutes is None else minutes * 60_000,
-            now_ms=now_ms,
-        )
+        room,
+        names=names,
+        context=wiring.context,
+        memory=memory,
+        keeper=wiring.keeper(npcs, stack),
+        mark=wiring.mark,
+        open_ear=wiring.open_ear,
+        dm=wiring.dm(),
+        close_after_ms=None if minutes is None else minutes * 60_000,
     )
     reviser = make_reviser(
         campaign,

@@ -140,12 +140,12 @@ class Room:
         call_at: Callable[[int, Callable[[], None]], object],
     ) -> None:
         self.mailbox = mailbox
-        self._state = state
+        self.state = state
         self._turn_taking = turn_taking
-        self._npcs = npcs
+        self.npcs = npcs
         self._journal = journal
         self._tell = state.events.tell
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._call_at = call_at
         self._readiness = Readiness(state, npcs, lambda: turn_taking.present)
         self._ids = SessionIds(state.session, opened_ms=now_ms())
@@ -179,7 +179,7 @@ class Room:
 
     def take(self, message: RoomMessage) -> None:
         """Handle one message."""
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         match message:
             case RoomTick():
                 self._perform(self._turn_taking.tick(at_ms=now_ms))
@@ -238,22 +238,22 @@ class Room:
             self._perform_one(effect)
 
     def _perform_one(self, effect: Effect) -> None:
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         match effect:
             case Prime(npc, player, text):
-                self._readiness.probably_asked(npc, text, self._state.name_of(self._state.speaker_of(player, text)))
+                self._readiness.probably_asked(npc, text, self.state.name_of(self.state.speaker_of(player, text)))
             case Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
-                asker = self._state.name_of(self._state.speaker_of(player, text))
+                asker = self.state.name_of(self.state.speaker_of(player, text))
                 self._tell_npc(npc, Ask(effect, asker, unless, self._turn_taking.n_waiting))
             case Say(turn, npc, text):
                 self._book.begun(turn, npc, question=text, at_ms=now_ms)
                 self._tell_npc(npc, effect)
             case Commit(turn, npc, draft, at_ms=at_ms):
                 self._book.committed(effect, utterance=self._players.last_kept(draft.player))
-                self._tell(NpcThinks(npc, self._npcs[npc].npc.name, turn, draft.player, at_ms))
+                self._tell(NpcThinks(npc, self.npcs[npc].npc.name, turn, draft.player, at_ms))
                 if turn in self._replies:
                     self._expect(self._replies[turn])
             case Release(turn, npc):
@@ -290,7 +290,7 @@ class Room:
             self._finish(record)
 
     def _tell_npc(self, npc: NpcId, message: NpcMessage) -> None:
-        self._npcs[npc].mailbox.post(message)
+        self.npcs[npc].mailbox.post(message)
 
     def unwritten(self) -> list[Utterance]:
         """Remove and return players' words that the journal does not have, including unfinished speech.
@@ -316,7 +316,7 @@ class Room:
         for npc in self._turn_taking.present:
             if npc in utterance.witnesses:
                 to = addressed.npc
-                other = self._npcs[to].npc.name if to is not None and to != npc else ""
+                other = self.npcs[to].npc.name if to is not None and to != npc else ""
                 self._tell_npc(npc, Hear(utterance, other))
 
     def _leave(self, player: PlayerId) -> None:
@@ -324,7 +324,7 @@ class Room:
         draft = self._players.break_off(player)
         if draft is not None:
             self._keep_said(draft, replace(self._meant(draft), npc=None), is_part=False)
-        nothing_more = NothingSaid(player, self._now_ms())
+        nothing_more = NothingSaid(player, self.now_ms())
         self._tell(nothing_more)
         self._perform(self._turn_taking.on_ear(nothing_more, at_ms=nothing_more.at_ms))
 
@@ -338,7 +338,7 @@ class Room:
                     self._turn_taking.on_first_word(event.turn, at_ms=event.at_ms)
                 elif event.stage is Stage.FIRST_AUDIO:
                     self._turn_taking.on_first_audio(event.turn)
-                    self._perform(self._turn_taking.tick(at_ms=self._now_ms()))  # somebody may already talk over it
+                    self._perform(self._turn_taking.tick(at_ms=self.now_ms()))  # somebody may already talk over it
                     if self._book.at_first_audio(event.turn) is not None:
                         audience = frozenset({*self._turn_taking.present, event.npc})
                         self._answers.begins(event.turn, audience=audience, at_ms=event.at_ms)
@@ -350,7 +350,7 @@ class Room:
                 meant = self._replies[turn].text if turn in self._replies else ""
                 if (so_far := self._answers.continues(event, meant=meant)) is not None:
                     self._journal.post(SoFar(so_far))
-                self._tell(NpcSpeaks(npc, self._npcs[npc].npc.name, turn, text, at_ms))
+                self._tell(NpcSpeaks(npc, self.npcs[npc].npc.name, turn, text, at_ms))
             case ReplyKnown():
                 self._replies[event.turn] = event
                 if self._book.is_committed(event.turn):
@@ -390,16 +390,16 @@ class Room:
 
     def _move(self, scene: Scene) -> None:
         self._perform(self._turn_taking.move(scene.npcs))
-        self._tell(SceneChanged(scene, self._now_ms()))
+        self._tell(SceneChanged(scene, self.now_ms()))
         self._readiness.everybody()
 
     def _expect(self, reply: ReplyKnown) -> None:
         self._readiness.expect(reply)
-        self._perform(self._turn_taking.on_reply_known(reply.turn, reply.text, at_ms=self._now_ms()))
+        self._perform(self._turn_taking.on_reply_known(reply.turn, reply.text, at_ms=self.now_ms()))
 
     def _finish(self, record: TurnRecord) -> None:
         logged = replace(record, id=self._ids.logged(record.id))
-        self._journal.post(FinishedTurn(self._state.campaign.id, logged))
+        self._journal.post(FinishedTurn(self.state.campaign.id, logged))
         self._tell(TurnFinished(record))
 
 

@@ -23,7 +23,7 @@ from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
-from glyphoxa.domain.ids import CampaignId, LineId, NpcId, PlayerId, SceneId, SessionId, id_of_line
+from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
@@ -38,7 +38,7 @@ from glyphoxa.npc.dm_channel import (
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.session_state import SessionStateKeeper
-from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, NpcVoices, Seat, TableState, TypedLines
+from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, TableState, TypedLines
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.reviser import Reviser
@@ -112,35 +112,14 @@ class DmChannels:
     refresh: Callable[[CampaignId], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParts:
-    """The parts of a session.
+class TableSession:
+    """Implements `glyphoxa.npc.table.Table`. See the module's protocol of use.
 
-    Attributes:
+    Args:
         mark: Stores where the session was left.
         open_ear: Builds an ear for a player that reports to the listener. It does not listen yet.
         dm: None without long-term memory.
         close_after_ms: Time without players after which the session ends; None: never.
-        now_ms: Unix epoch.
-    """
-
-    state: TableState
-    voices: NpcVoices
-    room: Room
-    npcs: Mapping[NpcId, NpcActor]
-    names: TableNames
-    context: HotContextAssembly
-    memory: SessionMemory
-    keeper: SessionStateKeeper
-    mark: SessionMark
-    open_ear: Callable[[Player, EarListener], Awaitable[Ear]]
-    dm: DmChannels | None
-    close_after_ms: int | None
-    now_ms: Callable[[], int]
-
-
-class TableSession:
-    """Implements `glyphoxa.npc.table.Table`. See the module's protocol of use.
 
     Attributes:
         earlier: See `Table.earlier`.
@@ -148,29 +127,46 @@ class TableSession:
         supervisor: Restarts the actors of this session.
     """
 
-    def __init__(self, parts: SessionParts) -> None:
-        self.parts = parts
+    def __init__(  # noqa: PLR0913 - the independent parts of a session, passed once
+        self,
+        room: Room,
+        *,
+        names: TableNames,
+        context: HotContextAssembly,
+        memory: SessionMemory,
+        keeper: SessionStateKeeper,
+        mark: SessionMark,
+        open_ear: Callable[[Player, EarListener], Awaitable[Ear]],
+        dm: DmChannels | None,
+        close_after_ms: int | None,
+    ) -> None:
+        self.room = room
+        self.state = room.state
+        self.names = names
+        self.context = context
+        self.keeper = keeper
         self.earlier: Sequence[Utterance] = ()
         self.supervisor = Supervisor(on_crash=self._on_crash, on_given_up=self._on_given_up)
-        self._state = parts.state
-        self._room = parts.room
-        self._memory = parts.memory
-        self._journal = parts.memory.journal
+        self._memory = memory
+        self._journal = memory.journal
+        self._mark = mark
+        self._dm = dm
+        self._close_after_ms = close_after_ms
         self._typed = TypedLines()
         self._reviser: Reviser | None = None
         self._stack = AsyncExitStack()
         self._is_closing = False
-        self._events = parts.state.events
-        wait_until_quiet = self._room.wait_until_quiet
-        self.revisions = Revisions(self._journal.recent, parts.npcs, self._state, wait_until_quiet=wait_until_quiet)
-        self._preparation = Preparation(parts.npcs, self._state, wait_until_quiet=wait_until_quiet, now_ms=parts.now_ms)
+        self._events = room.state.events
+        wait_until_quiet = room.wait_until_quiet
+        self.revisions = Revisions(self._journal.recent, room.npcs, room.state, wait_until_quiet=wait_until_quiet)
+        self._preparation = Preparation(room.npcs, room.state, wait_until_quiet=wait_until_quiet, now_ms=room.now_ms)
         self._seats = TableSeats(
-            self._state,
-            open_ear=lambda player: parts.open_ear(player, self.on_ear),
+            room.state,
+            open_ear=lambda player: open_ear(player, self.on_ear),
             on_left=self._left,
             is_paused=lambda: self.is_paused,
         )
-        kept = (parts.names.on, self._typed.on, self._preparation.on, parts.keeper.on, parts.mark.on, self.revisions.on)
+        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, mark.on, self.revisions.on)
         for watcher in kept:
             self._events.subscribe(watcher)
 
@@ -187,50 +183,50 @@ class TableSession:
         Args:
             tell: Receives progress messages for the user.
         """
-        parts, state, supervisor = self.parts, self._state, self.supervisor
+        state, supervisor = self.state, self.supervisor
         stack.push_step("an actor", STEP_MS, supervisor.close)
         tell("opening memory")
         await self._memory.open()
-        await parts.names.open()
+        await self.names.open()
         before = await self._memory.said_before(self.session)
         self._remember(before)
         if before.shown:
             tell(f"session {self.session} continues: restored {counted(len(before.shown), 'utterance')}")
-        await enter(state.scene, state, parts.context)
+        await enter(state.scene, state, self.context)
         controls = await self._restore_controls()
         await self._preparation.open_scene(tell)
         self._memory.start(supervisor)
         supervisor.start("journal", self._journal.run)
         stack.push_step("storing the session", _END_MS, self._write_down)
-        supervisor.start("room", self._room.run)
-        for npc in parts.npcs.values():
+        supervisor.start("room", self.room.run)
+        for npc in self.room.npcs.values():
             supervisor.start(_group_of(npc), npc.run)
-        parts.names.start(supervisor)
+        self.names.start(supervisor)
         if self._reviser is not None:
             supervisor.start("second look", self._reviser.run)
             supervisor.start("revisions", self.revisions.run)
         await self.move(state.scene.id)
-        self._room.remember(before.remembered)  # after entering the scene, which resets conversations
-        if parts.dm is not None and controls is not None:
-            self._follow(parts.dm, controls)
-        supervisor.start("session state", parts.keeper.run)
+        self.room.remember(before.remembered)  # after entering the scene, which resets conversations
+        if self._dm is not None and controls is not None:
+            self._follow(self._dm, controls)
+        supervisor.start("session state", self.keeper.run)
         supervisor.start("preparation", self._preparation.run)
-        if parts.close_after_ms is not None:
+        if self._close_after_ms is not None:
             supervisor.start("idle close", self._close_when_idle)
 
     def _remember(self, before: EarlierTalk) -> None:
         """Restore NPCs and page to the state before a restart."""
-        self._state.remember(before.remembered, before.covered)
+        self.state.remember(before.remembered, before.covered)
         self._journal.recent.remember(before.remembered)
         self._typed.kept(before.shown)
         self.earlier = before.shown
 
     async def _restore_controls(self) -> StoredControls | None:
         """Restore the DM's controls of this session."""
-        if self.parts.dm is None:
+        if self._dm is None:
             return None
-        kept = StoredControls(self.campaign.id, self.session, self.parts.dm.controls)
-        control = self._room.control
+        kept = StoredControls(self.campaign.id, self.session, self._dm.controls)
+        control = self.room.control
         control.restore(await kept.before(control.controls.npcs))
         control.on_change(kept.on_changed)
         return kept
@@ -242,7 +238,7 @@ class TableSession:
             return told
 
         talk = TranscriptFollower(
-            self._state,
+            self.state,
             dm.talk,
             self.revisions,
             refresh=dm.refresh,
@@ -256,15 +252,15 @@ class TableSession:
 
     @property
     def campaign(self) -> Campaign:
-        return self._state.campaign
+        return self.state.campaign
 
     @property
     def session(self) -> SessionId:
-        return self._state.session
+        return self.state.session
 
     @property
     def scene(self) -> Scene:
-        return self._state.scene
+        return self.state.scene
 
     @property
     def health(self) -> MemoryHealth:
@@ -272,27 +268,27 @@ class TableSession:
 
     @property
     def is_paused(self) -> bool:
-        return self._room.control.controls.is_paused
+        return self.room.control.controls.is_paused
 
     @property
     def summary_rounds(self) -> int:
-        return self._state.summaries[DM_VIEW].interval
+        return self.state.summaries[DM_VIEW].interval
 
     def may_show(self, text: str) -> bool:
-        return self.parts.names.may_show(text)
+        return self.names.may_show(text)
 
     def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
         return self._events.subscribe(listener)
 
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        return self.parts.voices.add_sink(sink)
+        return self.state.voices.add_sink(sink)
 
     async def kept(self) -> int:
         await self._journal.wait_until_written()
         return await self._memory.kept(self.session)
 
     async def wait_until_quiet(self) -> None:
-        await self._room.wait_until_quiet()
+        await self.room.wait_until_quiet()
 
     async def wait_until_ready(self) -> None:
         """Wait until every NPC is ready, before measuring answers. Nobody may speak meanwhile."""
@@ -305,7 +301,7 @@ class TableSession:
 
     def on_ear(self, event: EarEvent) -> None:
         """Take an event of any ear."""
-        self.parts.names.on_ear(event)
+        self.names.on_ear(event)
         self._hear(event)
 
     def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
@@ -317,8 +313,8 @@ class TableSession:
         utterance = id_of_line(self.session, player, line) if line is not None else None
         if utterance is not None and (known := self._typed.take(utterance)) != "new":
             return known != "kept"
-        at_ms = self.parts.now_ms()
-        corrected = self.parts.names.correct(text)
+        at_ms = self.room.now_ms()
+        corrected = self.names.correct(text)
         heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
         draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
         self._hear(SpeechStarted(player, at_ms))
@@ -327,10 +323,10 @@ class TableSession:
 
     async def move(self, scene: SceneId) -> None:
         entered = self.campaign.scene(scene)
-        await enter(entered, self._state, self.parts.context)
+        await enter(entered, self.state, self.context)
         moved = asyncio.Event()
         forget = self.subscribe(lambda event: moved.set() if isinstance(event, SceneChanged) else None)
-        self._room.mailbox.post(Move(entered))
+        self.room.mailbox.post(Move(entered))
         try:
             await moved.wait()
         finally:
@@ -344,9 +340,9 @@ class TableSession:
         """
         if isinstance(command, MoveTo):
             await self.move(command.scene)
-            return f"the table is now at {self._state.location_name}"
+            return f"the table is now at {self.state.location_name}"
         answered: asyncio.Queue[str | InvalidInput] = asyncio.Queue()
-        self._room.mailbox.post(Obey(command, answered.put_nowait))
+        self.room.mailbox.post(Obey(command, answered.put_nowait))
         answer = await answered.get()
         if isinstance(answer, InvalidInput):
             raise answer
@@ -354,13 +350,13 @@ class TableSession:
 
     def _hear(self, event: EarEvent) -> None:
         if isinstance(event, SpeechStarted):
-            self.parts.context.prefetch.forget(event.player)
-            self.parts.context.new_speech()
-        self._room.mailbox.post(event)
+            self.context.prefetch.forget(event.player)
+            self.context.new_speech()
+        self.room.mailbox.post(event)
 
     def _left(self, player: PlayerId) -> None:
-        self.parts.names.left(player)
-        self._room.mailbox.post(Leave(player))
+        self.names.left(player)
+        self.room.mailbox.post(Leave(player))
 
     # -- crashes
 
@@ -376,10 +372,10 @@ class TableSession:
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
         npc = self._npc_of(group)
-        self._events.tell(Degraded(what, self.parts.now_ms(), trouble, npc.npc.id if npc is not None else None))
+        self._events.tell(Degraded(what, self.room.now_ms(), trouble, npc.npc.id if npc is not None else None))
 
     def _npc_of(self, group: str) -> NpcActor | None:
-        return next((npc for npc in self.parts.npcs.values() if _group_of(npc) == group), None)
+        return next((npc for npc in self.room.npcs.values() if _group_of(npc) == group), None)
 
     # -- shutdown
 
@@ -392,8 +388,8 @@ class TableSession:
             return
         self._is_closing = True
         await self._seats.leave_all(LEAVE_MS)
-        self._room.mailbox.post(End())
-        await within(FALL_SILENT_MS, "the speaking NPC", self._room.wait_until_quiet())
+        self.room.mailbox.post(End())
+        await within(FALL_SILENT_MS, "the speaking NPC", self.room.wait_until_quiet())
         await self._stack.aclose()
 
     async def _write_down(self) -> None:
@@ -406,9 +402,9 @@ class TableSession:
                 logger.error("the last {} utterances of the session were not written to disk in time", n_lost)
         if self._reviser is not None:
             await self._reviser.finish(SECOND_LOOK_MS)
-        await self.parts.names.finish(LEARN_MS)
-        await within(SUMMARISE_MS, "the state of the session", self.parts.keeper.finish())
-        await self.parts.mark.closed()
+        await self.names.finish(LEARN_MS)
+        await within(SUMMARISE_MS, "the state of the session", self.keeper.finish())
+        await self._mark.closed()
         if not await self._memory.finish():
             logger.warning("the database has not accepted everything yet; the next session sends the rest")
 
@@ -417,14 +413,14 @@ class TableSession:
 
         For a process that ends now. Works in any thread, even if the event loop is blocked.
         """
-        said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self._room.unwritten())}
+        said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self.room.unwritten())}
         return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
 
     async def _close_when_idle(self) -> None:
-        after_ms = self.parts.close_after_ms or 0
-        await wait_until_deserted(lambda: self._state.is_empty, for_ms=after_ms)
+        after_ms = self._close_after_ms or 0
+        await wait_until_deserted(lambda: self.state.is_empty, for_ms=after_ms)
         logger.info("the session ends, because nobody sat at the table for {} minutes", after_ms // 60_000)
-        self._events.tell(SessionEnds(self.parts.now_ms()))
+        self._events.tell(SessionEnds(self.room.now_ms()))
 
 
 def _group_of(npc: NpcActor) -> str:

@@ -212,6 +212,7 @@ class TableState:
     Attributes:
         scene: The current scene.
         events: Receives all events of the table.
+        voices: Plays the NPCs' speech.
     """
 
     def __init__(
@@ -228,6 +229,7 @@ class TableState:
         self.conversations = conversations
         self.summaries = summaries or {}
         self.events = TableEvents()
+        self.voices = NpcVoices()
         self._seated: dict[PlayerId, Player] = {}
         self._names = {player.id: player.name for player in campaign.players}
         self.speaker_of: Callable[[PlayerId, str], PlayerId] = lambda seat, _: seat

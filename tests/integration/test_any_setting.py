@@ -82,7 +82,7 @@ async def replies(settings: Settings, local: LocalModels, path: Path, when: str,
         )
         table = await open_with(opening, stack, tell=lambda _: None)
         (juno,), (rusk,) = campaign.players, campaign.npcs
-        table.parts.state.add_player(juno)
+        table.state.add_player(juno)
         records = [await answered(table, juno, line, npc=rusk) for line in lines]
         await table.close()
     return [record.reply if record else "" for record in records]

@@ -233,7 +233,7 @@ async def test_commands_reach_the_open_table(dsn: str, tmp_path: Path, monkeypat
         a_discord_server(dsn, tmp_path, campaign=CampaignId("town")) as discord,
     ):
         await evening.ear()
-        controls = evening.table.parts.room.control.controls
+        controls = evening.table.room.control.controls
         assert await discord.told(discord.dm, "mute", npc="eldrinax") == "Eldrinax is muted"
         assert controls.muted == {NpcId("eldrinax")}
         assert await discord.told(discord.dm, "mute", off=True) == "everybody may speak again"
@@ -251,7 +251,7 @@ async def test_commands_reach_the_open_table(dsn: str, tmp_path: Path, monkeypat
 
 async def moved_to(evening: Evening, scene: str) -> None:
     await evening.until(lambda: [e for e in evening.told if isinstance(e, SceneChanged)])
-    assert evening.table._state.scene.id == scene
+    assert evening.table.state.scene.id == scene
 
 
 # Players, strangers and others

@@ -201,7 +201,7 @@ async def test_person_answers_at_the_next_table_and_hidden_facts_stay_out(
         try:
             player, npc = table.campaign.players[0], table.campaign.npcs[-1]
             assert npc.name == "Berta Moor"
-            table.parts.state.add_player(player)
+            table.state.add_player(player)
             record = await answered(table, player, "What do you do, and what of your brother?", npc=npc)
         finally:
             await table.close()

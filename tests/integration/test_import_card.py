@@ -142,7 +142,7 @@ async def test_card_answers_at_a_table_with_a_fact_of_its_lorebook(
         table = (await open_table(settings)).table
         try:
             player, npc = table.campaign.players[0], table.campaign.npcs[-1]
-            table.parts.state.add_player(player)
+            table.state.add_player(player)
             record = await answered(table, player, "When does the Grey Bell ring?", npc=npc)
         finally:
             await table.close()

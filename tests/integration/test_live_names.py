@@ -119,7 +119,7 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
         await taken_by(evening, happen(dsn, EntityAdded(EntityId("vashkari"), "npc", "Vashkari")))
         assert ear.partial("and then vash karri came") == "and then Vashkari came"
         assert "Vashkari" in ear.keyterms()
-        [named] = evening.table.parts.names.current.mentions("Where is Vashkari?")
+        [named] = evening.table.names.current.mentions("Where is Vashkari?")
         assert named.name.entity_id == "vashkari"
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("vashkari"))))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
@@ -161,7 +161,7 @@ async def test_removed_name_is_no_longer_hinted_or_corrected(
         assert "Zorvaq" in ear.keyterms() and "Mumblesnort" not in ear.keyterms()
         await taken_by(evening, happen(dsn, EntityRemoved(EntityId("zorvaq"))))
         assert ear.partial("the zorvack is here") == "the zorvack is here"
-        assert "Zorvaq" not in ear.keyterms() and "Zorvaq" not in evening.table.parts.names.hints.glossary()
+        assert "Zorvaq" not in ear.keyterms() and "Zorvaq" not in evening.table.names.hints.glossary()
     async with an_evening(settings, monkeypatch, session="the next") as evening:
         ear = await evening.ear()
         assert "Zorvaq" not in ear.keyterms() and "Mumblesnort" not in ear.keyterms()
@@ -219,7 +219,7 @@ async def test_missed_garble_is_corrected_in_the_background_and_learned(
             assert ear.say(line, unsure="the linux") == line
             [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
             assert (revised.was.text, revised.utterance.raw_text, revised.utterance.text) == (line, line, better)
-            assert "eldrinax" in evening.table.parts.names.nearby()
+            assert "eldrinax" in evening.table.names.nearby()
     async with open_store(dsn, data_dir=tmp_path) as store:
         [said] = [each for each in await stored(store) if each.npc_id is None]
         assert (said.raw_text, said.text) == (line, better)

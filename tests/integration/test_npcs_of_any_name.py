@@ -23,7 +23,7 @@ async def test_an_npc_called_scribe_falls_alone_and_what_is_said_is_kept(
     settings = settings_for(write_campaign(tmp_path, more=more, others=["Scribe"]), "none", tmp_path)
     async with an_evening(settings, monkeypatch) as evening:
         (tamsin, *_) = (player.id for player in evening.table.campaign.players)
-        scribe = evening.table.parts.npcs[NpcId("scribe")]
+        scribe = evening.table.room.npcs[NpcId("scribe")]
         troubles: list[Degraded] = []
         while not any(trouble.trouble is Trouble.OUT for trouble in troubles):
             n = len(troubles)

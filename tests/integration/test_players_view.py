@@ -259,7 +259,7 @@ async def things_fail(house: GuardedHouse, ear: ToldEar, network: Network, monke
     evening = house.evening
     evening.mouths[GRIMJAW].fails_with = PROVIDER
     await said(house, ear, "Grimjaw, what do you make of it?")
-    evening.table.parts.npcs[NETHRA].mailbox.post(object())  # type: ignore[arg-type]
+    evening.table.room.npcs[NETHRA].mailbox.post(object())  # type: ignore[arg-type]
     await house.dm.until(lambda m: m["type"] == "degraded" and m["npc"] == "Nethra")
     await house.tamsin.until(lambda m: m["type"] == "degraded" and m["npc"] is None)
     full = OSError(errno.ENOSPC, "No space left on device", DISK)

@@ -76,12 +76,12 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
         assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
 
     async with an_evening(settings, monkeypatch, session="another") as evening:
-        assert evening.table.parts.room.control.controls.puppets == {}
+        assert evening.table.room.control.controls.puppets == {}
 
 
 async def kept(settings: Settings, evening: Evening) -> None:
     """Until the database has what is in force now."""
-    controls = evening.table.parts.room.control.controls
+    controls = evening.table.room.control.controls
     async with asyncio.timeout(DEADLINE_S), open_store(settings.memory.postgres_dsn, data_dir=Path("unused")) as store:
         commands = PostgresTableCommands(store.database, store.listener)
         while (await commands.controls(TOWN, SESSION)).get("puppets") != controls.puppets:  # noqa: ASYNC110
@@ -135,12 +135,12 @@ async def test_the_dm_commands_aloud_and_no_npc_recalls_it(
     async with an_evening(settings, monkeypatch) as evening:
         dm = await evening.ear(GAME_MASTER)
         dm.say("Grimjaw, be quiet.")
-        await evening.until(lambda: evening.table.parts.room.control.controls.muted)
+        await evening.until(lambda: evening.table.room.control.controls.muted)
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceKept)])
         await evening.table.kept()
         assert (await asked(evening, "Grimjaw, one.")).unaddressed is Unaddressed.MUTED
         dm.say("Everyone, you may speak.")
-        await evening.until(lambda: not evening.table.parts.room.control.controls.muted)
+        await evening.until(lambda: not evening.table.room.control.controls.muted)
         assert "be quiet" not in (await asked(evening, "Grimjaw, two.")).prompt_text
         await evening.table.kept()
     async with open_store(dsn, data_dir=Path("unused")) as store:
