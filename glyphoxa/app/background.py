@@ -35,14 +35,12 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.context.when import days_in
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.judgement.safety import AllowedLines, SafetyTopics, topics_of
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
-from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.providers.building import (
     CHRONICLE,
     LLM,
@@ -58,9 +56,7 @@ from glyphoxa.providers.building import (
 )
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.journal import Journal
-from glyphoxa.transcript.ports import PastTalk, TranscriptLog
-from glyphoxa.transcript.reviser import Asking, Reviser
+from glyphoxa.transcript.reviser import Asking
 from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
@@ -453,44 +449,14 @@ async def open_asking(
     return Asking(llm, deadline_ms=CLOUD_LOOK_MS, low_confidence=settings.low_confidence)
 
 
-def make_reviser(  # noqa: PLR0913 - independent parts, passed once
-    campaign: Campaign,
-    names: TableNames,
-    *,
-    asking: Asking | None,
-    tell: Callable[[UtteranceRevised], None],
-    log: TranscriptLog | None,
-    journal: Journal,
-    wait_until_quiet: Callable[[], Awaitable[None]],
-) -> Reviser | None:
-    """Create the second look; None if it has nothing to check."""
-    heard_by_provider = transcribed(campaign)
-    if asking is None and not heard_by_provider:
-        return None
-    return Reviser(
-        lambda: names.current,
-        correct=names.correct,
-        tell=tell,
-        log=log,
-        wait_until_logged=journal.delivery.wait_until_logged,
-        asking=asking,
-        transcribed=heard_by_provider,
-        nearby=names.nearby,
-        wait_until_quiet=wait_until_quiet,
-        on_proof=names.proved,
-    )
-
-
 # Deep recall: how NPCs of tier DEEP search their memory, as configured.
 
 
 _LOCAL_RECALL: Final = {"llm_lines": 16, "llm_rounds": 2}
 """A slot of the local model holds 2,048 tokens, and it reads about 50 a second."""
-_REST_OF_A_CALL_MS: Final = 1_000
-"""Time of a tool call for finding facts, with a margin."""
 
 
-def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
+async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     settings: Settings,
     recall: Recall,
     stack: AsyncExitStack,
@@ -499,14 +465,16 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     safety: SafetyTopics,
     llama: LlamaServer | None = None,
 ) -> DeepRecall:
-    """Open recall with the configured stages and language model. `stack` closes it.
+    """Open recall with the configured stages and language model. `stack` closes it; nothing is downloaded.
 
     Args:
         method: The recall method.
-        llama: The model that runs here, if any.
+        llama: The model that runs here. None: it is loaded if the method needs it.
 
     Raises:
         InvalidInput: See `open_structured_llm`; or the method needs something unavailable.
+        NotFound: The local model's weights are missing.
+        Corrupt: They are damaged.
     """
     # Imported only if needed.
     from glyphoxa.memory_graph.deep_recall import DeepRecall
@@ -514,9 +482,12 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     chosen = settings.recall.model_copy(update={"method": method})
     llm: StructuredLlm | None = None
     if chosen.asks_a_model:
+        is_local = runs_here(RECALL, chosen.llm.name)
+        if llama is None and is_local and runs_here(LLM, settings.providers.llm.name):
+            llama = await load_llama(settings, stack)
         here = None if llama is None else Slot(llama, slot_of(RECALL, settings, slots=llama.slots))
         llm = AllowedLines(open_structured_llm(chosen.llm, stack, kind=RECALL, here=here), safety)
-        if runs_here(RECALL, chosen.llm.name):
+        if is_local:
             unset = {
                 name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set
             }
@@ -525,57 +496,6 @@ def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     deep = DeepRecall(recall, settings=chosen, llm=llm, reranker=reranker)
     stack.push_async_callback(deep.close)
     return deep
-
-
-async def load_deep_recall(
-    settings: Settings,
-    recall: Recall,
-    stack: AsyncExitStack,
-    *,
-    method: RecallMethod,
-    safety: SafetyTopics,
-) -> DeepRecall:
-    """Open deep recall for commands without a table. Loads a local model if needed; downloads nothing.
-
-    Raises:
-        NotFound: Its weights are missing.
-        Corrupt: Its weights are damaged.
-    """
-    llama = None
-    both_here = all(runs_here(each, settings.chosen(each).name) for each in (RECALL, LLM))
-    if both_here and settings.recall.model_copy(update={"method": method}).asks_a_model:
-        llama = await load_llama(settings, stack)
-    return open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama)
-
-
-def open_deep_talk(  # noqa: PLR0913 - independent parts, passed once
-    settings: Settings,
-    recall: Recall,
-    stack: AsyncExitStack,
-    *,
-    talk: PastTalk,
-    recent: Callable[[NpcId], Sequence[str]],
-    world: Callable[[NpcId], str],
-    safety: SafetyTopics,
-    llama: LlamaServer | None = None,
-) -> PastTalk:
-    """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`.
-
-    Args:
-        recall: Whose past talk it is.
-        talk: Past talk for the tools of other NPCs.
-        recent: Returns what an NPC heard last.
-        world: The part of the world in every prompt of an NPC.
-
-    Raises:
-        InvalidInput: See `open_deep_recall`.
-    """
-    from glyphoxa.memory_graph.deep_recall import DeepTalk
-
-    method = settings.recall.searches_by
-    deep = open_deep_recall(settings, recall, stack, method=method, safety=safety, llama=llama)
-    deadline_ms = DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS
-    return DeepTalk(talk, deep, deadline_ms=deadline_ms, recent=recent, world=world)
 
 
 def _open_reranker(settings: Settings, stack: AsyncExitStack) -> Reranker | None:

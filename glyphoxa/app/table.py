@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
@@ -23,10 +23,10 @@ from glyphoxa.app import engines
 from glyphoxa.app.background import (
     local_slots,
     make_names,
-    make_reviser,
     open_asking,
-    open_deep_talk,
+    open_deep_recall,
     summariser_at_table,
+    transcribed,
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.languages import for_campaign, language_findings
@@ -70,6 +70,7 @@ from glyphoxa.providers.extras import need
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
+from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing, cast_of
 from glyphoxa.turns.barge_in import BargeIn
@@ -295,6 +296,10 @@ class Opening:
     reader: BackgroundReader | None = None
 
 
+_REST_OF_A_CALL_MS: Final = 1_000
+"""Time of a tool call for finding facts, with a margin."""
+
+
 class _Wiring:
     """The parts of one table, created in order. `stack` closes them.
 
@@ -337,7 +342,7 @@ class _Wiring:
             self.state.events.subscribe(opening.observers.on)
         self.context = table_context(settings, self.state, store, self.memory.guard)
         stack.push_step("recall", STEP_MS, self.context.prefetch.close)
-        self.deep_talk = self._deep_talk(stack)
+        self.deep_talk: PastTalk | None = self.memory.guard
         self._latencies = ToolLatencies()
 
     def npcs(self) -> dict[NpcId, NpcActor]:
@@ -482,24 +487,32 @@ class _Wiring:
             tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
         )
 
-    def _deep_talk(self, stack: ClosingStack) -> PastTalk | None:
+    async def open_deep_talk(self, stack: ClosingStack) -> None:
+        """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`."""
         opening, memory, context = self.opening, self.memory, self.context
-        if memory.guard is None or memory.store is None or opening.settings.recall.is_plain:
-            return memory.guard
+        settings = opening.settings
+        if memory.guard is None or memory.store is None or settings.recall.is_plain:
+            return
+        from glyphoxa.memory_graph.deep_recall import DeepTalk
 
         def heard_last(npc: NpcId) -> list[str]:
             heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
             return [f"{said.speaker_name}: {said.text}" for said in heard]
 
-        return open_deep_talk(
-            opening.settings,
+        deep = await open_deep_recall(
+            settings,
             memory.store.past_talk,
             stack,
-            talk=memory.guard,
-            recent=heard_last,
-            world=lambda npc: "\n".join(context.standing(npc)),
+            method=settings.recall.searches_by,
             safety=self.safety,
             llama=opening.local.llama,
+        )
+        self.deep_talk = DeepTalk(
+            memory.guard,
+            deep,
+            deadline_ms=DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
+            recent=heard_last,
+            world=lambda npc: "\n".join(context.standing(npc)),
         )
 
 
@@ -507,6 +520,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
     """Create a session that is not open yet. `stack` closes its parts."""
     settings, campaign, store = opening.settings, opening.campaign, opening.store
     wiring = _Wiring(opening, stack)
+    await wiring.open_deep_talk(stack)
     state, memory, names = wiring.state, wiring.memory, wiring.names
     asking = await open_asking(settings.correction, stack, wiring.safety, local=opening.local)
     npcs = wiring.npcs()
@@ -531,16 +545,20 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
         dm=wiring.dm(),
         close_after_ms=None if minutes is None else minutes * 60_000,
     )
-    reviser = make_reviser(
-        campaign,
-        names,
-        asking=asking,
-        tell=session.revisions.when_quiet,
-        log=store.log if store is not None else None,
-        journal=memory.journal,
-        wait_until_quiet=room.wait_until_quiet,
-    )
-    if reviser is not None:
+    heard_by_provider = transcribed(campaign)
+    if asking is not None or heard_by_provider:
+        reviser = Reviser(
+            lambda: names.current,
+            correct=names.correct,
+            tell=session.revisions.when_quiet,
+            log=store.log if store is not None else None,
+            wait_until_logged=memory.journal.delivery.wait_until_logged,
+            asking=asking,
+            transcribed=heard_by_provider,
+            nearby=names.nearby,
+            wait_until_quiet=room.wait_until_quiet,
+            on_proof=names.proved,
+        )
         session.look_again(reviser)
     return session
 

@@ -97,10 +97,10 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
         yield None
         return
     # Imported only when it is needed.
-    from glyphoxa.app.background import load_deep_recall
+    from glyphoxa.app.background import open_deep_recall
 
     async with AsyncExitStack() as stack:
-        yield await load_deep_recall(desk.settings, desk.past_talk, stack, method=method, safety=desk.safety)
+        yield await open_deep_recall(desk.settings, desk.past_talk, stack, method=method, safety=desk.safety)
 
 
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:

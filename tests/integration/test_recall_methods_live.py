@@ -110,7 +110,7 @@ async def talk(store: Store) -> Store:
 
 async def asked(store: Store, settings: Settings, method: RecallMethod, **more: Any) -> RecallResult:
     async with AsyncExitStack() as stack:
-        deep = open_deep_recall(settings, store.past_talk, stack, method=method, safety=SafetyTopics(), **more)
+        deep = await open_deep_recall(settings, store.past_talk, stack, method=method, safety=SafetyTopics(), **more)
         return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 
@@ -173,8 +173,9 @@ async def test_who_cannot_be_asked_is_named_before_anything_is(
     talk: Store, monkeypatch: pytest.MonkeyPatch, llm: Any, problem: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
+    remote = Settings.model_validate({"providers": {"llm": {"name": "openai"}}}).providers
     with pytest.raises(InvalidInput, match=re.escape(problem)):
-        await asked(talk, settings_with("llm", **llm), "llm")
+        await asked(talk, settings_with("llm", **llm).model_copy(update={"providers": remote}), "llm")
 
 
 def test_background_work_takes_no_npc_slot_in_the_local_model() -> None:

@@ -16,7 +16,7 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.openai_models import LocalStructuredLlm
-from glyphoxa.app.background import local_slots, make_reviser, open_asking, transcribed
+from glyphoxa.app.background import local_slots, open_asking, transcribed
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
@@ -94,16 +94,19 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
     state = TableState(campaign, SESSION, campaign.scenes[0], {})
     state.events.subscribe(lambda event: desk.tell(event))  # noqa: PLW0108 - the desk comes after it
     revisions = Revisions(journal.recent, actors, state, wait_until_quiet=nothing)
-    look = make_reviser(
-        campaign,
-        TableNames(campaign, now_ms=lambda: 0),
-        asking=asking,
+    names = TableNames(campaign, now_ms=lambda: 0)
+    look = Reviser(
+        lambda: names.current,
+        correct=names.correct,
         tell=revisions.when_quiet,
         log=log,
-        journal=journal,
+        wait_until_logged=journal.delivery.wait_until_logged,
+        asking=asking,
+        transcribed=transcribed(campaign),
+        nearby=names.nearby,
         wait_until_quiet=nothing,
+        on_proof=names.proved,
     )
-    assert look is not None
     desk = Desk(look, journal, actors, [])
     running = [asyncio.create_task(actor.run()) for actor in (look, revisions)]
     try:
