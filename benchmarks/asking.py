@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -170,12 +171,14 @@ class Tables:
     def _opening(self, scene: Scene, number: str, mouth: OpenMouth) -> Opening:
         scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
         settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / f"asked-{number}"})
+        store = copy(self.store)
+        store.log = cast(PostgresTranscriptLog, _NothingIsKept())
         return Opening(
             settings=settings,
             campaign=replace(self.campaign, scenes=tuple(scenes)),
             session=SessionId(f"asked-{number}"),
             local=self.local,
-            store=replace(self.store, log=cast(PostgresTranscriptLog, _NothingIsKept())),
+            store=store,
             mouths={npc.engine: mouth for npc in self.campaign.npcs},
             outside={},
         )

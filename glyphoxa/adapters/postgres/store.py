@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from glyphoxa.actors.clock import now_ms
@@ -27,31 +26,38 @@ from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world_memory import WorldMemory
 
 
-@dataclass(frozen=True, slots=True)
 class Store:
     """All parts of long-term memory.
 
+    Args:
+        embedder: None: recall works by words only.
+        auto_accept: The confidence from which facts need no review.
+
     Attributes:
-        embedder: The model it was opened with.
         listener: Shared by all followers of changes.
     """
 
-    database: Database
-    listener: Listener
-    log: PostgresTranscriptLog
-    talk_search: PostgresTalkSearch
-    chunks: ChunkIndexer
-    past_talk: Recall
-    by_name: WorldMemory
-    graph: PostgresGraph
-    graph_rag: PostgresGraphRag
-    world: PostgresWorld
-    campaigns: PostgresCampaigns
-    summaries: PostgresSessionSummaries
-    times: PostgresCampaignTimes
-    states: PostgresSessionStates
-    atoms: PostgresAtoms
-    embedder: Embedder | None = None
+    def __init__(
+        self, database: Database, *, embedder: Embedder | None, recall: RecallSettings | None, auto_accept: float
+    ) -> None:
+        self.database = database
+        self.embedder = embedder
+        self.listener = Listener(database)
+        self.log = PostgresTranscriptLog(database)
+        self.talk_search = PostgresTalkSearch(database)
+        self.chunks = ChunkIndexer(database, embedder=embedder)
+        self.summaries = PostgresSessionSummaries(database)
+        self.times = PostgresCampaignTimes(database)
+        feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
+        self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=self.times, settings=recall)
+        meanings = TextVectors(embedder, self.past_talk.vectors)
+        self.by_name = WorldMemory(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
+        self.graph = PostgresGraph(database)
+        self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
+        self.world = PostgresWorld(database, accept_at=auto_accept)
+        self.campaigns = PostgresCampaigns(database, self.world)
+        self.states = PostgresSessionStates(database)
+        self.atoms = PostgresAtoms(database)
 
 
 @asynccontextmanager
@@ -73,8 +79,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     Args:
         dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
         embedding_dimensions: Length of the embedder's vectors.
-        embedder: None: recall works by words only.
-        auto_accept: The confidence from which facts need no review.
+        embedder, auto_accept: See `Store`.
         any_model: Accept a database for another model: it is opened to change that.
 
     Raises:
@@ -99,39 +104,13 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
         embedding_model=None if embedder is None else embedder.name,
         any_model=any_model,
     )
-    listener = Listener(database)
-    chunks = ChunkIndexer(database, embedder=embedder)
-    world = PostgresWorld(database, accept_at=auto_accept)
-    feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
-    summaries = PostgresSessionSummaries(database)
-    times = PostgresCampaignTimes(database)
-
-    past_talk = Recall(feed, embedder=embedder, summaries=summaries, times=times, settings=recall)
-    meanings = TextVectors(embedder, past_talk.vectors)
-    by_name = WorldMemory(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
+    store = Store(database, embedder=embedder, recall=recall, auto_accept=auto_accept)
     try:
-        yield Store(
-            database,
-            listener,
-            PostgresTranscriptLog(database),
-            PostgresTalkSearch(database),
-            chunks,
-            past_talk,
-            by_name,
-            PostgresGraph(database),
-            PostgresGraphRag(database, model="" if embedder is None else embedder.name),
-            world,
-            PostgresCampaigns(database, world),
-            summaries,
-            times,
-            PostgresSessionStates(database),
-            PostgresAtoms(database),
-            embedder,
-        )
+        yield store
     finally:
-        await listener.close()
-        await past_talk.close()
-        await by_name.close()
+        await store.listener.close()
+        await store.past_talk.close()
+        await store.by_name.close()
         try:
             await database.close()
         finally:
