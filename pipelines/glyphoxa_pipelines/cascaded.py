@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from loguru import logger
@@ -15,7 +14,7 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
 from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_pipelines.parts import MouthParts
-from glyphoxa_processors.frames import BeginFrame, FillerFrame, MouthReports, PrimeFrame
+from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.speaker import PATIENCE_MS, Speaker
@@ -29,7 +28,7 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """Return the stage that adds the NPC's memory to the prompt. First in every mouth."""
     return HotContextInjector(
         parts.context,
-        _reports(parts, speaker),
+        speaker,
         tools=parts.tools,
         facts_at=parts.facts_at,
         shrug=parts.shrug,
@@ -41,17 +40,13 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
 def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """Return the stage that turns the model's tokens into speakable clauses."""
     return SpokenText(
-        _reports(parts, speaker),
+        speaker,
         new_splitter=parts.new_splitter,
         new_check=parts.new_check,
         stand_in=parts.stand_in,
         spoken_form=parts.spoken_form,
         npc_name=parts.npc.name,
     )
-
-
-def _reports(parts: MouthParts, speaker: Speaker) -> MouthReports:
-    return MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.note_trouble, speaker.retract, parts.clock)
 
 
 # Runs a graph of processors as an NPC's mouth.
@@ -97,7 +92,7 @@ class GraphMouth(Generic[P]):
         self.hold = self._speaker.hold
         self.resume = self._speaker.resume
         self.fill = self._speaker.fill
-        self.processors = graph(replace(parts, listener=self._report), self._speaker)
+        self.processors = graph(parts, self._speaker)
 
     async def start(self) -> None:
         def report(error: str) -> None:

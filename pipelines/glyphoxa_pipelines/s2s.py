@@ -22,7 +22,6 @@ from glyphoxa.providers import building
 from glyphoxa.providers.building import S2S, Choice
 from glyphoxa_pipelines.cascaded import GraphMouth
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.frames import MouthReports
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s_session import Endpoint
 from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
@@ -68,16 +67,15 @@ async def build(parts: S2sParts) -> Mouth:
 
 
 def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
-    reports = MouthReports(parts.npc.id, parts.listener, speaker.fail, speaker.fail, speaker.retract, parts.clock)
     voice = SpeechToSpeechVoice(
         parts.endpoint,
-        reports,
+        speaker,
         tools=parts.tools,
         new_splitter=parts.new_splitter,
         new_check=parts.new_check,
         stalled_after_ms=parts.stalled_after_ms,
     )
-    return [HotContextInjector(parts.context, reports), voice, speaker]
+    return [HotContextInjector(parts.context, speaker), voice, speaker]
 
 
 class S2sMouth(GraphMouth[S2sParts]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pipecat.frames.frames import DataFrame, LLMContextFrame, MetricsFrame, SystemFrame
@@ -16,9 +16,8 @@ from pipecat.metrics.metrics import (
 )
 
 from glyphoxa.context.prompt import Prompt
-from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import Asked, Stage, TierChoice, Unsaid
-from glyphoxa.npc.mouth import Listener, Marked
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.turn import Asked, TierChoice, Unsaid
 from glyphoxa.observability.timing import Measure, ServiceTime
 
 
@@ -135,34 +134,6 @@ class KeytermsFrame(SystemFrame):
     """New names for a recogniser that accepts them while it listens."""
 
     names: Sequence[str]
-
-
-# Reports of a mouth's stages about a turn.
-
-
-OnFailure = Callable[[TurnId, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class MouthReports:
-    """Receivers of a mouth's reports.
-
-    Attributes:
-        on_failure: Ends the reply.
-        on_trouble: Costs at most a piece of the reply.
-        on_retracted: Drops all pieces of the reply so far.
-    """
-
-    npc: NpcId
-    listener: Listener
-    on_failure: OnFailure
-    on_trouble: OnFailure
-    on_retracted: Callable[[TurnId], None]
-    clock: Callable[[], int]
-
-    def mark(self, turn: TurnId, stage: Stage) -> None:
-        """Report that a turn reached a stage now."""
-        self.listener(Marked(self.npc, turn, stage, self.clock()))
 
 
 # pipecat's service metrics as `ServiceTime`.

@@ -39,12 +39,13 @@ from glyphoxa_processors.frames import (
     AnotherTryFrame,
     BeginFrame,
     GivenWordsFrame,
-    MouthReports,
     PrimeFrame,
     ReplyBeginsFrame,
     SecondTryFrame,
 )
 from glyphoxa_processors.moved import ToolsSchema
+from glyphoxa_processors.s2s_voice import SpeechToSpeechVoice
+from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.tools import declare
 
 Shrug = Callable[[str, Sequence[str]], str]
@@ -58,6 +59,7 @@ class HotContextInjector(FrameProcessor):
     of the model ends the reply, any other one costs at most a piece.
 
     Args:
+        speaker: The last processor of the same mouth.
         tools: Tools for the model; declared according to the turn's tier.
         facts_at: Position of recalled facts.
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
@@ -68,7 +70,7 @@ class HotContextInjector(FrameProcessor):
     def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         source: HotContextSource,
-        reports: MouthReports,
+        speaker: Speaker,
         *,
         tools: CallableTools | None = None,
         facts_at: Placement = BEHIND_THE_QUESTION,
@@ -78,7 +80,7 @@ class HotContextInjector(FrameProcessor):
     ) -> None:
         super().__init__()
         self._source = source
-        self._reports = reports
+        self._speaker = speaker
         self._tools = tools
         self._facts_at = facts_at
         self._shrug = shrug
@@ -103,24 +105,24 @@ class HotContextInjector(FrameProcessor):
             case InterruptionFrame():
                 self._turn = self._asked = None
             case ErrorFrame(error=error, processor=source) if self._turn is not None:
-                ends_reply = isinstance(source, LLMService)
-                (self._reports.on_failure if ends_reply else self._reports.on_trouble)(self._turn, error)
+                ends_reply = isinstance(source, LLMService | SpeechToSpeechVoice)
+                (self._speaker.fail if ends_reply else self._speaker.note_trouble)(self._turn, error)
             case _:
                 pass
         await self.push_frame(frame, direction)
 
     async def _answer(self, turn: TurnId, prompt: Prompt) -> None:
         if prompt.words:
-            self._reports.mark(turn, Stage.CONTEXT_READY)
+            self._speaker.mark(turn, Stage.CONTEXT_READY)
             await self.push_frame(GivenWordsFrame(turn, prompt.words))
             return
         asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms, limits=self._limits)
         hot = asked.hot
         knows_nothing = hot.shrugs and not prompt.direction
         line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""
-        self._reports.mark(turn, Stage.CONTEXT_READY)
+        self._speaker.mark(turn, Stage.CONTEXT_READY)
         tier = None if line else prompt.tier  # no engine is asked
-        self._reports.listener(
+        self._speaker.listener(
             Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, tier)
         )
         self._asked = _with_cue(asked.prompt, "brief") if prompt.is_brief else asked.prompt

@@ -20,7 +20,6 @@ from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa_processors.frames import (
     FillerFrame,
-    MouthReports,
     PieceEndFrame,
     PieceFrame,
     PrimeFrame,
@@ -39,6 +38,7 @@ from glyphoxa_processors.s2s_session import (
     instructions_of,
     reason,
 )
+from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.spoken_text import Decide, NewCheck, Splitter
 
 # Cuts the words and sound of a speech-to-speech reply into clauses.
@@ -145,6 +145,7 @@ class SpeechToSpeechVoice(FrameProcessor):
     lost. One task sends all frames of a turn; an interruption ends it.
 
     Args:
+        speaker: The last processor of the same mouth.
         tools: Declared to the session and run here, by the tier of the NPC and of each turn.
         new_check: Creates the sentence check of one reply. A rejected clause is neither said nor part of the reply.
     """
@@ -152,15 +153,15 @@ class SpeechToSpeechVoice(FrameProcessor):
     def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         endpoint: Endpoint,
-        reports: MouthReports,
+        speaker: Speaker,
         *,
         tools: CallableTools | None,
         new_splitter: Callable[[], Splitter],
         new_check: NewCheck,
         stalled_after_ms: int = STALLED_AFTER_MS,
     ) -> None:
-        super().__init__(name=f"speech-to-speech-{reports.npc}")
-        self._reports = reports
+        super().__init__(name=f"speech-to-speech-{speaker.npc}")
+        self._speaker = speaker
         self._session = endpoint.session(tools.declared if tools is not None else (), self._session_ends)
         self._tools = tools
         self._new_splitter = new_splitter
@@ -260,18 +261,18 @@ class SpeechToSpeechVoice(FrameProcessor):
                 await self._session.close()
                 await self._reply(begun, messages, pieces)
         except SessionFailed as error:
-            self._reports.on_failure(turn, f"speech-to-speech: {reason(error)}")
+            self._speaker.fail(turn, f"speech-to-speech: {reason(error)}")
             await self._session.close()
         else:
             if not pieces.has_words:
-                self._reports.on_failure(turn, "speech-to-speech: the model returned no words")
+                self._speaker.fail(turn, "speech-to-speech: the model returned no words")
         last = pieces.end()
         if pieces.text:
             self._session.replied(pieces.text)
         await self._push(turn, last, pieces)
 
     def _reject(self, turn: TurnId, unsaid: Unsaid) -> None:
-        self._reports.listener(SentenceRejected(self._reports.npc, turn, unsaid))
+        self._speaker.listener(SentenceRejected(self._speaker.npc, turn, unsaid))
 
     async def _reply(self, begun: ReplyBeginsFrame, messages: list[Message], pieces: Pieces) -> None:
         tools = self._tools if self._tools is None or begun.tier is None else self._tools.at(begun.tier.tier)
@@ -312,7 +313,7 @@ class SpeechToSpeechVoice(FrameProcessor):
                 had_words = pieces.has_words
                 pieces.take_words(text)
                 if pieces.has_words and not had_words:
-                    self._reports.mark(turn, Stage.FIRST_TOKEN)
+                    self._speaker.mark(turn, Stage.FIRST_TOKEN)
             case SpokenSound(pcm=pcm):
                 await self._push(turn, pieces.take_sound(pcm), pieces)
             case Call():
@@ -321,7 +322,7 @@ class SpeechToSpeechVoice(FrameProcessor):
     async def _push(self, turn: TurnId, frames: list[Frame], pieces: Pieces) -> None:
         for frame in frames:
             if isinstance(frame, PieceFrame) and pieces.n_begun == 1:
-                self._reports.mark(turn, Stage.FIRST_SENTENCE)
+                self._speaker.mark(turn, Stage.FIRST_SENTENCE)
             await self.push_frame(frame)
 
     async def _stop_answering(self) -> None:

@@ -67,7 +67,8 @@ class Speaker(FrameProcessor):
     """The last processor of a mouth. It tracks turns: each begun turn ends in exactly one `Finished`.
 
     Call `begin`, `release`, `hold`, `resume`, `cancel`, `fail`, `note_trouble` and `fill` in the event loop. They take
-    effect at once, ahead of queued frames. Sound of any turn but the latest is dropped.
+    effect at once, ahead of queued frames. Sound of any turn but the latest is dropped. The mouth's other
+    stages report to it.
 
     Args:
         excuses: Lines for a reply that failed before it was heard, used in rotation if rendered as fillers.
@@ -85,9 +86,9 @@ class Speaker(FrameProcessor):
         patience_ms: int = PATIENCE_MS,
     ) -> None:
         super().__init__(name=f"speaker-{npc}")
-        self._npc = npc
+        self.npc = npc
         self._sink = sink
-        self._listener = listener
+        self.listener = listener
         self._clock = clock
         self._excuses = excuses
         self._n_excused = 0
@@ -134,12 +135,16 @@ class Speaker(FrameProcessor):
         if turn == self._turn and self._playback.is_silent and self._playback.accepts_excuse():
             self._excuse(turn)
             if not self._playback.is_released:
-                self._listener(FailedEarly(self._npc, turn, self._clock(), error))
+                self.listener(FailedEarly(self.npc, turn, self._clock(), error))
         self._on(turn, ReplyFailed(error))
 
     def note_trouble(self, turn: TurnId, error: str) -> None:
         """Note an error, to be reported if nothing of the reply can be heard."""
         self._on(turn, PieceTrouble(error))
+
+    def mark(self, turn: TurnId, stage: Stage) -> None:
+        """Report that a turn reached a stage now."""
+        self.listener(Marked(self.npc, turn, stage, self._clock()))
 
     def retract(self, turn: TurnId) -> None:
         """Drop all pieces until a `RetractFrame` comes, because they are not part of the reply."""
@@ -163,7 +168,7 @@ class Speaker(FrameProcessor):
         tail = self._tail()
         self._on(turn, Held())
         self._sink_faded(tail)
-        self._listener(Marked(self._npc, turn, Stage.SILENCED, self._clock()))
+        self.mark(turn, Stage.SILENCED)
 
     def resume(self, turn: TurnId) -> None:
         """Continue where the reply was held."""
@@ -179,7 +184,7 @@ class Speaker(FrameProcessor):
 
     def _sink_faded(self, tail: bytes) -> None:
         if tail:
-            self._sink(self._npc, _ramped(tail, 1, 0))
+            self._sink(self.npc, _ramped(tail, 1, 0))
 
     def fill(self, turn: TurnId, text: str) -> None:
         """Play this filler, if it is rendered, the turn is released and nothing was heard yet."""
@@ -265,13 +270,13 @@ class Speaker(FrameProcessor):
             now = self._clock()
             match effect:
                 case FillerBegins():
-                    self._listener(Marked(self._npc, turn, Stage.FILLER, now))
+                    self.listener(Marked(self.npc, turn, Stage.FILLER, now))
                 case FillerEnds(n_samples):
                     self._cut_filler(n_samples)
                 case SoundBegins():
-                    self._listener(Marked(self._npc, turn, Stage.FIRST_AUDIO, now))
+                    self.listener(Marked(self.npc, turn, Stage.FIRST_AUDIO, now))
                 case PieceBegins(text):
-                    self._listener(SentenceStarted(self._npc, turn, text, now))
+                    self.listener(SentenceStarted(self.npc, turn, text, now))
                 case Over():
                     self._finish(turn, effect, now)
                     return
@@ -287,15 +292,15 @@ class Speaker(FrameProcessor):
 
     def _finish(self, turn: TurnId, over: Over, now: int) -> None:
         if over.n_samples:
-            self._listener(Marked(self._npc, turn, Stage.AUDIO_END, now))
+            self.listener(Marked(self.npc, turn, Stage.AUDIO_END, now))
         self._turn = None
         self._sound.clear()
         self._filler.clear()
         self._forget_watchdog()
         self._wake.set()
-        self._listener(
+        self.listener(
             Finished(
-                npc=self._npc,
+                npc=self.npc,
                 turn=turn,
                 reply=over.reply,
                 heard=over.heard,
@@ -344,7 +349,7 @@ class Speaker(FrameProcessor):
             del source[: n_samples * 2]
             if self._fades_in:
                 pcm, self._fades_in = _ramped(pcm[: _FADE * 2], 0, 1) + pcm[_FADE * 2 :], False
-            self._sink(self._npc, pcm)
+            self._sink(self.npc, pcm)
             self._on(turn, Played(n_samples))
             now = loop.time()
             self._due_s = max(self._due_s, now - _AHEAD_S) + n_samples / OUTPUT_RATE_HZ

@@ -24,7 +24,6 @@ from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,
     GivenWordsFrame,
-    MouthReports,
     PieceEndFrame,
     PieceFrame,
     ReplyBeginsFrame,
@@ -32,6 +31,7 @@ from glyphoxa_processors.frames import (
     RetractFrame,
     SecondTryFrame,
 )
+from glyphoxa_processors.speaker import Speaker
 
 _ENDS = (".", "!", "?", "…")
 
@@ -72,6 +72,7 @@ class SpokenText(FrameProcessor):
     order.
 
     Args:
+        speaker: The last processor of the same mouth.
         new_splitter: Called once for each reply, so that replies do not mix.
         new_check: Called once for each try of the model at a reply.
         stand_in: Chooses what to say if nothing of a reply may be said. Without it, the reply is withheld.
@@ -80,7 +81,7 @@ class SpokenText(FrameProcessor):
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
-        reports: MouthReports,
+        speaker: Speaker,
         *,
         new_splitter: Callable[[], Splitter],
         new_check: NewCheck,
@@ -89,7 +90,7 @@ class SpokenText(FrameProcessor):
         npc_name: str = "",
     ) -> None:
         super().__init__()
-        self._reports = reports
+        self._speaker = speaker
         self._new_splitter = new_splitter
         self._new_check = new_check
         self._stand_in = stand_in
@@ -143,7 +144,7 @@ class SpokenText(FrameProcessor):
             return
         if not self._has_words and text.strip():
             self._has_words = True
-            self._reports.mark(self._turn, Stage.FIRST_TOKEN)
+            self._speaker.mark(self._turn, Stage.FIRST_TOKEN)
         for piece in self._splitter.push(self._plain.push(text)):
             await self._say(piece)
 
@@ -155,7 +156,7 @@ class SpokenText(FrameProcessor):
         self._has_words = False
         self._begin_try()
         if was_said:
-            self._reports.on_retracted(self._turn)
+            self._speaker.retract(self._turn)
             await self.push_frame(InterruptionFrame())
             await self.push_frame(RetractFrame())
 
@@ -166,7 +167,7 @@ class SpokenText(FrameProcessor):
             await self._say(piece)
         if not self._has_words:
             # A failed service has reported its error already, and the first one counts.
-            self._reports.on_failure(self._turn, "the model returned no words")
+            self._speaker.fail(self._turn, "the model returned no words")
         elif not self._said:
             if self._unsaid and not (self._is_cut or self._is_second_try):
                 await self._try_again(self._turn)
@@ -179,7 +180,7 @@ class SpokenText(FrameProcessor):
             await self._say_stand_in(self._turn)
         await self.push_frame(ReplyEndFrame(self._turn, withheld=self._has_words and not self._said))
         if self._said:
-            self._reports.listener(ReplyKnown(self._reports.npc, self._turn, " ".join(self._said)))
+            self._speaker.listener(ReplyKnown(self._speaker.npc, self._turn, " ".join(self._said)))
         self._turn = None
 
     async def _say_given(self, turn: TurnId, text: str) -> None:
@@ -213,7 +214,7 @@ class SpokenText(FrameProcessor):
         verdict = self._decide(piece)
         if verdict.fault is not None:
             self._unsaid.append(unsaid := Unsaid(piece, verdict.fault))
-            self._reports.listener(SentenceRejected(self._reports.npc, self._turn, unsaid))
+            self._speaker.listener(SentenceRejected(self._speaker.npc, self._turn, unsaid))
             if verdict.fault in ENDS_REPLY:
                 # The rest depends on this piece, and another try will reach it again.
                 self._unsaid, self._is_cut = [unsaid], True
@@ -223,7 +224,7 @@ class SpokenText(FrameProcessor):
 
     async def _say_allowed(self, turn: TurnId, text: str) -> None:
         if not self._said:
-            self._reports.mark(turn, Stage.FIRST_SENTENCE)
+            self._speaker.mark(turn, Stage.FIRST_SENTENCE)
         self._said.append(text)
         await self._speak(turn, text)
 
