@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -23,10 +23,9 @@ from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import HotContextSource
-from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.names.corrector import Correct
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
@@ -106,17 +105,12 @@ class MouthSpec:
 
     Attributes:
         slot: The NPC's slot in the local model's prompt cache, from 0.
-        others: Names of all other speakers. A reply that continues in their name ends there.
         tools: Tools for the model; None without memory.
-        units: The campaign's own measures: see `glyphoxa.domain.campaign.Campaign`.
-        safety: Rejects sentences about what the group does not play; by default what no campaign may play.
     """
 
-    campaign: CampaignId
+    campaign: Campaign
     npc: Npc
-    others: tuple[str, ...]
     slot: int
-    language: str
     settings: Settings
     local: LocalModels
     host: Host
@@ -125,8 +119,12 @@ class MouthSpec:
     listener: Listener
     sink: AudioSink
     now_ms: Callable[[], int]
-    units: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    safety: SafetyTopics = field(default_factory=SafetyTopics)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of all other speakers. A reply that continues in their name ends there."""
+        npcs = (npc.name for npc in self.campaign.npcs if npc.id != self.npc.id)
+        return (*npcs, *(player.name for player in self.campaign.known_players))
 
 
 OpenEar = Callable[[EarSpec], Awaitable[Ear]]

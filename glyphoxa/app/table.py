@@ -434,14 +434,10 @@ class _Wiring:
         return await self._build_ear(spec)
 
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
-        campaign = self.opening.campaign
-        others = [other.name for other in campaign.npcs if other.id != npc.id]
         spec = MouthSpec(
-            campaign=campaign.id,
+            campaign=self.opening.campaign,
             npc=npc,
-            others=(*others, *(player.name for player in campaign.known_players)),
             slot=slot,
-            language=campaign.language,
             settings=self.opening.settings,
             local=self.opening.local,
             host=self.host,
@@ -450,8 +446,6 @@ class _Wiring:
             listener=listener,
             sink=self.state.voices.play,
             now_ms=now_ms,
-            units=campaign.units,
-            safety=self.safety,
         )
         return await self.opening.mouths[npc.engine](spec)
 

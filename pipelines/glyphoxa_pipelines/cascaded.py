@@ -9,11 +9,12 @@ from loguru import logger
 from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
 
+from glyphoxa.app.engines import MouthSpec
 from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
 from glyphoxa_pipelines.host import RunningGraph
-from glyphoxa_pipelines.parts import MouthParts
+from glyphoxa_pipelines.parts import MouthParts, host_of
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.llm import SpokenLLM
@@ -26,13 +27,14 @@ from glyphoxa_processors.tools import ToolRounds
 
 def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """Return the stage that adds the NPC's memory to the prompt. First in every mouth."""
+    spec, settings = parts.spec, parts.spec.settings.context
     return HotContextInjector(
-        parts.context,
+        spec.context,
         speaker,
-        tools=parts.tools,
-        facts_at=parts.facts_at,
+        tools=spec.tools,
+        facts_at=settings.facts_at,
         shrug=parts.shrug,
-        deadline_ms=parts.context_deadline_ms,
+        deadline_ms=settings.deadline_ms,
         limits=parts.limits,
     )
 
@@ -45,7 +47,7 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         new_check=parts.new_check,
         stand_in=parts.stand_in,
         spoken_form=parts.spoken_form,
-        npc_name=parts.npc.name,
+        npc_name=parts.spec.npc.name,
     )
 
 
@@ -53,7 +55,7 @@ def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
 
 
 P = TypeVar("P", bound=Any)
-"""A dataclass with at least `npc`, `sink`, `listener`, `host` and `clock`, such as `parts.MouthParts`."""
+"""Has a `spec`, such as `parts.MouthParts`."""
 
 Graph = Callable[[P, Speaker], Sequence[FrameProcessor]]
 
@@ -80,13 +82,15 @@ class GraphMouth(Generic[P]):
         line: str = "mouth",
         patience_ms: int = PATIENCE_MS,
     ) -> None:
-        self._parts = parts
-        self._name = f"{line}-{parts.npc.id}"
-        self._npc = parts.npc
+        spec: MouthSpec = parts.spec
+        self._host = host_of(spec)
+        self._listener = spec.listener
+        self._name = f"{line}-{spec.npc.id}"
+        self._npc = spec.npc
         self._line: RunningGraph | None = None
         self._excuses = excuses
         self._speaker = Speaker(
-            self._npc.id, parts.sink, self._report, clock=parts.clock, excuses=excuses, patience_ms=patience_ms
+            self._npc.id, spec.sink, self._report, clock=spec.now_ms, excuses=excuses, patience_ms=patience_ms
         )
         self.release = self._speaker.release
         self.hold = self._speaker.hold
@@ -98,7 +102,7 @@ class GraphMouth(Generic[P]):
         def report(error: str) -> None:
             logger.warning("a service of a mouth failed: npc={} error={}", self._npc.id, error)
 
-        self._line = await self._parts.host.add(self._name, self.processors, on_error=report)
+        self._line = await self._host.add(self._name, self.processors, on_error=report)
         for filler in (*self._npc.fillers, *self._excuses) if self.renders_fillers else ():
             self._line.send(FillerFrame(filler))
 
@@ -143,7 +147,7 @@ class GraphMouth(Generic[P]):
         if self._speaker.turn is not None:
             self._speaker.cancel(self._speaker.turn)
         self._line = None
-        await self._parts.host.remove(self._name)
+        await self._host.remove(self._name)
 
     def _report(self, event: MouthEvent) -> None:
         """Forward an event, unless its turn is over."""
@@ -151,9 +155,9 @@ class GraphMouth(Generic[P]):
             self._note_heard(event)
             if event.error:
                 self._interrupt()  # stop hanging work before the next turn
-            self._parts.listener(event)
+            self._listener(event)
         elif event.turn == self._speaker.turn:
-            self._parts.listener(event)
+            self._listener(event)
 
     def _note_heard(self, event: Finished) -> None:
         """Take what was heard of a reply. Overridden for graphs with their own conversation."""

@@ -24,6 +24,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.guard import invented_rolls
 from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
@@ -32,7 +33,7 @@ from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
 from glyphoxa.providers.chat_dialect import Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses
+from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses, host_of
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.frames import KeytermsFrame
@@ -141,7 +142,7 @@ def ear_parts(order: EarSpec) -> EarParts:
         correct=order.correct,
         on_partial=order.on_partial,
         listener=order.listener,
-        host=_host(order),
+        host=host_of(order),
         language=order.language,
         pauses=Pauses(
             pause_ms=turns.pause_ms,
@@ -160,29 +161,20 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smalle
         stalled_after_ms: Silence after which a remote model has failed; None: when the turn has timed out.
         smaller: See `PromptLimits`.
     """
-    stand_ins = StandIns(order.language)
-    profile = order.settings.profile
-    has_tools = order.tools is not None and profile.takes_tools
+    language, profile = order.campaign.language, order.settings.profile
+    stand_ins = StandIns(language)
     return MouthParts(
-        npc=order.npc,
+        spec=order if profile.takes_tools else replace(order, tools=None),
         llm=_llm(order, stalled_after_ms),
         tts=_tts(order),
-        context=order.context,
         # Its grammar comes from `spoken_extras`.
         new_splitter=partial(SentenceSplitter, marks_end=order.local.llama is not None),
         new_check=partial(_check, order, repairs=profile.needs_repairs),
-        sink=order.sink,
-        listener=order.listener,
-        host=_host(order),
-        tools=order.tools if has_tools else None,
-        stand_in=stand_ins.line,
-        spoken_form=SpokenForm(order.language, order.units),
-        shrug=stand_ins.shrug if profile.needs_repairs else None,
-        excuses=wording(order.language).too_late,
-        facts_at=order.settings.context.facts_at,
-        context_deadline_ms=order.settings.context.deadline_ms,
         limits=PromptLimits(order.settings.budgets.window_tokens, smaller),
-        clock=order.now_ms,
+        stand_in=stand_ins.line,
+        spoken_form=SpokenForm(language, order.campaign.units),
+        shrug=stand_ins.shrug if profile.needs_repairs else None,
+        excuses=wording(language).too_late,
     )
 
 
@@ -197,16 +189,10 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
         valid = " or ".join(names("s2s"))
         raise InvalidInput(f"NPC {order.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
     return S2sParts(
-        npc=order.npc,
+        spec=order,
         endpoint=s2s.make_endpoint(provider, voice=order.npc.voice.provider_voice),
-        context=order.context,
         new_splitter=SentenceSplitter,
         new_check=partial(_check, order, repairs=False),
-        sink=order.sink,
-        listener=order.listener,
-        host=_host(order),
-        tools=order.tools,
-        clock=order.now_ms,
     )
 
 
@@ -215,14 +201,8 @@ def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
     n_before = tools.n_answered if tools is not None else 0
     made_up = invented_rolls(lambda: tools is not None and tools.n_answered > n_before)
     guards = order.settings.context.guard_secrets
-    character = Character(npc.name, npc.aliases, order.others, order.language, guards_secrets=guards)
-    return ReplyCheck(character, asked, repairs=repairs, more_rules=(order.safety.rejects, made_up)).decide
-
-
-def _host(order: EarSpec | MouthSpec) -> PipelineHost:
-    if not isinstance(order.host, PipelineHost):
-        raise TypeError(f"these pipelines need a {PipelineHost.__qualname__}, not a {type(order.host).__qualname__}")
-    return order.host
+    character = Character(npc.name, npc.aliases, order.others, order.campaign.language, guards_secrets=guards)
+    return ReplyCheck(character, asked, repairs=repairs, more_rules=(topics_of(order.campaign).rejects, made_up)).decide
 
 
 def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
@@ -232,7 +212,7 @@ def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
         stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
         return stt, Expects(keyterms, order.keyterms, order.on_names_changed, KeytermsFrame)
     # All ears share one recogniser, because two at once on two cores are both late.
-    recogniser = _host(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
+    recogniser = host_of(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
     return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
 
 
@@ -244,7 +224,7 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
             temperature=llm.temperature,
             max_tokens=llm.max_tokens,
             stalled_after_ms=stalled_after_ms or cloud_llm.STALLED_AFTER_MS,
-            dialects=_host(order).shared(Dialects, Dialects),
+            dialects=host_of(order).shared(Dialects, Dialects),
         )
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
@@ -254,7 +234,7 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),
         as_words=llama.as_read,
-        cache=PromptFile(llama, order.slot, order.campaign, order.npc.id),
+        cache=PromptFile(llama, order.slot, order.campaign.id, order.npc.id),
         # A longer reply deadline means a slow machine.
         deadlines=StreamDeadlines(
             first_token_ms=max(StreamDeadlines().first_token_ms, order.settings.turns.reply_deadline_ms)

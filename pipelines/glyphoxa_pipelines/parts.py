@@ -13,12 +13,11 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, UNLIMITED, HotContextSource, Placement, PromptLimits
-from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.app.engines import EarSpec, MouthSpec
+from glyphoxa.context.prompt import UNLIMITED, PromptLimits
+from glyphoxa.domain.campaign import Player
 from glyphoxa.names.corrector import Correct
-from glyphoxa.npc.mouth import Listener
-from glyphoxa.npc.table import AudioSink, EarListener
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.npc.table import EarListener
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.hot_context import OnPartial, Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, SpokenForm, StandIn, no_stand_in
@@ -91,30 +90,25 @@ class MouthParts:
     Attributes:
         new_splitter: Called once for each reply.
         new_check: Creates the check for the sentences of one reply.
-        tools: Tools for the model, by the budget tier of the NPC and of each turn.
-        facts_at: Position of recalled facts in the prompt.
-        context_deadline_ms: For `context`, in case it has no deadline of its own.
         stand_in: Chooses what to say if nothing of a reply may be said.
         spoken_form: Writes a sentence as the voice says it.
         shrug: See `HotContextInjector`.
         excuses: Lines for a failed or missing reply.
     """
 
-    npc: Npc
+    spec: MouthSpec
     llm: LLMService[Any]
     tts: TTSService
-    context: HotContextSource
     new_splitter: Callable[[], Splitter]
     new_check: NewCheck
-    sink: AudioSink
-    listener: Listener
-    host: PipelineHost
-    tools: CallableTools | None = None
-    facts_at: Placement = BEHIND_THE_QUESTION
-    context_deadline_ms: int = 500
     limits: PromptLimits = UNLIMITED
     stand_in: StandIn = no_stand_in
     spoken_form: SpokenForm = str
     shrug: Shrug | None = None
     excuses: Sequence[str] = ()
-    clock: Callable[[], int] = now_ms
+
+
+def host_of(spec: EarSpec | MouthSpec) -> PipelineHost:
+    if not isinstance(spec.host, PipelineHost):
+        raise TypeError(f"these pipelines need a {PipelineHost.__qualname__}, not a {type(spec.host).__qualname__}")
+    return spec.host

@@ -12,16 +12,11 @@ from dataclasses import dataclass
 
 from pipecat.processors.frame_processor import FrameProcessor
 
-from glyphoxa.actors.clock import now_ms
-from glyphoxa.context.prompt import HotContextSource
-from glyphoxa.domain.campaign import Npc
-from glyphoxa.npc.mouth import Finished, Listener, Mouth
-from glyphoxa.npc.table import AudioSink
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.app.engines import MouthSpec
+from glyphoxa.npc.mouth import Finished, Mouth
 from glyphoxa.providers import building
 from glyphoxa.providers.building import S2S, Choice
 from glyphoxa_pipelines.cascaded import GraphMouth
-from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s_session import Endpoint
 from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
@@ -35,20 +30,13 @@ class S2sParts:
 
     Attributes:
         endpoint: See `make_endpoint`.
-        tools: Tools for the session, by the NPC's budget tier; handled as in a cascaded mouth.
     """
 
-    npc: Npc
+    spec: MouthSpec
     endpoint: Endpoint
-    context: HotContextSource
     new_splitter: Callable[[], Splitter]
     new_check: NewCheck
-    sink: AudioSink
-    listener: Listener
-    host: PipelineHost
-    tools: CallableTools | None = None
     stalled_after_ms: int = STALLED_AFTER_MS
-    clock: Callable[[], int] = now_ms
 
 
 def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mapping[str, str] = os.environ) -> Endpoint:
@@ -70,12 +58,12 @@ def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
     voice = SpeechToSpeechVoice(
         parts.endpoint,
         speaker,
-        tools=parts.tools,
+        tools=parts.spec.tools,
         new_splitter=parts.new_splitter,
         new_check=parts.new_check,
         stalled_after_ms=parts.stalled_after_ms,
     )
-    return [HotContextInjector(parts.context, speaker), voice, speaker]
+    return [HotContextInjector(parts.spec.context, speaker), voice, speaker]
 
 
 class S2sMouth(GraphMouth[S2sParts]):

@@ -13,7 +13,6 @@ from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.turn import Fault, Stage
-from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.npc.memory_tools import Found
 from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
@@ -126,9 +125,8 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
 
     dice = OutsideTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
     box = Toolbox(None, [dice], rule=DEFAULT_RULES["FAST"], tell=lambda _: None, tell_slow=lambda: None)
-    order = SimpleNamespace(
-        npc=a_campaign().npcs[0], others=(), language="en", tools=box, settings=Settings(), safety=SafetyTopics()
-    )
+    campaign = a_campaign()
+    order = SimpleNamespace(campaign=campaign, npc=campaign.npcs[0], others=(), tools=box, settings=Settings())
     look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))
     replies = [Reply("I rolled a natural 20!"), look_up, Reply("I rolled a 4.")]
     async with OpenAiServer(replies, key="secret-1234") as server:

@@ -17,11 +17,11 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.app.engines import MouthSpec, find_mouth
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.ids import CampaignId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import COOLDOWN_MS, MAX_FAILURES, Finished, Injected, Mouth, MouthEvent, SentenceStarted
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, Memory, prompt
+from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, prompt
 
 NOBODY = "http://127.0.0.1:9/v1"
 """A port where nothing listens."""
@@ -105,16 +105,14 @@ async def an_npc(providers: dict[str, Any]) -> AsyncIterator[Npc]:
             npc.on_sentence()
 
     order = MouthSpec(
-        campaign=CampaignId("vale"),
+        campaign=VALE,
         npc=GRIMJAW,
         slot=0,
-        language="en",
         settings=Settings.model_validate({"providers": providers}),
         local=LocalModels(),
         host=host,
         context=Memory(),
         tools=None,
-        others=(),
         listener=listen,
         sink=lambda *_: None,
         now_ms=lambda: npc.clock_ms,

@@ -12,12 +12,12 @@ from glyphoxa.adapters.local.hibari_voice import load_engine
 from glyphoxa.app.engines import MouthSpec, find_mouth
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.ids import CampaignId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Injected, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, Memory, model_server, prompt
+from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, model_server, prompt
 from tests.support.realtime_server import RealtimeServer
 
 
@@ -35,16 +35,14 @@ async def _answer(s2s: dict[str, Any]) -> tuple[list[MouthEvent], Finished]:
     async with model_server() as server:
         llm = {"name": "openai-compatible", "base_url": server.base_url, "model": "m"}
         order = MouthSpec(
-            campaign=CampaignId("vale"),
+            campaign=VALE,
             npc=GRIMJAW,
             slot=0,
-            language="en",
             settings=Settings.model_validate({"providers": {"llm": llm, "s2s": s2s}}),
             local=LocalModels(hibari=load_engine()),
             host=host,
             context=Memory(),
             tools=None,
-            others=(),
             listener=listen,
             sink=lambda *_: None,
             now_ms=now_ms,

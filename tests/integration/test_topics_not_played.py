@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,6 @@ from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.turn import Asked, Fault, TurnRecord, Verdict
-from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.npc.mouth import SentenceRejected, SentenceStarted
 from glyphoxa_pipelines.engines import _check
 from tests.support.builders import a_campaign
@@ -26,17 +26,17 @@ from tests.support.pipecat_fakes import model_server, stage
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import brisk, play_with
 
-TOPICS = SafetyTopics(Safety(("spiders", "harm to children")))
+TOPICS = Safety(("spiders", "harm to children"))
 
 
 def check(asked: Asked) -> Callable[[str], Verdict]:
     """Return the check of a reply that a mouth of the product uses."""
+    campaign = replace(a_campaign(), safety=TOPICS)
     order: Any = SimpleNamespace(
-        npc=a_campaign().npcs[0],
+        campaign=campaign,
+        npc=campaign.npcs[0],
         others=("Alice",),
-        language="en",
         tools=None,
-        safety=TOPICS,
         settings=SimpleNamespace(context=SimpleNamespace(guard_secrets=True)),
     )
     return _check(order, asked, repairs=True)

@@ -23,12 +23,12 @@ from glyphoxa.app.engines import EarSpec, MouthSpec, find_ear, find_mouth
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.heard import EarEvent, TurnEnded
-from glyphoxa.domain.ids import CampaignId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import ALICE, GRIMJAW, Memory, model_server, prompt, put_right
+from tests.support.pipecat_fakes import ALICE, GRIMJAW, VALE, Memory, model_server, prompt, put_right
 from tests.support.postgres import a_directory
 
 _ROOT = Path(__file__).parents[2]
@@ -134,16 +134,14 @@ async def answer_of(engine: str, folder: Path) -> tuple[str, bytes]:
         files = read_settings(folder / "glyphoxa.yaml").engines
         mouth = await find_mouth(engine, files=files)(
             MouthSpec(
-                campaign=CampaignId("vale"),
+                campaign=VALE,
                 npc=GRIMJAW,
                 slot=0,
-                language="en",
                 settings=Settings.model_validate({"providers": {"llm": provider}}),
                 local=LocalModels(hibari=load_engine()),
                 host=host,
                 context=Memory(),
                 tools=None,
-                others=(),
                 listener=listen,
                 sink=lambda _, pcm: sound.extend(pcm),
                 now_ms=now_ms,

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.app.engines import MouthSpec
+from glyphoxa.app.models import LocalModels
+from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import HotContext, Message, Prompt
-from glyphoxa.domain.campaign import Npc, Player
+from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
-from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Verdict
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
@@ -35,6 +38,7 @@ from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
 MIRA = Npc(NpcId("mira"), EntityId("mira"), "Mira", "You are Mira, an innkeeper.")
+VALE = Campaign(CampaignId("vale"), "Vale", "en", (), (), (), (), ())
 ALICE = Player(PlayerId("alice"), "Alice")
 BOB = Player(PlayerId("bob"), "Bob")
 
@@ -167,20 +171,28 @@ class Stage:
         self.heard_something = asyncio.Event()
         self._changed = asyncio.Condition()
         self._news = asyncio.Event()
-        npc = changes.pop("npc", GRIMJAW)
+        spec = MouthSpec(
+            campaign=VALE,
+            npc=changes.pop("npc", GRIMJAW),
+            slot=0,
+            settings=Settings(),
+            local=LocalModels(),
+            host=changes.pop("host", self.host),
+            context=changes.pop("context", Memory()),
+            tools=changes.pop("tools", None),
+            listener=self._listen,
+            sink=self._sink,
+            now_ms=now_ms,
+        )
         self.parts = replace(
             MouthParts(
-                npc=npc,
+                spec=spec,
                 llm=make_llm(
                     Connection("local", server.base_url, "none"), extra_body={"cache_prompt": True, "id_slot": 0}
                 ),
-                tts=make_tts(hum(), voice=f"hum-{npc.id}"),
-                context=Memory(),
+                tts=make_tts(hum(), voice=f"hum-{spec.npc.id}"),
                 new_splitter=SentenceSplitter,
                 new_check=lambda asked: Verdict,
-                sink=self._sink,
-                listener=self._listen,
-                host=self.host,
             ),
             **changes,
         )

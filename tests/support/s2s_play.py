@@ -8,6 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.app.engines import MouthSpec
+from glyphoxa.app.models import LocalModels
+from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import TierChoice, Verdict
@@ -17,7 +21,7 @@ from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sParts, build, make_endpoint
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, Memory, SentenceSplitter
+from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, SentenceSplitter
 from tests.support.provider import KEYS, ProviderNamed
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 
@@ -126,16 +130,24 @@ async def play_with(
     stalled_after_ms: int = 60_000,
 ) -> AsyncIterator[Play]:
     play, host = Play(), PipelineHost()
-    parts = S2sParts(
+    spec = MouthSpec(
+        campaign=VALE,
         npc=GRIMJAW,
-        endpoint=endpoint or endpoint_of(server),
+        slot=0,
+        settings=Settings(),
+        local=LocalModels(),
+        host=host,
         context=Memory(facts),
+        tools=tools,
+        listener=play.take_event,
+        sink=play.take_sound,
+        now_ms=now_ms,
+    )
+    parts = S2sParts(
+        spec=spec,
+        endpoint=endpoint or endpoint_of(server),
         new_splitter=SentenceSplitter,
         new_check=lambda asked: check,
-        sink=play.take_sound,
-        listener=play.take_event,
-        host=host,
-        tools=tools,
         stalled_after_ms=stalled_after_ms,
     )
     play.mouth = await build(parts)
