@@ -8,7 +8,7 @@ builds the ears, `host` runs the graphs.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -27,6 +27,7 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.names.corrector import Correct
+from glyphoxa.names.hints import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
@@ -68,21 +69,14 @@ class Host(Protocol):
     async def close(self) -> None: ...
 
 
-def _never(changed: Callable[[], None]) -> Callable[[], None]:
-    return lambda: None
-
-
 @dataclass(frozen=True, slots=True)
 class EarSpec:
     """Specification of one player's ear.
 
     Attributes:
         correct: Corrects names; must return at once.
-        glossary: Returns names that a recogniser should expect, as a prompt; called for each turn.
+        hints: Names that a recogniser should expect. They change up to several times a second.
         on_partial: Starts look-ups; must return at once.
-        keyterms: The same names within the limits of a recogniser with term boosting.
-        on_names_changed: Subscribes a callback for changes of `keyterms`, up to several a second. Returns a function
-            that unsubscribes.
     """
 
     player: Player
@@ -91,12 +85,10 @@ class EarSpec:
     local: LocalModels
     host: Host
     correct: Correct
-    glossary: Callable[[], str]
+    hints: Hints
     on_partial: Callable[[PlayerId, str], None]
     listener: EarListener
     now_ms: Callable[[], int]
-    keyterms: Callable[[], Sequence[str]] = tuple
-    on_names_changed: Callable[[Callable[[], None]], Callable[[], None]] = _never
 
 
 @dataclass(frozen=True, slots=True)

@@ -416,7 +416,6 @@ class _Wiring:
         )
 
     async def open_ear(self, player: Player, listener: EarListener) -> Ear:
-        hints = self.names.hints
         spec = EarSpec(
             player=player,
             language=self.opening.campaign.language,
@@ -424,9 +423,7 @@ class _Wiring:
             local=self.opening.local,
             host=self.host,
             correct=partial(self.names.correct, player=player.id),
-            glossary=hints.glossary,
-            keyterms=hints.keyterms,
-            on_names_changed=hints.subscribe,
+            hints=self.names.hints,
             on_partial=self.context.prefetch.on_partial,
             listener=listener,
             now_ms=now_ms,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import sleep as wait
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,9 +23,10 @@ from pipecat.processors.frame_processor import FrameProcessor
 from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph
-from glyphoxa_pipelines.parts import EarParts
+from glyphoxa_pipelines.parts import EarParts, host_of
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
+from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.hot_context import KeywordPrefetcher
 
 # Combines a burst of changes into one call.
@@ -136,23 +137,23 @@ class PauseFinder(VADProcessor):
 
 def processors(parts: EarParts) -> list[FrameProcessor]:
     """Return the graph in frame order. The detector and the recogniser serve this player only."""
-    player, clock, pauses = parts.player.id, parts.clock, parts.pauses
+    spec, turns = parts.spec, parts.spec.settings.turns
+    player, clock = spec.player.id, spec.now_ms
     endpointing = Endpointing(
         player,
-        language=parts.language,
-        end_of_turn_ms=pauses.end_of_turn_ms,
-        unfinished_ms=pauses.unfinished_ms,
-        final_within_ms=pauses.final_within_ms,
-        confirm_within_ms=pauses.confirm_within_ms,
-        punctuated=pauses.punctuated,
+        language=spec.language,
+        end_of_turn_ms=turns.end_of_turn_ms,
+        unfinished_ms=turns.unfinished_ms,
+        final_within_ms=parts.final_within_ms,
+        confirm_within_ms=None if parts.keyterms is None else turns.end_of_turn_ms,
     )
-    detector = Detector(params=parts.vad, pause_ms=pauses.pause_ms)
+    detector = Detector(params=parts.vad, pause_ms=turns.pause_ms)
     return [
         PauseFinder(detector, clock=clock),
         parts.stt,
-        PhoneticCorrector(parts.correct, clock=clock),
-        KeywordPrefetcher(player, parts.on_partial),
-        EndOfTurn(endpointing, parts.listener, clock=clock, hears_onset=lambda: detector.hears_onset),
+        PhoneticCorrector(spec.correct, clock=clock),
+        KeywordPrefetcher(player, spec.on_partial),
+        EndOfTurn(endpointing, spec.listener, clock=clock, hears_onset=lambda: detector.hears_onset),
     ]
 
 
@@ -164,22 +165,22 @@ async def build(parts: EarParts) -> Ear:
 class PipelineEar:
     def __init__(self, parts: EarParts) -> None:
         self._parts = parts
+        self._hints = parts.spec.hints
+        self._name = f"ear-{parts.spec.player.id}"
+        self._host = host_of(parts.spec)
         self._line: RunningGraph | None = None
         self._rest = b""
-        self._told: Sequence[str] = ()
-        self._names = CoalescedCall(self._tell_names, after_ms=parts.expects.settle_ms if parts.expects else 0)
+        self._told = parts.keyterms
+        self._names = CoalescedCall(self._tell_names, after_ms=parts.settle_ms)
         self._forget_names: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        player = self._parts.player
-
         def report(error: str) -> None:
-            logger.warning("a service of an ear failed: player={} error={}", player.id, error)
+            logger.warning("a service of an ear failed: player={} error={}", self._parts.spec.player.id, error)
 
-        self._line = await self._parts.host.add(f"ear-{player.id}", processors(self._parts), on_error=report)
-        if (expects := self._parts.expects) is not None:
-            self._told = expects.told
-            self._forget_names = expects.on_changed(self._names.changed)
+        self._line = await self._host.add(self._name, processors(self._parts), on_error=report)
+        if self._told is not None:
+            self._forget_names = self._hints.subscribe(self._names.changed)
             self._names.changed()  # a change may have been missed while the graph started
 
     def hear(self, pcm: bytes) -> None:
@@ -201,16 +202,15 @@ class PipelineEar:
         self._forget_names()
         self._names.close()
         self._line = None
-        await self._parts.host.remove(f"ear-{self._parts.player.id}")
+        await self._host.remove(self._name)
 
     def _tell_names(self) -> None:
-        expects = self._parts.expects
-        if self._line is None or expects is None:
+        if self._line is None or self._told is None:
             return
-        names = tuple(expects.keyterms())
+        names = self._hints.keyterms()
         if set(names) == set(self._told):
             return
-        if self._line.send(expects.frame(names)):
+        if self._line.send(KeytermsFrame(names)):
             self._told = names
         else:  # the queue is full: try again
             self._names.changed()

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from loguru import logger
-from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
@@ -33,10 +32,9 @@ from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
 from glyphoxa.providers.chat_dialect import Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import EarParts, Expects, MouthParts, Pauses, host_of
+from glyphoxa_pipelines.parts import EarParts, MouthParts, host_of
 from glyphoxa_pipelines.s2s import S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
-from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.llm import StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
@@ -133,25 +131,15 @@ def _for(order: MouthSpec, settings: Settings) -> MouthSpec:
 
 def ear_parts(order: EarSpec) -> EarParts:
     """Create the parts of an ear from the settings."""
-    turns = order.settings.turns
-    stt, expects = _stt(order)
-    return EarParts(
-        player=order.player,
-        stt=stt,
-        expects=expects,
-        correct=order.correct,
-        on_partial=order.on_partial,
-        listener=order.listener,
-        host=host_of(order),
-        language=order.language,
-        pauses=Pauses(
-            pause_ms=turns.pause_ms,
-            end_of_turn_ms=turns.end_of_turn_ms,
-            unfinished_ms=turns.unfinished_ms,
-            confirm_within_ms=turns.end_of_turn_ms if order.local.whisper is None else None,
-        ),
-        clock=order.now_ms,
-    )
+    whisper = order.local.whisper
+    if whisper is None:
+        keyterms = order.hints.keyterms()
+        stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
+        return EarParts(order, stt, keyterms)
+    # All ears share one recogniser, because two at once on two cores are both late.
+    recogniser = host_of(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
+    glossary = order.hints.glossary
+    return EarParts(order, local_services.make_stt(order.player.id, recogniser, glossary=glossary, clock=order.now_ms))
 
 
 def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smaller: Budgets | None = None) -> MouthParts:
@@ -203,17 +191,6 @@ def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
     guards = order.settings.context.guard_secrets
     character = Character(npc.name, npc.aliases, order.others, order.campaign.language, guards_secrets=guards)
     return ReplyCheck(character, asked, repairs=repairs, more_rules=(topics_of(order.campaign).rejects, made_up)).decide
-
-
-def _stt(order: EarSpec) -> tuple[FrameProcessor, Expects | None]:
-    whisper = order.local.whisper
-    if whisper is None:
-        keyterms = order.keyterms()
-        stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
-        return stt, Expects(keyterms, order.keyterms, order.on_names_changed, KeytermsFrame)
-    # All ears share one recogniser, because two at once on two cores are both late.
-    recogniser = host_of(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
-    return local_services.make_stt(order.player.id, recogniser, glossary=order.glossary, clock=order.now_ms), None
 
 
 def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:

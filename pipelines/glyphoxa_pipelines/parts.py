@@ -7,56 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipecat.audio.vad.vad_analyzer import VADParams
-from pipecat.frames.frames import Frame
 from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.context.prompt import UNLIMITED, PromptLimits
-from glyphoxa.domain.campaign import Player
-from glyphoxa.names.corrector import Correct
-from glyphoxa.npc.table import EarListener
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.hot_context import OnPartial, Shrug
+from glyphoxa_processors.hot_context import Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, SpokenForm, StandIn, no_stand_in
-
-
-@dataclass(frozen=True, slots=True)
-class Pauses:
-    """Durations that define pauses and the end of a turn. See `glyphoxa.turns.endpointing`.
-
-    Attributes:
-        pause_ms: Silence after which the detector reports a pause and the final transcript is requested.
-        confirm_within_ms: For streaming services that do not close every pause with a transcript.
-    """
-
-    pause_ms: int = 200
-    end_of_turn_ms: int = 480
-    unfinished_ms: int = 900
-    final_within_ms: int = 3_000
-    confirm_within_ms: int | None = None
-    punctuated: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Expects:
-    """Names that a recogniser accepts while it runs.
-
-    Attributes:
-        told: Initial names.
-        keyterms: Returns the current names.
-        on_changed: See `glyphoxa.app.engines.EarSpec.on_names_changed`.
-        frame: Creates the frame that sends names to the recogniser.
-        settle_ms: Changes within this time are sent together.
-    """
-
-    told: Sequence[str]
-    keyterms: Callable[[], Sequence[str]]
-    on_changed: Callable[[Callable[[], None]], Callable[[], None]]
-    frame: Callable[[Sequence[str]], Frame]
-    settle_ms: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +24,18 @@ class EarParts:
 
     Attributes:
         stt: A service for this ear only. A shared one would assign words to the wrong speaker.
-        correct: Corrects names in a transcript; must return at once.
-        on_partial: Starts recall on partial transcripts; must return at once.
-        expects: For an `stt` that accepts new names. None if it reads them itself or takes none.
+        keyterms: The names that `stt` was given, if it is a streaming service. Such a service accepts new names in a
+            `KeytermsFrame`, and does not close every pause with a transcript. None: any other service.
+        final_within_ms: See `glyphoxa.turns.endpointing.Endpointing`.
+        settle_ms: Changes of the names within this time are sent together.
     """
 
-    player: Player
+    spec: EarSpec
     stt: FrameProcessor
-    correct: Correct
-    on_partial: OnPartial
-    listener: EarListener
-    host: PipelineHost
-    language: str = "en"
-    pauses: Pauses = Pauses()
+    keyterms: Sequence[str] | None = None
     vad: VADParams = field(default_factory=lambda: VADParams(start_secs=0.2, confidence=0.6, min_volume=0.4))
-    expects: Expects | None = None
-    clock: Callable[[], int] = now_ms
+    final_within_ms: int = 3_000
+    settle_ms: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)

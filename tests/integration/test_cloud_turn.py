@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -19,18 +18,15 @@ from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
 from glyphoxa_pipelines.engines import _check
-from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.cloud_tts import make_tts
 from tests.support.builders import a_campaign
 from tests.support.memory_twins import tools_of
-from tests.support.patience import DEADLINE_MS
 from tests.support.pipecat_fakes import Scripted, listening, stage
 from tests.support.provider import KEYS, ProviderNamed
 
 WORDS = (Word("Where"), Word("is"), Word("glif", 0.4), Word("oxa?", 0.5))
-PAUSES = Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=DEADLINE_MS)
 SCRIPTS = {
     "deepgram-nova": (Heard(60, "interim", WORDS[:2]), Heard(120, "interim", WORDS)),
     "deepgram-flux": (Heard(60, "StartOfTurn", WORDS[:2]), Heard(120, "Update", WORDS)),
@@ -41,7 +37,7 @@ SCRIPTS = {
 async def test_an_ear_ends_a_turn_by_itself_whichever_service_recognises_the_words(name: str) -> None:
     async with DeepgramServer(SCRIPTS[name], on_finalize=WORDS) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=["Glyphoxa"], environ=KEYS)
-        async with listening(Scripted({}), stt=stt, pauses=PAUSES) as play:
+        async with listening(Scripted({}), stt=stt) as play:
             play.detect(speech=True)
             play.hear(100, ms=200)
             partial = await play.until(PartialHeard)
@@ -62,7 +58,7 @@ async def test_words_that_come_when_their_turn_was_given_up_are_not_said_a_secon
     async with DeepgramServer(voices=voices) as server:
         server.finals_may_go.clear()
         stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
-        async with listening(Scripted({}), stt=stt, pauses=replace(PAUSES, final_within_ms=400)) as play:
+        async with listening(Scripted({}), stt=stt, final_within_ms=400) as play:
             play.detect(speech=True)
             for word in (1, 2, 3):
                 play.hear(word, ms=200)
@@ -88,7 +84,7 @@ async def test_a_turn_does_not_wait_for_words_it_has_when_their_positions_are_wr
     voices = {1: Word("Where"), 2: Word("is"), 3: Word("Vaelith?"), 4: Word("Hello!")}
     async with DeepgramServer(voices=voices, tells_positions=False) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), environ=KEYS)
-        async with listening(Scripted({}), stt=stt, pauses=PAUSES) as play:
+        async with listening(Scripted({}), stt=stt) as play:
             for n, words in enumerate([(1, 2, 3), (4, 4, 4), (4,)], 1):
                 play.hear(0, ms=400)
                 play.detect(speech=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +15,16 @@ from demo.recordings import read_recording, resample
 from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.domain.heard import EagerTurn, HeardWord, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.language.words import words_of_text
 from glyphoxa_pipelines import ear
-from glyphoxa_pipelines.parts import Pauses
 from glyphoxa_processors.recogniser import Pcm
 from tests.support.pipecat_fakes import Corrected, Listening, Scripted, Transcript, listening, put_right
 
-GIVES_UP_SOON = Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=400)
+GIVES_UP_SOON_MS = 400
+PATIENT = TurnsSettings(end_of_turn_ms=2_000, unfinished_ms=2_000)
+SHIPPED: Mapping[str, Any] = {"turns": TurnsSettings(), "final_within_ms": 3_000}
 
 
 async def test_speech_becomes_a_turn() -> None:
@@ -46,7 +49,7 @@ async def test_a_recognisers_words_for_noise_are_nothing_said() -> None:
 
 async def test_the_eager_turn_has_the_words_of_the_final_one() -> None:
     """Correction happens before anything looks at the words."""
-    async with listening(Scripted({100: "Tell me about glif oxa."}), pauses=Pauses()) as play:
+    async with listening(Scripted({100: "Tell me about glif oxa."}), **SHIPPED) as play:
         play.say(100)
         eager, ended = await play.until(EagerTurn), await play.until(TurnEnded)
         assert eager.draft == ended.draft
@@ -63,7 +66,7 @@ async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() ->
         return put_right(text)
 
     scripted = Scripted({100: "Tell me about glif oxa.", 200: "Tell me about glif oxa and her tower."})
-    async with listening(scripted, correct=correct, pauses=Pauses(end_of_turn_ms=2_000)) as play:
+    async with listening(scripted, correct=correct, turns=PATIENT) as play:
         play.say(100)
         first = (await play.until(EagerTurn)).draft.heard
         play.say(200)
@@ -127,7 +130,7 @@ async def test_a_recogniser_that_fails_does_not_hold_the_turn() -> None:
 async def test_a_recogniser_that_hangs_does_not_hold_the_turn_and_its_words_are_not_lost() -> None:
     scripted = Scripted({100: "Where were you?"})
     scripted.let_go.clear()
-    async with listening(scripted, pauses=GIVES_UP_SOON) as play:
+    async with listening(scripted, final_within_ms=GIVES_UP_SOON_MS) as play:
         play.say(100, ms=100)
         await play.until(NothingSaid)
         scripted.let_go.set()
@@ -173,7 +176,7 @@ class Listens:
 
 async def test_every_transcript_is_of_the_whole_turn() -> None:
     listens = Listens()
-    async with listening(listens, pauses=Pauses(end_of_turn_ms=2_000)) as play:
+    async with listening(listens, turns=PATIENT) as play:
         play.detect(speech=True)
         play.hear(100, ms=100)
         play.detect(speech=False)
@@ -200,7 +203,7 @@ async def test_a_turn_that_is_over_is_not_heard_again() -> None:
 async def test_words_of_a_turn_that_was_given_up_do_not_come_up_in_the_next() -> None:
     scripted = Scripted({100: "Where were you?", 200: "Hello."})
     scripted.let_go.clear()
-    async with listening(scripted, pauses=GIVES_UP_SOON) as play:
+    async with listening(scripted, final_within_ms=GIVES_UP_SOON_MS) as play:
         play.say(100, ms=100)
         await play.until(NothingSaid)
         await play.ear.wait_until_drained()
@@ -284,7 +287,7 @@ async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_model
     whisper = Whisper(WeightStore().path("whisper-tiny.en"))
     whisper.warm_up()
     # This voice leaves more than a second between two sentences.
-    async with listening(whisper.transcribe, pauses=Pauses(end_of_turn_ms=1_400, unfinished_ms=1_600)) as play:
+    async with listening(whisper.transcribe, turns=TurnsSettings(end_of_turn_ms=1_400, unfinished_ms=1_600)) as play:
         voiced_ms = await play_in_real_time(spoken("Good evening, my friend. How is the weather?"), play)
         ended = await play.until(TurnEnded)
         assert isinstance(play.events[0], SpeechStarted)
@@ -301,7 +304,7 @@ async def test_a_pause_at_a_comma_ends_neither_the_turn_nor_the_sentence() -> No
     whisper = Whisper(WeightStore().path("whisper-tiny.en"))
     whisper.warm_up()
     recorded = read_recording(Path(__file__).parents[2] / "demo" / "players" / "fen.wav")
-    async with listening(whisper.transcribe, pauses=Pauses()) as play:
+    async with listening(whisper.transcribe, **SHIPPED) as play:
         await play_in_real_time(recorded.pcm + bytes(2 * 16_000), play)
         ended = await play.until(TurnEnded)
         # Which name it hears is the recogniser's affair; that nothing ends behind it is the ear's.

@@ -18,6 +18,7 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.engines import EarSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import ProvidersSettings, SttSettings
+from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.events import SceneChanged
@@ -28,7 +29,6 @@ from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import Expects, Pauses
 from glyphoxa_processors import deepgram_stt
 from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.frames import KeytermsFrame
@@ -199,15 +199,18 @@ async def test_a_request_that_is_refused_whatever_its_names_is_an_error(name: st
 class TableNames:
     """Key terms of a table, and their listeners."""
 
-    keyterms: Sequence[str]
+    names: Sequence[str]
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         self.listeners.append(changed)
         return lambda: self.listeners.remove(changed)
 
+    def keyterms(self) -> Sequence[str]:
+        return self.names
+
     def become(self, *names: str) -> None:
-        self.keyterms = names
+        self.names = names
         for listener in self.listeners:
             listener()
 
@@ -236,12 +239,10 @@ async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
                 local=LocalModels(),
                 host=host,
                 correct=lambda text, **_: Corrected(text, ()),
-                glossary=hints.glossary,
+                hints=hints,
                 on_partial=lambda player, text: None,
                 listener=events.append,
                 now_ms=now_ms,
-                keyterms=hints.keyterms,
-                on_names_changed=hints.subscribe,
             )
         )
         await ear.start()
@@ -256,15 +257,11 @@ async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
 async def test_an_ear_tells_its_recogniser_of_a_burst_of_changes_once(name: str) -> None:
     names = TableNames(("Grimjaw",))
     async with DeepgramServer(voices=NAMES) as server:
-        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names.keyterms, environ=KEYS)
-        expects = Expects(
-            names.keyterms,
-            lambda: names.keyterms,
-            names.subscribe,
-            KeytermsFrame,
-            settle_ms=50,
-        )
-        async with listening(Scripted({}), stt=stt, expects=expects, pauses=Pauses(end_of_turn_ms=220)) as play:
+        stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names.keyterms(), environ=KEYS)
+        told, turns = names.keyterms(), TurnsSettings(end_of_turn_ms=220)
+        async with listening(
+            Scripted({}), stt=stt, hints=names, keyterms=told, settle_ms=50, turns=turns, final_within_ms=3_000
+        ) as play:
             for n in range(9):
                 names.become(f"Npc{n}")
             names.become("Vaelith", "Grimjaw")

@@ -24,6 +24,8 @@ from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import TurnId
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.hints import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa_pipelines.host import PipelineHost
@@ -102,7 +104,7 @@ async def test_ear_of_the_page_hears_a_player(folder: Path) -> None:
             local=LocalModels(whisper=Whisper(WeightStore().path("whisper-tiny.en"))),
             host=host,
             correct=put_right,
-            glossary=str,
+            hints=Hints(VALE, Gazetteer.build(()), now_ms=now_ms),
             on_partial=lambda *_: None,
             listener=listen,
             now_ms=now_ms,

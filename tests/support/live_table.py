@@ -112,7 +112,7 @@ class ToldEar:
         self._forget: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        self._forget = self._order.on_names_changed(self._told_of_names)
+        self._forget = self._order.hints.subscribe(self._told_of_names)
 
     def hear(self, pcm: bytes) -> None: ...
 
@@ -120,7 +120,7 @@ class ToldEar:
         self._forget()
 
     def keyterms(self) -> Sequence[str]:
-        return self._order.keyterms()
+        return self._order.hints.keyterms()
 
     def begin(self) -> None:
         self._order.listener(SpeechStarted(self.player, self._order.now_ms()))

@@ -18,20 +18,23 @@ from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.app.engines import MouthSpec
+from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.models import LocalModels
+from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import HotContext, Message, Prompt
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Verdict
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.hints import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import EarParts, MouthParts, Pauses
+from glyphoxa_pipelines.parts import EarParts, MouthParts
 from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
@@ -343,22 +346,21 @@ class Listening:
         self._recogniser = recogniser
         self._news = asyncio.Event()
         stt = make_stt(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
-        self.ear = PipelineEar(
-            replace(
-                EarParts(
-                    player=player,
-                    stt=stt,
-                    correct=put_right,
-                    on_partial=lambda _, text: self.partials.append(text),
-                    listener=self._listen,
-                    host=self.host,
-                    # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
-                    pauses=Pauses(end_of_turn_ms=300, unfinished_ms=340, final_within_ms=DEADLINE_MS),
-                    clock=self.clock,
-                ),
-                **changes,
-            )
+        # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
+        turns = changes.pop("turns", TurnsSettings(end_of_turn_ms=300, unfinished_ms=340))
+        spec = EarSpec(
+            player=player,
+            language="en",
+            settings=Settings(turns=turns),
+            local=LocalModels(),
+            host=self.host,
+            correct=changes.pop("correct", put_right),
+            hints=changes.pop("hints", Hints(VALE, Gazetteer.build(()), now_ms=now_ms)),
+            on_partial=lambda _, text: self.partials.append(text),
+            listener=self._listen,
+            now_ms=self.clock,
         )
+        self.ear = PipelineEar(replace(EarParts(spec, stt, final_within_ms=DEADLINE_MS), **changes))
 
     def _listen(self, event: EarEvent) -> None:
         self.events.append(event)
