@@ -48,7 +48,6 @@ from glyphoxa.providers.building import (
     RECALL,
     RERANK,
     SECOND_LOOK,
-    Choice,
     build,
     find,
     maker_of,
@@ -68,14 +67,6 @@ if TYPE_CHECKING:
 
 
 # The language models of the background tasks (second look, recall, chronicle), as configured.
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A slot in the prompt cache of the local model."""
-
-    llama: LlamaServer
-    number: int
 
 
 class _Closing(StructuredLlm, Protocol):
@@ -101,31 +92,32 @@ def slot_of(kind: str, settings: Settings, *, slots: int) -> int:
 
 
 def open_structured_llm(
-    chosen: Choice,
+    settings: Settings,
     stack: AsyncExitStack,
     *,
     kind: str,
-    here: Slot | None = None,
+    llama: LlamaServer | None = None,
     **options: Any,
 ) -> StructuredLlm:
     """Open the language model of a background task. `stack` closes it.
 
     Args:
         kind: Its section in the settings: `SECOND_LOOK`, `RECALL` or `CHRONICLE`.
-        here: The model that "local" means; None if none runs here.
+        llama: The model that "local" means; None if none runs here.
         options: Passed to the provider's factory.
 
     Raises:
         InvalidInput: Its key or package is missing, or no model runs here.
     """
+    chosen = settings.chosen(kind)
     row = find(kind, chosen.name)
     llm: _Closing
     if not row.runs_here:
         llm = build(chosen, section=kind, **options)
-    elif here is None:
+    elif llama is None:
         raise InvalidInput(f"{kind} {row.name} needs a local providers.llm, such as qwen-1.5b")
     else:
-        llm = maker_of(row, section=kind)(here.llama, slot=here.number, **options)
+        llm = maker_of(row, section=kind)(llama, slot=slot_of(kind, settings, slots=llama.slots), **options)
     stack.push_async_callback(llm.close)
     return llm
 
@@ -225,35 +217,40 @@ async def open_talk_readers(settings: Settings, stack: AsyncExitStack) -> TalkRe
     if not (settings.memory.asks_a_model and runs_here(CHRONICLE, settings.chronicle.llm.name)):
         return talk_readers_at_table(settings, stack)
     llama = await load_llama(settings, stack, context_tokens=_LOCAL_CONTEXT)
-    llm = open_structured_llm(
-        settings.chronicle.llm, stack, kind=CHRONICLE, here=Slot(llama, 0), max_tokens=_LOCAL_TOKENS
-    )
-    pace = Pace(settings.chronicle.calls_per_minute)
-    return _readers(settings, LlmReading(llm, pace, CircuitBreaker(now_ms), _LOCAL_DEADLINE_MS, _LOCAL), at_once=1)
+    return talk_readers_at_table(settings, stack, llama=llama)
 
 
-def talk_readers_at_table(settings: Settings, stack: AsyncExitStack) -> TalkReaders:
+def talk_readers_at_table(
+    settings: Settings, stack: AsyncExitStack, *, llama: LlamaServer | None = None
+) -> TalkReaders:
     """Create readers in a process with a table, where the local model is reserved for NPCs.
+
+    Args:
+        llama: A local model that is reserved for reading.
 
     Raises:
         InvalidInput: See `open_talk_readers`.
     """
-    if not settings.memory.asks_a_model or runs_here(CHRONICLE, settings.chronicle.llm.name):
-        return TalkReaders(check_every=settings.memory.backstop)
-    return _readers(settings, _cloud_reading(settings, stack), at_once=_CLOUD_AT_ONCE)
-
-
-def _cloud_reading(settings: Settings, stack: AsyncExitStack) -> LlmReading:
-    llm = open_structured_llm(settings.chronicle.llm, stack, kind=CHRONICLE, max_tokens=_CLOUD_TOKENS)
-    pace = Pace(settings.chronicle.calls_per_minute)
-    return LlmReading(llm, pace, CircuitBreaker(now_ms), _CLOUD_DEADLINE_MS, _CLOUD)
-
-
-def _readers(settings: Settings, reading: LlmReading, *, at_once: int) -> TalkReaders:
     memory = settings.memory
+    reading = _reading(settings, stack, llama) if memory.asks_a_model else None
+    if reading is None:
+        return TalkReaders(check_every=memory.backstop)
     asking = reading if memory.chronicle == "llm" else None
+    at_once = _CLOUD_AT_ONCE if llama is None else 1
     judging = LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None
     return TalkReaders(asking, judging, memory.backstop)
+
+
+def _reading(settings: Settings, stack: AsyncExitStack, llama: LlamaServer | None = None) -> LlmReading | None:
+    """Open the chronicle's model; None if it would run here and no `llama` is reserved for it."""
+    if llama is None and runs_here(CHRONICLE, settings.chronicle.llm.name):
+        return None
+    tokens = _CLOUD_TOKENS if llama is None else _LOCAL_TOKENS
+    llm = open_structured_llm(settings, stack, kind=CHRONICLE, llama=llama, max_tokens=tokens)
+    pace, breaker = Pace(settings.chronicle.calls_per_minute), CircuitBreaker(now_ms)
+    if llama is None:
+        return LlmReading(llm, pace, breaker, _CLOUD_DEADLINE_MS, _CLOUD)
+    return LlmReading(llm, pace, breaker, _LOCAL_DEADLINE_MS, _LOCAL)
 
 
 def summariser_at_table(settings: Settings, campaign: Campaign, stack: AsyncExitStack) -> LlmSummariser | None:
@@ -262,9 +259,9 @@ def summariser_at_table(settings: Settings, campaign: Campaign, stack: AsyncExit
     Raises:
         InvalidInput: See `open_talk_readers`.
     """
-    if settings.memory.summaries != "llm" or runs_here(CHRONICLE, settings.chronicle.llm.name):
+    reading = _reading(settings, stack) if settings.memory.summaries == "llm" else None
+    if reading is None:
         return None
-    reading = _cloud_reading(settings, stack)
     safe = replace(reading, llm=AllowedLines(reading.llm, topics_of(campaign)))
     return LlmSummariser(safe, campaign.language)
 
@@ -421,32 +418,21 @@ def transcribed(campaign: Campaign) -> frozenset[NpcId]:
 
 
 async def open_asking(
-    settings: CorrectionSettings,
-    stack: AsyncExitStack,
-    safety: SafetyTopics,
-    *,
-    local: LocalModels,
+    settings: Settings, stack: AsyncExitStack, safety: SafetyTopics, *, local: LocalModels
 ) -> Asking | None:
     """Open the language model of the second look; None without one. `stack` closes it.
 
     Raises:
         InvalidInput: Its key or package is missing.
     """
-    chosen = settings.llm
-    if chosen.name == NONE:
+    correction = settings.correction
+    if correction.llm.name == NONE:
         return None
-    llama = local.llama
-    here = None if llama is None else Slot(llama, llama.slots - 1)
-    llm = AllowedLines(open_structured_llm(chosen, stack, kind=SECOND_LOOK, here=here), safety)
-    if runs_here(SECOND_LOOK, chosen.name):
-        return Asking(
-            llm,
-            deadline_ms=LOCAL_LOOK_MS,
-            low_confidence=settings.low_confidence,
-            most_names=LOCAL_NAMES,
-            gives_way=True,
-        )
-    return Asking(llm, deadline_ms=CLOUD_LOOK_MS, low_confidence=settings.low_confidence)
+    llm = AllowedLines(open_structured_llm(settings, stack, kind=SECOND_LOOK, llama=local.llama), safety)
+    asking = Asking(llm, deadline_ms=CLOUD_LOOK_MS, low_confidence=correction.low_confidence)
+    if runs_here(SECOND_LOOK, correction.llm.name):
+        return replace(asking, deadline_ms=LOCAL_LOOK_MS, most_names=LOCAL_NAMES, gives_way=True)
+    return asking
 
 
 # Deep recall: how NPCs of tier DEEP search their memory, as configured.
@@ -485,8 +471,7 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
         is_local = runs_here(RECALL, chosen.llm.name)
         if llama is None and is_local and runs_here(LLM, settings.providers.llm.name):
             llama = await load_llama(settings, stack)
-        here = None if llama is None else Slot(llama, slot_of(RECALL, settings, slots=llama.slots))
-        llm = AllowedLines(open_structured_llm(chosen.llm, stack, kind=RECALL, here=here), safety)
+        llm = AllowedLines(open_structured_llm(settings, stack, kind=RECALL, llama=llama), safety)
         if is_local:
             unset = {
                 name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set

@@ -513,7 +513,7 @@ async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
     wiring = _Wiring(opening, stack)
     await wiring.open_deep_talk(stack)
     state, memory, names = wiring.state, wiring.memory, wiring.names
-    asking = await open_asking(settings.correction, stack, wiring.safety, local=opening.local)
+    asking = await open_asking(settings, stack, wiring.safety, local=opening.local)
     npcs = wiring.npcs()
     minutes = settings.server.close_after_minutes
     room = Room(

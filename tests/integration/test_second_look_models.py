@@ -131,7 +131,8 @@ async def looked_at(
             server = await stack.enter_async_context(GeminiServer([Reply(reply)], key="secret-1234", **changes))
             base_url = server.http_url
         chosen = SecondLookSettings(name=name, base_url=base_url)  # type: ignore[arg-type]
-        asking = await open_asking(CorrectionSettings(llm=chosen), stack, SafetyTopics(), local=LocalModels())
+        settings = Settings(correction=CorrectionSettings(llm=chosen))
+        asking = await open_asking(settings, stack, SafetyTopics(), local=LocalModels())
         assert asking is not None
         log = LogTwin()
         await log.append([ELDER_NACKS])
@@ -241,7 +242,7 @@ async def test_whatever_a_real_small_model_answers_nothing_else_is_damaged(littl
     utterance = heard(original, "elder", "nacks")
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(LlamaServer(model_path=little_model, slots=2))
-        settings = CorrectionSettings(llm=SecondLookSettings(name="local"))
+        settings = Settings(correction=CorrectionSettings(llm=SecondLookSettings(name="local")))
         asking = await open_asking(settings, stack, SafetyTopics(), local=LocalModels(llama=server))
         assert asking is not None
         assert asking.gives_way

@@ -81,7 +81,7 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str, m
             case "structured":
                 for variable, key in KEYS.items():
                     monkeypatch.setenv(variable, key)
-                built = open_structured_llm(choice, stack, kind=section)
+                built = open_structured_llm(settings, stack, kind=section)
             case "reranker":
                 built = build(choice, section=section, environ=KEYS)
                 stack.push_async_callback(built.close)
