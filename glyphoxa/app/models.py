@@ -192,7 +192,7 @@ WARM_UP_MS = 3_000
 
 def embedder_of(local: LocalModels) -> Embedder | None:
     """Return the embedder of the local model; None if none runs here."""
-    return None if local.minilm is None else _embedder(find(EMBEDDINGS, "minilm").weights[0], local.minilm)
+    return None if local.minilm is None else _embedder(local.minilm)
 
 
 async def open_embedder(
@@ -233,7 +233,7 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
     if not _row(settings).runs_here:
         return await _remote_embedder(settings, environ)
     async with AsyncExitStack() as stack:
-        return _embedder(_name_of(settings), await load_minilm(settings, stack))
+        return _embedder(await load_minilm(settings, stack))
 
 
 async def fetch_embedder(settings: Settings) -> Embedder:
@@ -260,21 +260,13 @@ def _row(settings: Settings) -> Provider:
     return find(EMBEDDINGS, settings.providers.embeddings.name)
 
 
-def _name_of(settings: Settings) -> str:
-    """Return the name that identifies this model's vectors; "" without embeddings."""
-    if settings.providers.embeddings.name == NONE:
-        return ""
-    row = _row(settings)
-    return row.weights[0] if row.runs_here else f"{row.name}/{settings.providers.embeddings.model_name}"
-
-
-def _embedder(name: str, minilm: MiniLm) -> Embedder:
+def _embedder(minilm: MiniLm) -> Embedder:
     from glyphoxa.adapters.local.minilm import DIMENSIONS
 
     async def embed(texts: list[str]) -> NDArray[float32]:
         return await asyncio.to_thread(minilm.embed, texts)
 
-    return Embedder(name, DIMENSIONS, embed)
+    return Embedder(find(EMBEDDINGS, "minilm").weights[0], DIMENSIONS, embed)
 
 
 async def _remote_embedder(settings: Settings, environ: Mapping[str, str]) -> Embedder:
@@ -283,7 +275,7 @@ async def _remote_embedder(settings: Settings, environ: Mapping[str, str]) -> Em
     await asyncio.to_thread(maker_of, _row(settings), section=EMBEDDINGS)
     client: HostedEmbeddings = build(chosen, section=EMBEDDINGS, environ=environ, dimensions=dimensions)
     return Embedder(
-        _name_of(settings),
+        f"{_row(settings).name}/{chosen.model_name}",
         dimensions,
         client.embed,
         embed_otherwise=client.embed_questions,
