@@ -33,7 +33,7 @@ from glyphoxa.providers.chat_dialect import Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, MouthParts, host_of
-from glyphoxa_pipelines.s2s import S2sParts
+from glyphoxa_pipelines.s2s import S2sMouth, S2sParts
 from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
 from glyphoxa_processors.llm import StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
@@ -58,9 +58,9 @@ async def open_cascaded(order: MouthSpec) -> Mouth:
 async def open_s2s(order: MouthSpec) -> Mouth:
     """Build a speech-to-speech mouth, with a cascaded fallback if configured. Entry point `s2s`."""
     if not order.settings.providers.s2s.rescue:
-        return await s2s.build(s2s_parts(order))
+        return _s2s_mouth(order)
     mouth = RescuedMouth(order.npc.name, order.listener, order.now_ms)
-    first = await s2s.build(s2s_parts(replace(order, listener=mouth.from_first)))
+    first = _s2s_mouth(replace(order, listener=mouth.from_first))
     # The campaign's provider voice belongs to the speech-to-speech service.
     npc = replace(order.npc, voice=replace(order.npc.voice, provider_voice=None))
     try:
@@ -68,7 +68,7 @@ async def open_s2s(order: MouthSpec) -> Mouth:
         second = await _in_turn(behind, order.settings.in_turn, line="rescue")
     except InvalidInput as error:
         logger.warning("{} has no fallback engine: {}", order.npc.name, error)
-        return await s2s.build(s2s_parts(order))
+        return _s2s_mouth(order)
     mouth.join(first, second)
     return mouth
 
@@ -166,8 +166,8 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smalle
     )
 
 
-def s2s_parts(order: MouthSpec) -> S2sParts:
-    """Create the parts of a speech-to-speech mouth from the settings.
+def _s2s_mouth(order: MouthSpec) -> S2sMouth:
+    """Create a speech-to-speech mouth from the settings.
 
     Raises:
         InvalidInput: No service is configured, or its key is missing.
@@ -176,12 +176,8 @@ def s2s_parts(order: MouthSpec) -> S2sParts:
     if provider.name == "none":
         valid = " or ".join(names("s2s"))
         raise InvalidInput(f"NPC {order.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
-    return S2sParts(
-        spec=order,
-        endpoint=s2s.make_endpoint(provider, voice=order.npc.voice.provider_voice),
-        new_splitter=SentenceSplitter,
-        new_check=partial(_check, order, repairs=False),
-    )
+    endpoint = s2s.make_endpoint(provider, voice=order.npc.voice.provider_voice)
+    return S2sMouth(S2sParts(order, endpoint, SentenceSplitter, partial(_check, order, repairs=False)), s2s.graph)
 
 
 def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:

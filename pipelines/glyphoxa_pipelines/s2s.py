@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import MouthSpec
-from glyphoxa.npc.mouth import Finished, Mouth
+from glyphoxa.npc.mouth import Finished
 from glyphoxa.providers import building
 from glyphoxa.providers.building import S2S, Choice
 from glyphoxa_pipelines.cascaded import GraphMouth
@@ -47,11 +47,6 @@ def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mappin
     """
     made: Endpoint = building.build(provider, section=S2S, environ=environ, voice=voice)
     return made
-
-
-async def build(parts: S2sParts) -> Mouth:
-    """Build a mouth that is ready to `start`."""
-    return S2sMouth(parts, graph)
 
 
 def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:

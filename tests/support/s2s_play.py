@@ -18,7 +18,7 @@ from glyphoxa.domain.turn import TierChoice, Verdict
 from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.s2s import S2sParts, build, make_endpoint
+from glyphoxa_pipelines.s2s import S2sMouth, S2sParts, graph, make_endpoint
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, SentenceSplitter
@@ -150,7 +150,7 @@ async def play_with(
         new_check=lambda asked: check,
         stalled_after_ms=stalled_after_ms,
     )
-    play.mouth = await build(parts)
+    play.mouth = S2sMouth(parts, graph)
     await play.mouth.start()
     try:
         yield play
