@@ -345,7 +345,52 @@ class _Wiring:
         self.deep_talk: PastTalk | None = self.memory.guard
         self._latencies = ToolLatencies()
 
-    def npcs(self) -> dict[NpcId, NpcActor]:
+    async def session(self, stack: ClosingStack) -> TableSession:
+        """Create the session, which is not open yet. `stack` closes its parts."""
+        settings, campaign, store = self.opening.settings, self.opening.campaign, self.opening.store
+        names, journal = self.names, self.memory.journal
+        await self._open_deep_talk(stack)
+        asking = await open_asking(settings, stack, self.safety, local=self.opening.local)
+        npcs = self._npcs()
+        minutes = settings.server.close_after_minutes
+        room = Room(
+            self.state,
+            self.to_room,
+            turn_taking=await self._turn_taking(),
+            npcs=npcs,
+            journal=journal,
+            now_ms=now_ms,
+            call_at=call_at,
+        )
+        session = TableSession(
+            room,
+            names=names,
+            context=self.context,
+            memory=self.memory,
+            keeper=self._keeper(npcs, stack),
+            mark=self.mark,
+            open_ear=self._open_ear,
+            dm=self._dm(),
+            close_after_ms=None if minutes is None else minutes * 60_000,
+        )
+        heard_by_provider = transcribed(campaign)
+        if asking is not None or heard_by_provider:
+            reviser = Reviser(
+                lambda: names.current,
+                correct=names.correct,
+                tell=session.revisions.when_quiet,
+                log=store.log if store is not None else None,
+                wait_until_logged=journal.delivery.wait_until_logged,
+                asking=asking,
+                transcribed=heard_by_provider,
+                nearby=names.nearby,
+                wait_until_quiet=room.wait_until_quiet,
+                on_proof=names.proved,
+            )
+            session.look_again(reviser)
+        return session
+
+    def _npcs(self) -> dict[NpcId, NpcActor]:
         tiers, campaign = self.opening.settings.tiers, self.opening.campaign
         words = trigger_words(campaign.language, deep=tiers.deep_words, standard=tiers.standard_words)
         return {
@@ -359,15 +404,11 @@ class _Wiring:
             for slot, npc in enumerate(campaign.npcs)
         }
 
-    async def expertise(self) -> Expertise | None:
-        """Return who knows about what by meaning; None without a local embeddings model."""
-        minilm = self.opening.local.minilm
-        if minilm is None or len(self.opening.campaign.npcs) < 2:
-            return None
-        return await asyncio.to_thread(Expertise.of, self.opening.campaign, minilm.embed)
-
-    def turn_taking(self, expertise: Expertise | None) -> TurnTaking:
-        settings, campaign = self.opening.settings, self.opening.campaign
+    async def _turn_taking(self) -> TurnTaking:
+        settings, campaign, minilm = self.opening.settings, self.opening.campaign, self.opening.local.minilm
+        expertise: Expertise | None = None
+        if minilm is not None and len(campaign.npcs) > 1:
+            expertise = await asyncio.to_thread(Expertise.of, campaign, minilm.embed)
         called = {npc.id: npc.name for npc in campaign.npcs}
         floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
         return TurnTaking(
@@ -385,7 +426,7 @@ class _Wiring:
             ),
         )
 
-    def keeper(self, npcs: Mapping[NpcId, NpcActor], stack: ClosingStack) -> SessionStateKeeper:
+    def _keeper(self, npcs: Mapping[NpcId, NpcActor], stack: ClosingStack) -> SessionStateKeeper:
         opening, delivery = self.opening, self.memory.journal.delivery
         campaign, store, tokens = opening.campaign, opening.store, opening.settings.budgets.summary_tokens
         stored = None
@@ -401,7 +442,7 @@ class _Wiring:
             summarisers={} if summariser is None else dict.fromkeys(views, summariser),
         )
 
-    def dm(self) -> DmChannels | None:
+    def _dm(self) -> DmChannels | None:
         """The database channels for the game master's commands and decisions."""
         store = self.opening.store
         if store is None:
@@ -415,7 +456,7 @@ class _Wiring:
             refresh=store.past_talk.transcripts.refresh,
         )
 
-    async def open_ear(self, player: Player, listener: EarListener) -> Ear:
+    async def _open_ear(self, player: Player, listener: EarListener) -> Ear:
         spec = EarSpec(
             player=player,
             language=self.opening.campaign.language,
@@ -478,7 +519,7 @@ class _Wiring:
             tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
         )
 
-    async def open_deep_talk(self, stack: ClosingStack) -> None:
+    async def _open_deep_talk(self, stack: ClosingStack) -> None:
         """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`."""
         opening, memory, context = self.opening, self.memory, self.context
         settings = opening.settings
@@ -505,53 +546,6 @@ class _Wiring:
             recent=heard_last,
             world=lambda npc: "\n".join(context.standing(npc)),
         )
-
-
-async def wire(opening: Opening, stack: ClosingStack) -> TableSession:
-    """Create a session that is not open yet. `stack` closes its parts."""
-    settings, campaign, store = opening.settings, opening.campaign, opening.store
-    wiring = _Wiring(opening, stack)
-    await wiring.open_deep_talk(stack)
-    state, memory, names = wiring.state, wiring.memory, wiring.names
-    asking = await open_asking(settings, stack, wiring.safety, local=opening.local)
-    npcs = wiring.npcs()
-    minutes = settings.server.close_after_minutes
-    room = Room(
-        state,
-        wiring.to_room,
-        turn_taking=wiring.turn_taking(await wiring.expertise()),
-        npcs=npcs,
-        journal=memory.journal,
-        now_ms=now_ms,
-        call_at=call_at,
-    )
-    session = TableSession(
-        room,
-        names=names,
-        context=wiring.context,
-        memory=memory,
-        keeper=wiring.keeper(npcs, stack),
-        mark=wiring.mark,
-        open_ear=wiring.open_ear,
-        dm=wiring.dm(),
-        close_after_ms=None if minutes is None else minutes * 60_000,
-    )
-    heard_by_provider = transcribed(campaign)
-    if asking is not None or heard_by_provider:
-        reviser = Reviser(
-            lambda: names.current,
-            correct=names.correct,
-            tell=session.revisions.when_quiet,
-            log=store.log if store is not None else None,
-            wait_until_logged=memory.journal.delivery.wait_until_logged,
-            asking=asking,
-            transcribed=heard_by_provider,
-            nearby=names.nearby,
-            wait_until_quiet=room.wait_until_quiet,
-            on_proof=names.proved,
-        )
-        session.look_again(reviser)
-    return session
 
 
 @dataclass(frozen=True, slots=True)
@@ -625,7 +619,7 @@ async def open_with(
     `stack` closes what was opened for it; pass it to the table (`TableSession.adopt`).
     """
     reader = opening.reader or open_reader(opening.settings, opening.store, stack)
-    session = await wire(replace(opening, reader=reader), stack)
+    session = await _Wiring(opening, stack).session(stack)
     await session.open(stack, tell=tell)
     if reader is not None:
         session.supervisor.start("background reading", partial(reader.follow, session))
