@@ -129,10 +129,10 @@ def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgemen
 def tone_parts(order: MouthSpec) -> MouthParts:
     """Return the product's parts, with a voice that takes no time."""
     from glyphoxa_pipelines.engines import mouth_parts
-    from glyphoxa_processors import local_services
+    from glyphoxa_processors.hibari_tts import HibariTTS
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
-    tone = local_services.make_tts(lambda _: iter([_TONE]), voice="tone")
+    tone = HibariTTS(lambda _: iter([_TONE]), voice="tone")
     parts = replace(mouth_parts(order), tts=tone)
     if isinstance(parts.llm, SpokenLLM):
         parts.llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)

@@ -34,10 +34,12 @@ from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, MouthParts, host_of
 from glyphoxa_pipelines.s2s import S2sMouth, S2sParts
-from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts, local_services
-from glyphoxa_processors.llm import StreamDeadlines
+from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts
+from glyphoxa_processors.hibari_tts import HibariTTS
+from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
+from glyphoxa_processors.whisper_stt import WhisperSTT
 
 
 def open_host() -> PipelineHost:
@@ -139,7 +141,7 @@ def ear_parts(order: EarSpec) -> EarParts:
     # All ears share one recogniser, because two at once on two cores are both late.
     recogniser = host_of(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
     glossary = order.hints.glossary
-    return EarParts(order, local_services.make_stt(order.player.id, recogniser, glossary=glossary, clock=order.now_ms))
+    return EarParts(order, WhisperSTT(order.player.id, recogniser, glossary=glossary, clock=order.now_ms))
 
 
 def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smaller: Budgets | None = None) -> MouthParts:
@@ -201,12 +203,13 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
         )
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
-    return local_services.make_llm(
+    return SpokenLLM(
         Connection("local", llama.base_url, llama.api_key),
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         extra_body=spoken_extras(order.slot),
         as_words=llama.as_read,
+        primes=True,
         cache=PromptFile(llama, order.slot, order.campaign.id, order.npc.id),
         # A longer reply deadline means a slow machine.
         deadlines=StreamDeadlines(
@@ -222,4 +225,4 @@ def _tts(order: MouthSpec) -> TTSService:
         return cloud_tts.make_tts(tts, voice=voice.provider_voice or tts.voice)
     from glyphoxa.adapters.local.hibari_voice import HibariVoice
 
-    return local_services.make_tts(HibariVoice(hibari, voice.preset).synthesise, voice=voice.preset)
+    return HibariTTS(HibariVoice(hibari, voice.preset).synthesise, voice=voice.preset)

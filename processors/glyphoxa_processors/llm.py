@@ -59,7 +59,7 @@ class PromptCache(Protocol):
     """The prompt cache of one NPC, on a machine that is fastest with one request at a time.
 
     Attributes:
-        one_at_a_time: Lock around each request to the machine.
+        one_at_a_time: Lock around each request to the machine, where two in parallel would delay the first NPC.
     """
 
     one_at_a_time: asyncio.Lock

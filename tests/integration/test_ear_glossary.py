@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.domain.heard import TurnEnded
-from glyphoxa_processors.local_services import make_stt
 from glyphoxa_processors.recogniser import Recogniser
+from glyphoxa_processors.whisper_stt import WhisperSTT
 from tests.support.pipecat_fakes import ALICE, Listening, Scripted, listening
 
 
@@ -25,7 +25,7 @@ class Names:
 @asynccontextmanager
 async def ear_with(names: Names, scripted: Scripted) -> AsyncIterator[Listening]:
     recogniser = Recogniser(scripted)
-    stt = make_stt(ALICE.id, recogniser, glossary=names, clock=now_ms)
+    stt = WhisperSTT(ALICE.id, recogniser, glossary=names, clock=now_ms)
     async with listening(scripted, stt=stt) as play:
         yield play
     recogniser.close()

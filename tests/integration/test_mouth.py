@@ -21,8 +21,8 @@ from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa.providers.building import Connection
+from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
-from glyphoxa_processors.local_services import make_tts
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
@@ -121,7 +121,7 @@ async def test_voice_receives_words_and_log_what_was_written(
 ) -> None:
     server.reply, voice = tokens, RecordingVoice()
     parts = {
-        "tts": make_tts(voice, voice="recording"),
+        "tts": HibariTTS(voice, voice="recording"),
         "new_splitter": partial(SentenceSplitter, marks_end=marks_end),
         "new_check": lambda asked: ReplyCheck(Character("Grimjaw"), asked, repairs=False).decide,
         "spoken_form": SpokenForm("en"),
@@ -240,7 +240,7 @@ async def test_a_clause_that_the_voice_cannot_say_does_not_cost_the_rest(server:
             raise RuntimeError("no such sound")
         yield from hum()(text)
 
-    voice = make_tts(stumbles, voice="stumbling")
+    voice = HibariTTS(stumbles, voice="stumbling")
     voice._stop_frame_timeout_s = 6 * DEADLINE_S
     async with stage(server, tts=voice) as play:
         finished = await play.answered()
@@ -506,7 +506,7 @@ def two_words(text: str) -> Iterator[NDArray[np.int16]]:
 async def test_a_filler_ends_at_a_word_when_the_answer_is_ready_and_does_not_click(server: ModelServer) -> None:
     server.reply = ("Well.",)
     grimjaw = replace(GRIMJAW, fillers=("Hm, well.",))
-    async with stage(server, npc=grimjaw, tts=make_tts(two_words, voice="two-words")) as play:
+    async with stage(server, npc=grimjaw, tts=HibariTTS(two_words, voice="two-words")) as play:
         await play.mouth.wait_until_drained()
         server.gate.clear()
         play.begin()

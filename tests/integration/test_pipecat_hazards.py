@@ -30,8 +30,8 @@ from glyphoxa.npc.mouth import Finished
 from glyphoxa_pipelines.ear import processors as ear_processors
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import PhoneticCorrector
-from glyphoxa_processors.local_services import make_stt
 from glyphoxa_processors.recogniser import Recogniser, notes_of
+from glyphoxa_processors.whisper_stt import WhisperSTT
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import (
     ALICE,
@@ -237,6 +237,6 @@ async def test_every_kind_of_transcript_is_corrected_alike() -> None:
 
 async def test_make_stt_gives_every_ear_its_own() -> None:
     recogniser = Recogniser(Scripted({}))
-    first, second = (make_stt(p.id, recogniser, glossary=str, clock=lambda: 0) for p in (ALICE, BOB))
+    first, second = (WhisperSTT(p.id, recogniser, glossary=str, clock=lambda: 0) for p in (ALICE, BOB))
     assert first is not second
     recogniser.close()

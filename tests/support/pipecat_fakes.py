@@ -35,8 +35,10 @@ from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, MouthParts
-from glyphoxa_processors.local_services import make_llm, make_stt, make_tts
+from glyphoxa_processors.hibari_tts import HibariTTS
+from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
+from glyphoxa_processors.whisper_stt import WhisperSTT
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
@@ -190,10 +192,14 @@ class Stage:
         self.parts = replace(
             MouthParts(
                 spec=spec,
-                llm=make_llm(
-                    Connection("local", server.base_url, "none"), extra_body={"cache_prompt": True, "id_slot": 0}
+                llm=SpokenLLM(
+                    Connection("local", server.base_url, "none"),
+                    temperature=0.6,
+                    max_tokens=90,
+                    extra_body={"cache_prompt": True, "id_slot": 0},
+                    primes=True,
                 ),
-                tts=make_tts(hum(), voice=f"hum-{spec.npc.id}"),
+                tts=HibariTTS(hum(), voice=f"hum-{spec.npc.id}"),
                 new_splitter=SentenceSplitter,
                 new_check=lambda asked: Verdict,
             ),
@@ -345,7 +351,7 @@ class Listening:
         self.clock = AudioClock()
         self._recogniser = recogniser
         self._news = asyncio.Event()
-        stt = make_stt(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
+        stt = WhisperSTT(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
         # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
         turns = changes.pop("turns", TurnsSettings(end_of_turn_ms=300, unfinished_ms=340))
         spec = EarSpec(

@@ -1,12 +1,11 @@
-"""Services on this machine: Whisper, a llama.cpp server, and the hibari voice."""
+"""The local voice as a pipecat service: a blocking synthesiser in a thread, with streamed sound."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,7 @@ from pipecat.frames.frames import Frame, TTSAudioRawFrame
 from pipecat.services.settings import TTSSettings
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
-from glyphoxa.providers.building import Connection
-from glyphoxa_processors.llm import AsWords, PromptCache, SpokenLLM, StreamDeadlines
-from glyphoxa_processors.recogniser import Recogniser
-from glyphoxa_processors.whisper_stt import WhisperSTT
-
-# The local voice as a pipecat service: a blocking synthesiser in a thread, with streamed sound.
-
 
 Synthesise = Callable[[str], Iterator[NDArray[np.int16]]]
 """Blocking. Yields 24 kHz mono sound in parts."""
@@ -86,46 +77,3 @@ class HibariTTS(TTSService):
     async def cleanup(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
         await super().cleanup()
-
-
-def make_stt(
-    player: PlayerId, recogniser: Recogniser, *, glossary: Callable[[], str], clock: Callable[[], int]
-) -> WhisperSTT:
-    """Create an ear's recogniser service on the shared model."""
-    return WhisperSTT(player, recogniser, glossary=glossary, clock=clock)
-
-
-def make_llm(  # noqa: PLR0913 - server options
-    connection: Connection,
-    *,
-    max_tokens: int = 90,
-    temperature: float = 0.6,
-    extra_body: Mapping[str, Any] | None = None,
-    as_words: AsWords | None = None,
-    cache: PromptCache | None = None,
-    deadlines: StreamDeadlines | None = None,
-) -> SpokenLLM:
-    """Create a model service for a llama.cpp server with its OpenAI-compatible API.
-
-    Args:
-        connection: Its address ends in `/v1`; the model name is ignored.
-        extra_body: Server-specific fields: the NPC's cache slot (one for each, to keep their prompts), a grammar, a
-            repetition penalty.
-        as_words: See `SpokenLLM`: the server interprets chat template markers anywhere.
-        cache: The NPC's prompt cache. The processor reads one prompt at a time, because two in parallel would delay
-            the first NPC, and the second is not heard before the first has finished.
-    """
-    return SpokenLLM(
-        connection,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        extra_body=extra_body,
-        as_words=as_words,
-        primes=True,
-        cache=cache,
-        deadlines=deadlines or StreamDeadlines(),
-    )
-
-
-def make_tts(synthesise: Synthesise, *, voice: str) -> HibariTTS:
-    return HibariTTS(synthesise, voice=voice)
