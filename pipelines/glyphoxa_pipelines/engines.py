@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from pipecat.services.llm_service import LLMService
@@ -40,6 +40,9 @@ from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
 from glyphoxa_processors.whisper_stt import WhisperSTT
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
 
 
 def open_host() -> PipelineHost:
@@ -93,14 +96,14 @@ async def _in_turn(
     settings, *others = chain
     name = line if number == 1 else f"{line}-{number}"
     if not others:
-        return await cascaded.build(mouth_parts(_for(order, settings), smaller=smaller), line=name)
+        return await cascaded.build(mouth_parts(replace(order, settings=settings), smaller=smaller), line=name)
     mouth = RescuedMouth(
         order.npc.name,
         order.listener,
         order.now_ms,
         returns=True,
     )
-    first = _for(replace(order, listener=mouth.from_first), settings)
+    first = replace(order, listener=mouth.from_first, settings=settings)
     stalled_after_ms = settings.providers.llm.fallback_after_ms
     behind = replace(order, listener=mouth.from_second)
     if settings.providers.tts != others[0].providers.tts:
@@ -115,20 +118,6 @@ async def _in_turn(
         await _in_turn(behind, others, line=line, number=number + 1, smaller=smaller),
     )
     return mouth
-
-
-def _for(order: MouthSpec, settings: Settings) -> MouthSpec:
-    """Return the specification with only those local models that these settings use."""
-    providers, local = settings.providers, order.local
-    return replace(
-        order,
-        settings=settings,
-        local=replace(
-            local,
-            llama=local.llama if runs_here(LLM, providers.llm.name) else None,
-            hibari=local.hibari if runs_here(TTS, providers.tts.name) else None,
-        ),
-    )
 
 
 def ear_parts(order: EarSpec) -> EarParts:
@@ -158,7 +147,7 @@ def mouth_parts(order: MouthSpec, *, stalled_after_ms: int | None = None, smalle
         llm=_llm(order, stalled_after_ms),
         tts=_tts(order),
         # Its grammar comes from `spoken_extras`.
-        new_splitter=partial(SentenceSplitter, marks_end=order.local.llama is not None),
+        new_splitter=partial(SentenceSplitter, marks_end=_llama(order) is not None),
         new_check=partial(_check, order, repairs=profile.needs_repairs),
         limits=PromptLimits(order.settings.budgets.window_tokens, smaller),
         stand_in=stand_ins.line,
@@ -191,8 +180,13 @@ def _check(order: MouthSpec, asked: Asked, *, repairs: bool) -> Decide:
     return ReplyCheck(character, asked, repairs=repairs, more_rules=(topics_of(order.campaign).rejects, made_up)).decide
 
 
+def _llama(order: MouthSpec) -> LlamaServer | None:
+    """Return the local language model, if these settings use it. A fallback may be the one that does."""
+    return order.local.llama if runs_here(LLM, order.settings.providers.llm.name) else None
+
+
 def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
-    llama, llm = order.local.llama, order.settings.providers.llm
+    llama, llm = _llama(order), order.settings.providers.llm
     if llama is None:
         return cloud_llm.make_llm(
             llm,
@@ -219,9 +213,9 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
 
 
 def _tts(order: MouthSpec) -> TTSService:
-    voice, hibari = order.npc.voice, order.local.hibari
+    voice, tts = order.npc.voice, order.settings.providers.tts
+    hibari = order.local.hibari if runs_here(TTS, tts.name) else None
     if hibari is None:
-        tts = order.settings.providers.tts
         return cloud_tts.make_tts(tts, voice=voice.provider_voice or tts.voice)
     from glyphoxa.adapters.local.hibari_voice import HibariVoice
 

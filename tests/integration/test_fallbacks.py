@@ -7,19 +7,24 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
 from benchmarks.servers.local import hang_up
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.local.hibari_voice import load_engine
+from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.app.engines import MouthSpec, find_mouth
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import COOLDOWN_MS, MAX_FAILURES, Finished, Injected, Mouth, MouthEvent, SentenceStarted
+from glyphoxa_pipelines.engines import mouth_parts
 from glyphoxa_pipelines.host import PipelineHost
+from glyphoxa_processors.llm import SpokenLLM
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, prompt
 
@@ -212,3 +217,24 @@ async def test_provider_pauses_after_five_failures_and_needs_three_answers() -> 
         assert (await npc.answers()).heard == "Well met.", "trusted again, it may fail a few times"
         bad.refuse_with = None
         assert (await npc.answers()).heard == "Aye."
+
+
+async def test_pipeline_of_a_user_asks_the_first_model_and_no_local_fallback() -> None:
+    chosen = {**llm(NOBODY), "fallback": [{"name": "qwen-1.5b"}]}
+    order = MouthSpec(
+        campaign=VALE,
+        npc=GRIMJAW,
+        slot=0,
+        settings=Settings.model_validate({"providers": {"llm": chosen}}),
+        local=LocalModels(llama=cast(LlamaServer, object()), hibari=load_engine()),
+        host=PipelineHost(),
+        context=Memory(),
+        tools=None,
+        listener=lambda _: None,
+        sink=lambda *_: None,
+        now_ms=now_ms,
+    )
+    model = mouth_parts(order).llm
+    assert isinstance(model, SpokenLLM)
+    assert str(model._client.base_url).startswith(NOBODY)
+    await model.cleanup()
