@@ -51,6 +51,12 @@ def test_every_link_of_a_document_leads_somewhere(path: Path) -> None:
     assert broken == []
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_empty_line_divides_a_table(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"\n\n(\|.*\n)(?!\|[ :|-]+\|\n)", text) == []
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     reached = {ROOT / "README.md"}
     waiting = [ROOT / "README.md"]
