@@ -198,6 +198,8 @@ def open_source(path: Path, progress: Progress = lambda _read, _of: None) -> Ite
             elif _starts_as_zip(path):
                 file = stack.enter_context(_Bounded(path))
                 listed = _in_zip(path, stack.enter_context(zipfile.ZipFile(file)), left_out)
+            elif path.suffix.lower() == ".zip":
+                raise InvalidInput(f"{path} is a damaged zip: it does not begin like one")
             else:
                 size = path.stat().st_size
                 listed = iter([_File(path.name, lambda: path.open("rb"), size, size)])

@@ -343,3 +343,9 @@ def test_file_too_large_for_one_piece_is_refused_before_it_is_read(
     with pytest.raises(InvalidInput, match="too large"), open_source(tmp_path, lambda n, _: read.append(n)) as files:
         files.read("campaign.json")
     assert read == []
+
+
+def test_zip_that_does_not_begin_like_one_is_damaged(tmp_path: Path) -> None:
+    source = tmp_path / "vault.zip"
+    source.write_bytes(b"<html>Please sign in</html>")
+    assert refusal(source) == f"{source} is a damaged zip: it does not begin like one"
