@@ -222,7 +222,7 @@ def _take_value(note: _Note, path: str, name: str, value: Any) -> None:
     single = [each for each in listed if not isinstance(each, dict | list)]
     hides = "" if key in _NAMING else property_mark(path, single)
     if hides == "note":
-        note.why = note.why or f"property '{name}: {', '.join(map(str, single))}'"
+        note.why = note.why or f"property '{name}: {', '.join(map(_as_written, single))}'"
     if said and (hides == "value" or (hides and is_marked_key)):
         named = " ".join(name.replace(":", " ").split())
         note.body += f"\n\n:::secret (property {named})\n{name}: {said.replace(':::', '')}\n:::\n"
@@ -255,6 +255,10 @@ def _values(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
 
 def _texts(front: Mapping[str, Any], keys: tuple[str, ...]) -> list[str]:
     return [name for text in _values(front, keys) if (name := name_of(without_links(text)))]
+
+
+def _as_written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _strings(value: Any) -> list[str]:

@@ -202,6 +202,12 @@ def _without_spoilers(text: str, hidden: _Hidden) -> str:
     return _SPOILER.sub(" ", text)
 
 
+def _where(block: str) -> str:
+    """Return a block of `_without_blocks` in words. A property of the note became a block that names it."""
+    _, of_property, named = block.partition("secret (property ")
+    return f"property {named.removesuffix(')')!r}" if of_property else f"block {block!r}"
+
+
 def _without_blocks(text: str, hidden: _Hidden) -> str:
     kept: list[str] = []
     block: list[str] = []
@@ -215,7 +221,7 @@ def _without_blocks(text: str, hidden: _Hidden) -> str:
             block.append("\n")
         elif name and _is_kind_for_dm(name):
             depth = 1
-            why[f"block {name!r}"] = None
+            why[_where(name)] = None
         elif name is None:
             (block if depth else kept).append(line)
     hidden.add_markdown("".join(block), "; ".join(why))

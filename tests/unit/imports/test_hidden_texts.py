@@ -471,3 +471,15 @@ def test_remarks_list_what_is_hidden_and_why_and_what_may_be_secret(tmp_path: Pa
 def note_remarks(folder: Path, text: str) -> tuple[str, ...]:
     (folder / "Orla.md").write_text(text, "utf-8")
     return read_source("markdown", folder).remarks
+
+
+def test_properties_are_named_as_their_author_wrote_them(tmp_path: Path) -> None:
+    vault = {
+        "Berta.md": "---\nreveal: false\n---\nShe bakes.\n",
+        "Orla.md": "---\nkeeper_notes: She stole the bell.\n---\nShe mills.\n",
+    }
+    for name, text in vault.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    berta, orla = read_source("markdown", tmp_path).documents
+    assert berta.why == "property 'reveal: false'"
+    assert [text.why for text in orla.texts if text.hidden] == ["property 'keeper_notes'"]
