@@ -6,7 +6,7 @@ All tools are read-only and show the DM's view, including secrets.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, get_args
+from typing import Annotated, Final, get_args
 
 from glyphoxa.desk import Desk
 from glyphoxa.dm.turns import LAST, RecalledThen, short
@@ -15,43 +15,37 @@ from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
-from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.tool_spec import ToolSpec, declared, text
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.world.wording import known_to_in_words, moment
 
 _MOST: Final = 100
 _USUAL: Final = 20
 
-Arguments = Mapping[str, object]
-
-
-def _text(description: str) -> dict[str, object]:
-    return {"type": "string", "description": description}
-
-
-_LIMIT: Final[dict[str, object]] = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": _MOST,
-    "description": f"Maximum number of results; {_USUAL} by default",
-}
-_SESSION: Final = _text("Only this session: its id, as returned by dm_sessions")
-_NPC: Final = _text("Only this NPC: its name")
+Session = Annotated[str, text("Only this session: its id, as returned by dm_sessions")]
+NpcName = Annotated[str, text("Only this NPC: its name")]
+Limit = Annotated[
+    int,
+    {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": _MOST,
+        "description": f"Maximum number of results; {_USUAL} by default",
+    },
+]
 
 _Found = Sequence[object]
-_Ask = Callable[[Desk, Arguments], Awaitable[_Found]]
+_Ask = Callable[..., Awaitable[_Found]]
 
 _TOOLS: Final[list[tuple[ToolSpec, _Ask]]] = []
 _TYPICAL_MS: Final = 100
 
 
-def _tool(
-    name: str, description: str, *, required: tuple[str, ...] = (), **parameters: dict[str, object]
-) -> Callable[[_Ask], _Ask]:
-    """Declare a tool, with the JSON schema of each argument."""
+def _tool(name: str, description: str) -> Callable[[_Ask], _Ask]:
+    """Declare a tool where its function is defined."""
 
     def declare(ask: _Ask) -> _Ask:
-        _TOOLS.append((ToolSpec(name, description, parameters, required, _TYPICAL_MS), ask))
+        _TOOLS.append((declared(name, description, ask, estimated_ms=_TYPICAL_MS), ask))
         return ask
 
     return declare
@@ -64,8 +58,9 @@ def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
     """
 
     def offered(spec: ToolSpec, tool: _Ask) -> OfferedTool:
-        async def ask(arguments: Arguments) -> Mapping[str, object]:
-            found = await tool(await open_desk(), arguments)
+        async def ask(arguments: Mapping[str, object]) -> Mapping[str, object]:
+            given = {key: each.strip() if isinstance(each, str) else each for key, each in arguments.items()}
+            found = await tool(await open_desk(), **given)
             return {"found": list(found)} if found else {"found": [], "note": "nothing found"}
 
         return OfferedTool(spec, ask)
@@ -74,7 +69,7 @@ def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
 
 
 @_tool("dm.sessions", "List the sessions and the number of utterances in each.")
-async def _sessions(desk: Desk, _arguments: Arguments) -> _Found:
+async def _sessions(desk: Desk) -> _Found:
     talk = await desk.inspection.entries_per_session(desk.campaign)
     return [
         {
@@ -91,18 +86,21 @@ async def _sessions(desk: Desk, _arguments: Arguments) -> _Found:
 @_tool(
     "dm.session_state",
     "Show what the DM and each NPC have in mind of a session: summary, terms, events, threads and belongings.",
-    session=_text("The session: its id, as returned by dm_sessions; the last by default"),
-    view=_text('Only this view: "dm" or an NPC\'s name'),
 )
-async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
+async def _session_state(
+    desk: Desk,
+    *,
+    session: Annotated[str, text("The session: its id, as returned by dm_sessions; the last by default")] = "",
+    view: Annotated[str, text('Only this view: "dm" or an NPC\'s name')] = "",
+) -> _Found:
     sessions = await desk.inspection.sessions(desk.campaign)
-    session = await _session(desk, arguments) or (sessions[-1].id if sessions else None)
-    if session is None:
+    wanted = await _session(desk, session) or (sessions[-1].id if sessions else None)
+    if wanted is None:
         return []
-    views = await desk.session_views(session, _given(arguments, "view"))
+    views = await desk.session_views(wanted, view)
     return [
         {
-            "session": session,
+            "session": wanted,
             "view": each.name,
             "summary": each.state.text,
             "glossary": dict(each.terms),
@@ -114,22 +112,21 @@ async def _session_state(desk: Desk, arguments: Arguments) -> _Found:
     ]
 
 
-@_tool(
-    "dm.said",
-    "Search the transcripts. Without words: the latest utterances.",
-    words=_text("Words to search for; any of them matches"),
-    speaker=_text("Only what this player or NPC said"),
-    heard_by=_text("Only what this NPC heard"),
-    session=_SESSION,
-    limit=_LIMIT,
-)
-async def _said(desk: Desk, arguments: Arguments) -> _Found:
-    speaker, heard_by = _given(arguments, "speaker"), _given(arguments, "heard_by")
+@_tool("dm.said", "Search the transcripts. Without words: the latest utterances.")
+async def _said(  # noqa: PLR0913 - each is an argument of the tool
+    desk: Desk,
+    *,
+    words: Annotated[str, text("Words to search for; any of them matches")] = "",
+    speaker: Annotated[str, text("Only what this player or NPC said")] = "",
+    heard_by: Annotated[str, text("Only what this NPC heard")] = "",
+    session: Session = "",
+    limit: Limit = _USUAL,
+) -> _Found:
     wanted = TalkFilter(
-        _given(arguments, "words"),
-        session=await _session(desk, arguments),
+        words,
+        session=await _session(desk, session),
         speaker=desk.resolver.speaker(speaker) if speaker else None,
-        limit=_limit(arguments),
+        limit=limit,
     )
     found = await desk.talk.search(desk.campaign, desk.resolver.npc(heard_by) if heard_by else DM, wanted)
     return [
@@ -144,47 +141,41 @@ async def _said(desk: Desk, arguments: Arguments) -> _Found:
     ]
 
 
-@_tool(
-    "dm.threads",
-    "List promises, plans and questions that nothing later continues, latest first.",
-    session=_SESSION,
-    limit=_LIMIT,
-)
-async def _threads(desk: Desk, arguments: Arguments) -> _Found:
-    session = await _session(desk, arguments)
-    found = await desk.atoms.open_threads(desk.campaign, session, limit=_limit(arguments))
+@_tool("dm.threads", "List promises, plans and questions that nothing later continues, latest first.")
+async def _threads(desk: Desk, *, session: Session = "", limit: Limit = _USUAL) -> _Found:
+    found = await desk.atoms.open_threads(desk.campaign, await _session(desk, session), limit=limit)
     return [{"when": moment(each.at_ms), "session": each.session, "thread": each.summary} for each in found]
 
 
-@_tool(
-    "dm.facts",
-    "List facts with their status and who knows them. With known_by: everything that one NPC knows.",
-    about=_text("Only facts of this person, place, thing or group"),
-    known_by=_text("Only facts that this NPC knows"),
-    status={
-        **_text("Only facts with this status; pending facts need the DM's review"),
-        "enum": list(get_args(Status)),
-    },
-    limit=_LIMIT,
-)
-async def _facts(desk: Desk, arguments: Arguments) -> _Found:
-    status, known_by, about = (_given(arguments, key) for key in ("status", "known_by", "about"))
+@_tool("dm.facts", "List facts with their status and who knows them. With known_by: everything that one NPC knows.")
+async def _facts(
+    desk: Desk,
+    *,
+    about: Annotated[str, text("Only facts of this person, place, thing or group")] = "",
+    known_by: Annotated[str, text("Only facts that this NPC knows")] = "",
+    status: Annotated[
+        str,
+        {
+            **text("Only facts with this status; pending facts need the DM's review"),
+            "enum": list(get_args(Status)),
+        },
+    ] = "",
+    limit: Limit = _USUAL,
+) -> _Found:
     viewer = desk.resolver.npc(known_by) if known_by else DM
     entity = desk.resolver.entity(about).id if about else None
     # Search a status among all facts: pending facts are few and may come after many others.
-    most = _limit(arguments)
-    facts, _ = await desk.timeline.known(viewer, about=entity, limit=most if not status else 100_000)
-    return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:most]
+    facts, _ = await desk.timeline.known(viewer, about=entity, limit=limit if not status else 100_000)
+    return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:limit]
 
 
-@_tool(
-    "dm.fact",
-    "Show one fact: who knows it and how, its source, and the facts it was derived from.",
-    id=_text("The fact's id or the beginning of it, as returned by dm_facts"),
-    required=("id",),
-)
-async def _fact(desk: Desk, arguments: Arguments) -> _Found:
-    found = await desk.facts.explain(_given(arguments, "id"))
+@_tool("dm.fact", "Show one fact: who knows it and how, its source, and the facts it was derived from.")
+async def _fact(
+    desk: Desk,
+    *,
+    id: Annotated[str, text("The fact's id or the beginning of it, as returned by dm_facts")],  # noqa: A002
+) -> _Found:
+    found = await desk.facts.explain(id)
     fact, said, reason = found.fact, found.said, found.fact.provenance.reason
     return [
         {
@@ -209,38 +200,30 @@ def _fact_in_short(desk: Desk, fact: Fact) -> dict[str, object]:
     }
 
 
-@_tool(
-    "dm.turns",
-    "List the latest turns: what was heard, which NPC was addressed, and the outcome.",
-    npc=_NPC,
-    session=_SESSION,
-    limit=_LIMIT,
-)
-async def _turns(desk: Desk, arguments: Arguments) -> _Found:
-    latest = await desk.turns.latest(
-        session=await _session(desk, arguments), npc=_npc(desk, arguments), limit=_limit(arguments)
-    )
+@_tool("dm.turns", "List the latest turns: what was heard, which NPC was addressed, and the outcome.")
+async def _turns(desk: Desk, *, npc: NpcName = "", session: Session = "", limit: Limit = _USUAL) -> _Found:
+    latest = await desk.turns.latest(session=await _session(desk, session), npc=_npc(desk, npc), limit=limit)
     return [_turn_in_short(desk, turn) for turn in latest]
 
 
-@_tool(
-    "dm.turn",
-    "Show why an NPC said what it said: what it recalled in one turn and what it looked up.",
-    turn=_text("The turn's id, as returned by dm_turns; the latest by default"),
-    npc=_NPC,
-)
-async def _turn(desk: Desk, arguments: Arguments) -> _Found:
-    turn = await desk.turns.find(_given(arguments, "turn") or LAST, npc=_npc(desk, arguments))
-    explained = await desk.turns.explain(turn)
+@_tool("dm.turn", "Show why an NPC said what it said: what it recalled in one turn and what it looked up.")
+async def _turn(
+    desk: Desk,
+    *,
+    turn: Annotated[str, text("The turn's id, as returned by dm_turns; the latest by default")] = "",
+    npc: NpcName = "",
+) -> _Found:
+    found = await desk.turns.find(turn or LAST, npc=_npc(desk, npc))
+    explained = await desk.turns.explain(found)
     return [
         {
-            **_turn_in_short(desk, turn),
+            **_turn_in_short(desk, found),
             "in its prompt": [_recalled(desk, one) for one in explained.selected],
             "recalled and left out": [_recalled(desk, one) for one in explained.rejected],
-            "parts left out": list(turn.omitted),
+            "parts left out": list(found.omitted),
             "looked up": [
                 {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "ms": one.took_ms}
-                for one in turn.looked_up
+                for one in found.looked_up
             ],
         }
     ]
@@ -269,20 +252,9 @@ def _recalled(desk: Desk, one: RecalledThen) -> dict[str, object]:
     }
 
 
-async def _session(desk: Desk, arguments: Arguments) -> SessionId | None:
-    wanted = _given(arguments, "session")
+async def _session(desk: Desk, wanted: str) -> SessionId | None:
     return (await desk.timeline.session(wanted)).session.id if wanted else None
 
 
-def _npc(desk: Desk, arguments: Arguments) -> NpcId | None:
-    name = _given(arguments, "npc")
+def _npc(desk: Desk, name: str) -> NpcId | None:
     return desk.resolver.npc(name) if name else None
-
-
-def _given(arguments: Arguments, key: str) -> str:
-    return str(arguments.get(key, "")).strip()
-
-
-def _limit(arguments: Arguments) -> int:
-    given = arguments.get("limit")
-    return given if isinstance(given, int) else _USUAL

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from loguru import logger
 
@@ -41,7 +41,7 @@ from glyphoxa.npc.budget import (
     ToolLatencies,
     lower_tier,
 )
-from glyphoxa.npc.tool_spec import ToolSpec, moment, noted, optional, required
+from glyphoxa.npc.tool_spec import ToolSpec, declared, moment, noted, text, texts
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.sessions import is_episode
@@ -184,11 +184,29 @@ class NpcMemory:
     safety: SafetyTopics = field(default_factory=SafetyTopics)
 
 
+_AROUND: Final = text(
+    "Only talk of this person, place or group and of whoever is related to it: for what is said of a group's people"
+)
+_LookUp = Callable[..., Awaitable[Found]]
+
+SPECS: Final[dict[str, ToolSpec]] = {}
+_DOES: Final[dict[str, _LookUp]] = {}
+
+
+def _tool(name: str, description: str, *, estimated_ms: int) -> Callable[[_LookUp], _LookUp]:
+    """Declare a tool where its look-up is defined. All its arguments are text."""
+
+    def declare(look_up: _LookUp) -> _LookUp:
+        SPECS[name] = declared(name, description, look_up, estimated_ms=estimated_ms)
+        _DOES[name] = look_up
+        return look_up
+
+    return declare
+
+
 @dataclass(frozen=True, slots=True)
 class LookUps:
-    """The look-ups behind the tools.
-
-    Each takes a call's arguments. It raises `InvalidInput` for wrong arguments and a `GlyphoxaError` if memory fails.
+    """The look-ups behind the tools. Each raises a `GlyphoxaError` if memory fails.
 
     Args:
         tier: Tier of the call; `rule` has its limits.
@@ -198,20 +216,35 @@ class LookUps:
     tier: BudgetTier
     rule: TierRule
 
-    async def answer(self, tool: str, arguments: Mapping[str, object]) -> Found:
-        """Run the look-up of this tool."""
-        return await _DOES[tool](self, arguments)
+    async def answer(self, tool: ToolSpec, arguments: Mapping[str, object]) -> Found:
+        """Run the look-up of this tool.
 
-    async def query_entities(self, arguments: Mapping[str, object]) -> Found:
-        name, kind = optional(arguments, "name"), optional(arguments, "type")
-        relation = optional(arguments, "relation")
-        if not name and not kind:
+        Raises:
+            InvalidInput: An argument is wrong.
+        """
+        return await _DOES[tool.name](self, **texts(tool, arguments))
+
+    @_tool(
+        QUERY_ENTITIES,
+        "Look up a person, place, thing or group you know of, and how it is related to others.",
+        estimated_ms=100,
+    )
+    async def query_entities(
+        self,
+        *,
+        name: Annotated[str, text("Its name, or what it is called")] = "",
+        type: Annotated[  # noqa: A002
+            str, text("npc, player, location, item, faction, event, quest or concept")
+        ] = "",
+        relation: Annotated[str, text("Only this kind of relation, e.g. ALLIED_WITH")] = "",
+    ) -> Found:
+        if not name and not type:
             raise InvalidInput("give at least one of: name, type")
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
         if not name:
-            known = await graph.entities(*asked, of_type=kind)
+            known = await graph.entities(*asked, of_type=type)
             return found([{"name": entity.name, "type": entity.type} for entity in _without_sessions(known)])
-        entity, instead = await self._called(name, kind)
+        entity, instead = await self._called(name, type)
         about = await graph.known(*asked, entity.id) if entity is not None else None
         if about is None:
             return nothing(f"nothing called {name!r} is known{instead}")
@@ -234,8 +267,14 @@ class LookUps:
         few = await graph.entities_if_few(*asked, most=MAX_LISTED, of_type=kind or None)
         return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in _without_sessions(few)])}"
 
-    async def search_sessions(self, arguments: Mapping[str, object]) -> Found:
-        query, around = required(arguments, "query"), optional(arguments, "around")
+    @_tool(
+        SEARCH_SESSIONS,
+        "Search what others have said to you, in all sessions. For what you said: ask for your own words.",
+        estimated_ms=300,
+    )
+    async def search_sessions(
+        self, *, query: Annotated[str, text("What it was about")], around: Annotated[str, _AROUND] = ""
+    ) -> Found:
         note = ""
         if around and self.memory.around is not None and self.rule.can_search_around:
             answer, note = await self._search_around(self.memory.around, query, around)
@@ -268,11 +307,13 @@ class LookUps:
             f"nothing found around {entity.name!r}; results are not limited to it"
         )
 
-    async def get_session_summary(self, arguments: Mapping[str, object]) -> Found:
-        session = SessionId(required(arguments, "session"))
+    @_tool(GET_SESSION_SUMMARY, "The summary of one earlier session.", estimated_ms=55)
+    async def get_session_summary(
+        self, *, session: Annotated[str, text("The session's id, as other tools name it")]
+    ) -> Found:
         if self.memory.summaries is None:
             return nothing("there are no summaries; use memory_search_sessions instead")
-        summary = await self.memory.summaries.summary(self.memory.campaign, self.memory.npc, session)
+        summary = await self.memory.summaries.summary(self.memory.campaign, self.memory.npc, SessionId(session))
         if summary is None:
             return nothing(f"session {session!r} has no summary; use memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
@@ -299,9 +340,19 @@ class LookUps:
             return recalled
         return of_others(recalled, memory.npc)
 
-    async def search_facts(self, arguments: Mapping[str, object]) -> Found:
-        query = required(arguments, "query")
-        between = Between(moment(arguments, "after"), moment(arguments, "before"))
+    @_tool(
+        SEARCH_FACTS,
+        "Find facts and events you know of, and what others said of them, if you like only within a time.",
+        estimated_ms=200,
+    )
+    async def search_facts(
+        self,
+        *,
+        query: Annotated[str, text("What the fact is about")],
+        after: Annotated[str, text("Only what was said at or after this ISO 8601 time")] = "",
+        before: Annotated[str, text("Only what was said before this ISO 8601 time")] = "",
+    ) -> Found:
+        between = Between(moment("after", after), moment("before", before))
         wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
         facts, recalled = await asyncio.gather(
             self.memory.graph.facts(self.memory.campaign, self.memory.npc, wanted),
@@ -326,14 +377,6 @@ class LookUps:
         return [answer for answer in answers if answer is not None]
 
 
-_DOES: Final[Mapping[str, Callable[[LookUps, Mapping[str, object]], Awaitable[Found]]]] = {
-    QUERY_ENTITIES: LookUps.query_entities,
-    SEARCH_SESSIONS: LookUps.search_sessions,
-    GET_SESSION_SUMMARY: LookUps.get_session_summary,
-    SEARCH_FACTS: LookUps.search_facts,
-}
-
-
 def _said(one: RecalledTalk) -> Found:
     return {"said": recalled_line(one), "session": one.session_id, "when": when(one.at_ms)}
 
@@ -350,56 +393,11 @@ def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
 # `{"found": [...], "note": "..."}`. Every call is limited to what its NPC may know.
 
 
-def _text(description: str) -> Mapping[str, object]:
-    return {"type": "string", "description": description}
-
-
-SPECS: Mapping[str, ToolSpec] = {
-    spec.name: spec
-    for spec in (
-        ToolSpec(
-            QUERY_ENTITIES,
-            "Look up a person, place, thing or group you know of, and how it is related to others.",
-            {
-                "name": _text("Its name, or what it is called"),
-                "type": _text("npc, player, location, item, faction, event, quest or concept"),
-                "relation": _text("Only this kind of relation, e.g. ALLIED_WITH"),
-            },
-            (),
-            100,
-        ),
-        ToolSpec(
-            SEARCH_SESSIONS,
-            "Search what others have said to you, in all sessions. For what you said: ask for your own words.",
-            {"query": _text("What it was about")},
-            ("query",),
-            300,
-        ),
-        ToolSpec(
-            GET_SESSION_SUMMARY,
-            "The summary of one earlier session.",
-            {"session": _text("The session's id, as other tools name it")},
-            ("session",),
-            55,
-        ),
-        ToolSpec(
-            SEARCH_FACTS,
-            "Find facts and events you know of, and what others said of them, if you like only within a time.",
-            {
-                "query": _text("What the fact is about"),
-                "after": _text("Only what was said at or after this ISO 8601 time"),
-                "before": _text("Only what was said before this ISO 8601 time"),
-            },
-            ("query",),
-            200,
-        ),
-    )
-}
-
-
-_AROUND: Final = _text(
-    "Only talk of this person, place or group and of whoever is related to it: for what is said of a group's people"
-)
+# Tools that an NPC's model may call while it answers, within its tier's time.
+#
+# Memory usually reaches a prompt by pre-fetch. The tools cover the rest: three sessions ago, a distant place, one
+# particular conversation. A tool never ends a turn: whatever happens, the model gets a short result,
+# `{"found": [...], "note": "..."}`. Every call is limited to what its NPC may know.
 
 
 class MemoryTools:
@@ -447,13 +445,8 @@ class MemoryTools:
         return tuple(spec for spec in self._allowed() if self._usual_ms(spec) <= self._rule.ceiling_ms)
 
     def _allowed(self) -> tuple[ToolSpec, ...]:
-        specs = (SPECS[name] for name in self._rule.tools)
-        if self._memory.around is None or not self._rule.can_search_around:
-            return tuple(specs)
-        return tuple(
-            replace(spec, parameters={**spec.parameters, "around": _AROUND}) if spec.name == SEARCH_SESSIONS else spec
-            for spec in specs
-        )
+        left_out = () if self._memory.around is not None and self._rule.can_search_around else ("around",)
+        return tuple(SPECS[name].without(*left_out) for name in self._rule.tools)
 
     @property
     def ceiling_ms(self) -> int:
@@ -507,7 +500,7 @@ class MemoryTools:
         if spec is None:
             raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
         async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-            answer = await LookUps(self._memory, self._tier, self._rule).answer(spec.name, arguments)
+            answer = await LookUps(self._memory, self._tier, self._rule).answer(spec, arguments)
         return dict(self._memory.safety.allowed_in(answer))
 
     def _took(self, name: str, began_ms: int) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from inspect import signature
 from math import isfinite
+from typing import get_type_hints
 
 from glyphoxa.domain.errors import InvalidInput
 
@@ -33,6 +35,10 @@ class ToolSpec:
     def wire_name(self) -> str:
         return self.name.replace(".", "_")
 
+    def without(self, *parameters: str) -> ToolSpec:
+        """Return the tool without these parameters."""
+        return replace(self, parameters={key: each for key, each in self.parameters.items() if key not in parameters})
+
 
 def noted(value: object) -> object:
     """Return an argument as it is recorded.
@@ -43,39 +49,43 @@ def noted(value: object) -> object:
     return value if is_plain else f"({type(value).__name__})"
 
 
-def optional(arguments: Mapping[str, object], key: str) -> str:
-    """Return an optional text argument; empty if missing.
+def text(description: str) -> Mapping[str, object]:
+    """Return the JSON schema of a text argument."""
+    return {"type": "string", "description": description}
+
+
+def declared(name: str, description: str, run: Callable[..., object], *, estimated_ms: int) -> ToolSpec:
+    """Declare a tool by its function. Each keyword-only parameter is an argument, annotated with its JSON schema."""
+    schemas = get_type_hints(run, include_extras=True)
+    arguments = [each for each in signature(run).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    parameters = {each.name: schemas[each.name].__metadata__[0] for each in arguments}
+    required = tuple(each.name for each in arguments if each.default is each.empty)
+    return ToolSpec(name, description, parameters, required, estimated_ms)
+
+
+def texts(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, str]:
+    """Return the arguments of a tool whose arguments are all text. An optional one is empty if missing.
 
     Raises:
-        InvalidInput: It is not text.
+        InvalidInput: One is not text, or a required one is missing.
     """
-    value = arguments.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InvalidInput(f"argument {key!r} must be text, not {type(value).__name__}")
-    return value.strip()
+    given: dict[str, str] = {}
+    for key in spec.parameters:
+        value = arguments.get(key)
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"argument {key!r} must be text, not {type(value).__name__}")
+        given[key] = (value or "").strip()
+        if key in spec.required and not given[key]:
+            raise InvalidInput(f"argument {key!r} is missing")
+    return given
 
 
-def required(arguments: Mapping[str, object], key: str) -> str:
-    """Return a required text argument.
-
-    Raises:
-        InvalidInput: It is missing or not text.
-    """
-    value = optional(arguments, key)
-    if not value:
-        raise InvalidInput(f"argument {key!r} is missing")
-    return value
-
-
-def moment(arguments: Mapping[str, object], key: str) -> int | None:
-    """Return a time argument in milliseconds since the Unix epoch. UTC without a time zone.
+def moment(key: str, text: str) -> int | None:
+    """Return a time argument in milliseconds since the Unix epoch; None if empty. UTC without a time zone.
 
     Raises:
         InvalidInput: It is not an ISO 8601 time.
     """
-    text = optional(arguments, key)
     if not text:
         return None
     try:
