@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, get_type_hints
 
 from glyphoxa.dm.entities import NameResolver, find_called
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.commands import (
-    Direct,
-    EndSession,
-    LetNpcsTalk,
-    MoveTo,
-    Mute,
-    Pause,
-    Puppet,
-    SayAs,
-    SessionCommand,
-    ShowControls,
-    StopAll,
-    SummariseEvery,
-    Unmute,
-    Unpause,
-    WhisperTo,
-)
+from glyphoxa.domain.commands import COMMANDS, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 
@@ -45,19 +29,26 @@ class CommandReader:
             InvalidInput: It is not a command, or a name is ambiguous.
         """
         do = told.get("do")
-        make = _COMMANDS.get(str(do))
-        if make is None:
-            raise InvalidInput(f"unknown table command {do!r}: {did_you_mean(str(do), _COMMANDS)}")
-        return make(self, told)
+        command = COMMANDS.get(str(do))
+        if command is None:
+            raise InvalidInput(f"unknown table command {do!r}: {did_you_mean(str(do), COMMANDS)}")
+        return command(**{name: self._value(kind, told) for name, kind in get_type_hints(command).items()})
 
-    def _npc_or_all(self, told: ToldCommand) -> NpcId | None:
-        return None if told.get("npc") is None else self._npc(told)
-
-    def _npc(self, told: ToldCommand) -> NpcId:
-        return self._resolver.npc(str(told.get("npc") or ""))
-
-    def _player(self, told: ToldCommand) -> PlayerId:
-        return self._resolver.player(str(told.get("player") or ""))
+    def _value(self, kind: object, told: ToldCommand) -> Any:
+        """Return the value of a command's field of this type. Each type has one name in what was told."""
+        if kind is int:
+            turns = told.get("turns")
+            return turns if isinstance(turns, int) else -1
+        if kind is str:  # on one line
+            return " ".join(str(told.get("text") or "").split())
+        if kind is SceneId:
+            return self.scene(str(told.get("scene") or ""))
+        resolver = NameResolver.of(self.campaign, self.campaign.entities)
+        if kind is PlayerId:
+            return resolver.player(str(told.get("player") or ""))
+        if kind != NpcId and told.get("npc") is None:  # all NPCs, or none any more
+            return None
+        return resolver.npc(str(told.get("npc") or ""))
 
     def scene(self, name: str) -> SceneId:
         places = {each.id: each.name for each in self.campaign.entities}
@@ -69,35 +60,3 @@ class CommandReader:
             campaign=self.campaign.id,
             describe=lambda each: each.id,
         ).id
-
-    @property
-    def _resolver(self) -> NameResolver:
-        return NameResolver.of(self.campaign, self.campaign.entities)
-
-
-_COMMANDS: Final[Mapping[str, Callable[[CommandReader, ToldCommand], SessionCommand]]] = {
-    "mute": lambda read, told: Mute(read._npc_or_all(told)),
-    "unmute": lambda read, told: Unmute(read._npc_or_all(told)),
-    "say": lambda read, told: SayAs(read._npc(told), _text(told)),
-    "direct": lambda read, told: Direct(read._npc(told), _text(told), _turns(told)),
-    "puppet": lambda read, told: Puppet(read._player(told), read._npc_or_all(told)),
-    "whisper": lambda read, told: WhisperTo(read._player(told), _text(told)),
-    "talk": lambda _, told: LetNpcsTalk(_turns(told)),
-    "summarise": lambda _, told: SummariseEvery(_turns(told)),
-    "scene": lambda read, told: MoveTo(read.scene(str(told.get("scene") or ""))),
-    "stop": lambda *_: StopAll(),
-    "pause": lambda *_: Pause(),
-    "resume": lambda *_: Unpause(),
-    "end": lambda *_: EndSession(),
-    "show": lambda *_: ShowControls(),
-}
-
-
-def _turns(told: ToldCommand) -> int:
-    turns = told.get("turns")
-    return turns if isinstance(turns, int) else -1
-
-
-def _text(told: ToldCommand) -> str:
-    """Return the text on one line."""
-    return " ".join(str(told.get("text") or "").split())

@@ -5,6 +5,7 @@ Commands are not part of the transcript: only the words of `SayAs` are heard.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -120,3 +121,20 @@ Setting = LetNpcsTalk | SummariseEvery
 TableCommand = Mute | Unmute | SayAs | Direct | Puppet | StopAll | WhisperTo | Setting | Session | ShowControls
 SessionCommand = TableCommand | MoveTo
 """The session performs `MoveTo` itself, because it takes time; the room performs the others."""
+COMMANDS: Final[Mapping[str, type[SessionCommand]]] = {
+    "mute": Mute,
+    "unmute": Unmute,
+    "say": SayAs,
+    "direct": Direct,
+    "puppet": Puppet,
+    "whisper": WhisperTo,
+    "talk": LetNpcsTalk,
+    "summarise": SummariseEvery,
+    "scene": MoveTo,
+    "stop": StopAll,
+    "pause": Pause,
+    "resume": Unpause,
+    "end": EndSession,
+    "show": ShowControls,
+}
+"""The commands by the names under which a DM gives them."""

@@ -243,13 +243,13 @@ class Room:
             case Prime(npc, player, text):
                 self._readiness.probably_asked(npc, text, self.state.name_of(self.state.speaker_of(player, text)))
             case Begin(turn, npc, player, text, n_kept):
-                self._book.begun(turn, npc, question=text, at_ms=now_ms)
+                self._book.begun(turn, npc, at_ms=now_ms)
                 self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
                 asker = self.state.name_of(self.state.speaker_of(player, text))
                 self._tell_npc(npc, Ask(effect, asker, unless, self._turn_taking.n_waiting))
-            case Say(turn, npc, text):
-                self._book.begun(turn, npc, question=text, at_ms=now_ms)
+            case Say(turn, npc):
+                self._book.begun(turn, npc, at_ms=now_ms)
                 self._tell_npc(npc, effect)
             case Commit(turn, npc, draft, at_ms=at_ms):
                 self._book.committed(effect, utterance=self._players.last_kept(draft.player))
@@ -286,8 +286,10 @@ class Room:
             self._tell_npc(effect.npc, effect)
             if effect.outcome is None:
                 self._book.dropped(effect.turn)
-        elif effect.outcome is not None and (record := self._book.never_begun(effect.turn, effect.outcome)) is not None:
-            self._finish(record)
+        elif effect.outcome is not None:
+            nothing = Finished(effect.npc, effect.turn, "", "", 0, interrupted=False, at_ms=self._now_ms())
+            if (record := self._book.finished(nothing, effect.outcome)) is not None:
+                self._finish(record)
 
     def _tell_npc(self, npc: NpcId, message: NpcMessage) -> None:
         self.npcs[npc].mailbox.post(message)

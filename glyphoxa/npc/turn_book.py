@@ -19,8 +19,7 @@ from glyphoxa.domain.heard import (
     Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Rejected, Stage, TierChoice, TurnRecord, Unsaid
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unsaid
 from glyphoxa.npc.mouth import Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
@@ -33,18 +32,10 @@ class _Open:
     """The record of an open turn. If never committed, it is a speculation and is dropped."""
 
     stages: dict[Stage, int] = field(default_factory=dict)
-    recalled: tuple[Recalled, ...] = ()
-    omitted: tuple[str, ...] = ()
-    prompt_text: str = ""
-    parts: tuple[PromptPart, ...] = ()
-    rejected: tuple[Rejected, ...] = ()
+    sent: Injected | None = None
     looked_up: tuple[LookUp, ...] = ()
     unsaid: tuple[Unsaid, ...] = ()
-    tier: TierChoice | None = None
-    npc: NpcId | None = None
-    draft: Draft | None = None
-    question: str = ""
-    reason: str = ""
+    commit: Commit | None = None
     utterance: UtteranceId | None = None
 
 
@@ -62,11 +53,9 @@ class TurnBook:
     _asked: dict[NpcId, TurnId] = field(default_factory=dict)
     _unanswered: int = 0
 
-    def begun(self, turn: TurnId, npc: NpcId, *, question: str, at_ms: int) -> None:
-        entry = self._open.setdefault(turn, _Open())
-        entry.question = question
+    def begun(self, turn: TurnId, npc: NpcId, *, at_ms: int) -> None:
         self._asked[npc] = turn
-        entry.stages.setdefault(Stage.ADDRESSED, at_ms)
+        self._open.setdefault(turn, _Open()).stages.setdefault(Stage.ADDRESSED, at_ms)
 
     def committed(self, effect: Commit, *, utterance: UtteranceId | None) -> None:
         """Commit a turn.
@@ -75,14 +64,13 @@ class TurnBook:
             utterance: Id of the stored question.
         """
         entry = self._open.setdefault(effect.turn, _Open())
-        entry.npc, entry.draft, entry.reason = effect.npc, effect.draft, effect.addressed.reason
-        entry.utterance = utterance
+        entry.commit, entry.utterance = effect, utterance
         entry.stages.setdefault(Stage.ADDRESSED, effect.at_ms)
         entry.stages |= _heard_stages(effect.draft) | {Stage.TURN_END: effect.at_ms}
 
     def is_committed(self, turn: TurnId) -> bool:
         """Return whether the turn's words are stored."""
-        return turn in self._open and self._open[turn].draft is not None
+        return turn in self._open and self._open[turn].commit is not None
 
     def marked(self, event: Marked) -> None:
         entry = self._open.get(event.turn)
@@ -103,9 +91,7 @@ class TurnBook:
 
     def injected(self, event: Injected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
-            entry.recalled, entry.omitted, entry.prompt_text = event.recalled, event.omitted, event.prompt_text
-            entry.rejected, entry.parts = event.rejected, event.parts
-            entry.tier = event.tier
+            entry.sent = event
 
     def sentence_rejected(self, event: SentenceRejected) -> None:
         if (entry := self._open.get(event.turn)) is not None:
@@ -121,10 +107,6 @@ class TurnBook:
         """Drop a speculation."""
         self._open.pop(turn, None)
 
-    def never_begun(self, turn: TurnId, outcome: Outcome) -> TurnRecord | None:
-        """Return the record of a committed turn that was cancelled before an engine was asked."""
-        return self._close(turn, outcome)
-
     def finished(
         self, event: Finished, cancelled_as: Outcome | None, *, reply: UtteranceId | None = None
     ) -> TurnRecord | None:
@@ -134,10 +116,31 @@ class TurnBook:
             cancelled_as: Outcome decided at cancellation.
             reply: Id of the stored reply.
         """
-        entry = self._open.get(event.turn)
-        if entry is not None and Stage.FIRST_AUDIO in entry.stages:
+        entry = self._open.pop(event.turn, None)
+        if entry is None or entry.commit is None:
+            return None
+        if Stage.FIRST_AUDIO in entry.stages:
             entry.stages[Stage.AUDIO_END] = entry.stages.get(Stage.SILENCED, event.at_ms)
-        return self._close(event.turn, cancelled_as or _outcome(event), event, reply)
+        commit, sent = entry.commit, entry.sent or Injected(event.npc, event.turn, (), (), "")
+        return replace(
+            self._record(event.turn, commit.draft, commit.addressed, cancelled_as or _outcome(event)),
+            npc_id=commit.npc,
+            reply=event.reply,
+            reply_heard=event.heard,
+            recalled=sent.recalled,
+            stages=entry.stages,
+            omitted=sent.omitted,
+            prompt_text=sent.prompt_text,
+            parts=sent.parts,
+            error=event.error,
+            rejected=sent.rejected,
+            looked_up=entry.looked_up,
+            unsaid=entry.unsaid,
+            utterance_id=entry.utterance,
+            reply_id=reply,
+            tier=sent.tier.tier if sent.tier is not None else "",
+            tier_reason=sent.tier.reason if sent.tier is not None else "",
+        )
 
     def at_first_audio(self, turn: TurnId) -> int | None:
         entry = self._open.get(turn)
@@ -145,8 +148,13 @@ class TurnBook:
 
     def not_addressed(self, draft: Draft, addressed: Addressed, *, utterance: UtteranceId | None = None) -> TurnRecord:
         self._unanswered += 1
+        record = self._record(TurnId(f"u{self._unanswered:04d}"), draft, addressed, Outcome.NOT_ADDRESSED)
+        return replace(record, utterance_id=utterance, unaddressed=addressed.unaddressed)
+
+    def _record(self, turn: TurnId, draft: Draft, addressed: Addressed, outcome: Outcome) -> TurnRecord:
+        """Return the record of a turn as far as its question is concerned."""
         return TurnRecord(
-            id=TurnId(f"u{self._unanswered:04d}"),
+            id=turn,
             session_id=self.session,
             speaker_id=SpeakerId(draft.player),
             speaker_name=self.name_of(draft.player),
@@ -154,43 +162,8 @@ class TurnBook:
             text=draft.text,
             npc_id=None,
             address_reason=addressed.reason,
-            outcome=Outcome.NOT_ADDRESSED,
-            stages=_heard_stages(draft),
-            utterance_id=utterance,
-            unaddressed=addressed.unaddressed,
-        )
-
-    def _close(
-        self, turn: TurnId, outcome: Outcome, event: Finished | None = None, reply: UtteranceId | None = None
-    ) -> TurnRecord | None:
-        entry = self._open.pop(turn, None)
-        if entry is None or entry.draft is None:
-            return None
-        return TurnRecord(
-            id=turn,
-            session_id=self.session,
-            speaker_id=SpeakerId(entry.draft.player),
-            speaker_name=self.name_of(entry.draft.player),
-            raw_text=entry.draft.heard.raw_text,
-            text=entry.draft.text,
-            npc_id=entry.npc,
-            address_reason=entry.reason,
             outcome=outcome,
-            reply=event.reply if event is not None else "",
-            reply_heard=event.heard if event is not None else "",
-            recalled=entry.recalled,
-            stages=entry.stages,
-            omitted=entry.omitted,
-            prompt_text=entry.prompt_text,
-            parts=entry.parts,
-            error=event.error if event is not None else "",
-            rejected=entry.rejected,
-            looked_up=entry.looked_up,
-            unsaid=entry.unsaid,
-            utterance_id=entry.utterance,
-            reply_id=reply,
-            tier=entry.tier.tier if entry.tier is not None else "",
-            tier_reason=entry.tier.reason if entry.tier is not None else "",
+            stages=_heard_stages(draft),
         )
 
 
