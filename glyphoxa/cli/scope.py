@@ -219,12 +219,12 @@ async def desk_at(store: Store, settings: Settings, wanted: str | None) -> Desk:
     return await desk_in(Scope(store, settings, await stored_campaign(store, wanted, settings)))
 
 
-async def _as_it_is(scope: Scope) -> Scope:
+async def as_it_is(scope: Scope) -> Scope:
     return scope
 
 
 run_at_desk: Final = in_scope(desk_in, to_hold="talk or facts")
-run_in_scope: Final = in_scope(_as_it_is, to_hold="talk")
+run_in_scope: Final = in_scope(as_it_is, to_hold="talk")
 
 
 async def stored_campaign(store: Store, wanted: str | None, settings: Settings | None = None) -> CampaignId:

@@ -7,8 +7,7 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from glyphoxa.cli.scope import (
     CAMPAIGN,
     CONFIG,
     Scope,
+    as_it_is,
     campaign_argument,
     file_or_stored,
     in_scope,
@@ -30,7 +30,6 @@ from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, read_audit
 from glyphoxa.web.access.roles import Grant, Role
@@ -39,23 +38,12 @@ from glyphoxa.world.wording import moment
 _MOST_SHOWN: Final = 20
 _MOST_ENTERED: Final = 50
 _DIRECTED_TURNS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The open tables of a campaign."""
-
-    campaign: CampaignId
-    commands: PostgresTableCommands
-
-
-async def _tables(scope: Scope) -> _Tables:
-    return _Tables(scope.campaign, PostgresTableCommands(scope.store.database, scope.store.listener))
-
+_TOLD: Final = ("player", "npc", "scene", "turns", "text")
+"""The arguments of commands, in the order in which they are shown."""
 
 VERB = Verb(
     # A table that has just opened has kept nothing of its session yet.
-    in_scope(_tables, to_hold="commands for a table", takes_new=True),
+    in_scope(as_it_is, to_hold="commands for a table", takes_new=True),
     common=(*CAMPAIGN, session_argument("--session", about="which table, if several are open")),
 )
 
@@ -64,78 +52,47 @@ _NPC_OR_ALL = (
     argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
     argument("--all", help="all of them"),
 )
+_NPC_OR_ALL_ASKED = ("npc", "all", "the name of an NPC or --all")
 _PLAYER = argument("player", metavar="PLAYER", help="the character's name, or the player's id")
-_WORDS = argument("words", metavar="WORDS", nargs="+", help="what is said")
+_WORDS = argument("text", metavar="WORDS", nargs="+", help="what is said")
 
 
-@VERB.itself(
-    text="Without an action: show an open table: who is here, muted, directed, or bound to an NPC.",
-    npc=None,
-    all=False,
-    off=False,
-    words=[],
-    limit=_MOST_SHOWN,
-    who=[],
-    revoke=False,
-    qr=False,
-    calendar=False,
-)
-async def _show(tables: _Tables, options: argparse.Namespace) -> int:
-    return await _obeyed(tables, options, do="show")
+@VERB.itself(text="Without an action: show an open table: who is here, muted, directed, or bound to an NPC.")
+async def _show(scope: Scope, options: argparse.Namespace) -> int:
+    return await _obeyed(scope, options, {"do": "show"})
 
 
-def _command(
-    do: str, text: str, *arguments: Argument, told: Callable[[argparse.Namespace], dict[str, Any]] = lambda _: {}
-) -> None:
-    """Declare an action that sends a command to the table.
+def _command(do: str, text: str, *arguments: Argument, either: tuple[str, str, str] | None = None) -> None:
+    """Declare an action that sends a command to the table. Its arguments are named as in `glyphoxa.dm.table_commands`.
 
     Args:
-        told: Returns the command's values besides its name; see `glyphoxa.dm.table_commands`.
+        either: An argument and a switch of which exactly one must be given, and how to ask for them.
     """
 
     @VERB.action(text, *arguments, name=do)
-    async def _send(tables: _Tables, options: argparse.Namespace) -> int:
-        return await _obeyed(tables, options, do=do, **told(options))
+    async def _send(scope: Scope, options: argparse.Namespace) -> int:
+        told = {key: getattr(options, key, None) for key in _TOLD}
+        told["text"] = " ".join(told["text"] or ()) or None
+        if either is not None and (told[either[0]] is not None) == getattr(options, either[1]):
+            raise InvalidInput(f"give either {either[2]}")
+        return await _obeyed(scope, options, {"do": do} | {key: each for key, each in told.items() if each is not None})
 
 
-def _npc_or_all(options: argparse.Namespace) -> dict[str, Any]:
-    if (options.npc is not None) == options.all:
-        raise InvalidInput("give either the name of an NPC or --all")
-    return {"npc": options.npc}
-
-
-def _directed(options: argparse.Namespace) -> dict[str, Any]:
-    text = " ".join(options.words)
-    if bool(text) == options.off:
-        raise InvalidInput("give either an instruction, or --off to end the current one")
-    return {"npc": options.npc, "text": text, "turns": options.turns}
-
-
-def _puppet(options: argparse.Namespace) -> dict[str, Any]:
-    if (options.npc is not None) == options.off:
-        raise InvalidInput("give either the name of an NPC or --off")
-    return {"player": options.player, "npc": options.npc}
-
-
-_command("mute", "mute an NPC: it stops speaking, and answers nobody until unmuted", *_NPC_OR_ALL, told=_npc_or_all)
-_command("unmute", "unmute an NPC", *_NPC_OR_ALL, told=_npc_or_all)
 _command(
-    "say",
-    "speak as an NPC: it says these words in its voice",
-    _NPC,
-    _WORDS,
-    told=lambda options: {"npc": options.npc, "text": " ".join(options.words)},
+    "mute", "mute an NPC: it stops speaking, and answers nobody until unmuted", *_NPC_OR_ALL, either=_NPC_OR_ALL_ASKED
 )
+_command("unmute", "unmute an NPC", *_NPC_OR_ALL, either=_NPC_OR_ALL_ASKED)
+_command("say", "speak as an NPC: it says these words in its voice", _NPC, _WORDS)
 _command(
     "direct",
     "instruct an NPC for its next answers; nobody hears it",
     _NPC,
-    argument("words", metavar="WORDS", nargs="*", help='"be short with them; you are afraid"'),
+    argument("text", metavar="WORDS", nargs="*", help='"be short with them; you are afraid"'),
     argument(
         "--turns", type=int, metavar="N", default=_DIRECTED_TURNS, help=f"1 to {MAX_TURNS}; default {_DIRECTED_TURNS}"
     ),
     argument("--off", help="end the instruction"),
-    told=_directed,
+    either=("text", "off", "an instruction, or --off to end the current one"),
 )
 _command(
     "puppet",
@@ -143,7 +100,7 @@ _command(
     _PLAYER,
     argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
     argument("--off", help="end it"),
-    told=_puppet,
+    either=("npc", "off", "the name of an NPC or --off"),
 )
 _command("stop", "stop all NPCs: who speaks is cut off, and pending answers are dropped")
 _command("pause", "pause the table: nothing is heard, answered or stored until `resume`")
@@ -153,32 +110,23 @@ _command(
     "scene",
     "move the table to another scene: only its NPCs hear what is said",
     argument("scene", metavar="SCENE", help="its id, or the name of its location"),
-    told=lambda options: {"scene": options.scene},
 )
-_command(
-    "whisper",
-    "whisper to a player: only their page shows it; NPCs do not hear it",
-    _PLAYER,
-    _WORDS,
-    told=lambda options: {"player": options.player, "text": " ".join(options.words)},
-)
+_command("whisper", "whisper to a player: only their page shows it; NPCs do not hear it", _PLAYER, _WORDS)
 _command(
     "talk",
     "let NPCs answer each other when they are called by name, at most N times in a row",
     argument("turns", type=int, metavar="N", help=f"1 to {MAX_IN_A_ROW}; 0: NPCs answer only players"),
-    told=lambda options: {"turns": options.turns},
 )
 _command(
     "summarise",
     "bring the memory of this session up to date every N rounds: a player's words and the answer",
     argument("turns", type=int, metavar="N", help=f"1 to {MAX_ROUNDS}"),
-    told=lambda options: {"turns": options.turns},
 )
 
 
 @VERB.action("list the commands given at the tables of this campaign, latest first", limit(_MOST_SHOWN))
-async def _log(tables: _Tables, options: argparse.Namespace) -> int:
-    found = await tables.commands.latest(tables.campaign, session=options.session, limit=options.limit)
+async def _log(scope: Scope, options: argparse.Namespace) -> int:
+    found = await _tables(scope).latest(scope.campaign, session=options.session, limit=options.limit)
     rows = (
         (
             moment(each.at_ms),
@@ -191,15 +139,18 @@ async def _log(tables: _Tables, options: argparse.Namespace) -> int:
     return show_rows(("when", "session", "command", "answer"), rows, nothing="no commands yet")
 
 
-async def _obeyed(tables: _Tables, options: argparse.Namespace, **told: Any) -> int:
-    for line in (await tables.commands.command(tables.campaign, told, session=options.session)).splitlines():
+async def _obeyed(scope: Scope, options: argparse.Namespace, told: Mapping[str, Any]) -> int:
+    for line in (await _tables(scope).command(scope.campaign, told, session=options.session)).splitlines():
         print(plain(line))
     return 0
 
 
+def _tables(scope: Scope) -> PostgresTableCommands:
+    return PostgresTableCommands(scope.store.database, scope.store.listener)
+
+
 def _in_words(command: PastCommand) -> str:
-    told = command.told
-    parts = [told.get(each) for each in ("do", "player", "npc", "scene", "turns", "text")]
+    parts = [command.told.get(each) for each in ("do", *_TOLD)]
     return " ".join(str(part) for part in parts if part not in (None, ""))
 
 

@@ -134,7 +134,6 @@ class Verb(Generic[A]):
             text: Its line in the help of all verbs.
             example: A command, shown below its options.
         """
-        alone = self._itself is not None
         parser = verbs.add_parser(name, description=self._text or text, epilog=f"Example: {example}" if example else "")
         if self._itself is not None:
             self._itself.fill(parser)
@@ -144,9 +143,13 @@ class Verb(Generic[A]):
         if not self._actions:
             return
         actions = parser.add_subparsers(title="actions", metavar="ACTION")
-        inherited: dict[str, Any] = {"argument_default": argparse.SUPPRESS} if alone else {}
-        for each, act in self._actions.items():
-            act.fill(actions.add_parser(each, **inherited, **act.told))
+        of_verb = {each.dest for each in parser._actions}
+        for name, act in self._actions.items():
+            of_action = actions.add_parser(name, **act.told)
+            act.fill(of_action)
+            for each in of_action._actions:
+                if each.dest in of_verb:
+                    each.default = argparse.SUPPRESS
 
 
 def _help_of(parser: argparse.ArgumentParser) -> int:

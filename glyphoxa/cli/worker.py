@@ -48,9 +48,6 @@ VERB = Verb(in_a_loop, common=_OF_ALL)
     text="Without an action: turn what is said into knowledge as soon as it is stored, until stopped. Any number of "
     "workers can run, on any machine that reaches the database. One worker leases a session at a time, and each "
     "utterance is read once. Deletes old transcripts daily, if privacy.retain_days is set.",
-    session=None,
-    again=False,
-    full=False,
 )
 async def _run(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")

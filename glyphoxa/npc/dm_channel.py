@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from loguru import logger
+from pydantic import TypeAdapter
 
 from glyphoxa.actors.supervisor import follow
 from glyphoxa.chronicle.consent import SpokenRequests
@@ -23,16 +24,17 @@ from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import RecentTalk
 from glyphoxa.transcript.ports import DecidedTalk, News, TalkDecisions
-from glyphoxa.turns.dm_controls import Direction, DmControls
+from glyphoxa.turns.dm_controls import DmControls
 
 _AGAIN_S: Final = 1.0
 _WAIT_FOR_S: Final = 1.0
 _OBEYED_WITHIN_S: Final = 3.0
+_STORED: Final = TypeAdapter(DmControls)
 
 
 class ControlsStore(Protocol):
@@ -60,13 +62,13 @@ class StoredControls:
     async def before(self, npcs: Mapping[NpcId, str]) -> DmControls:
         """Return the controls from the end of the last run, for these NPCs."""
         try:
-            return _from_json(await self._store.controls(self._campaign, self._session), npcs)
+            return _restored(await self._store.controls(self._campaign, self._session), npcs)
         except GlyphoxaError as error:
             logger.warning("mutes and directions of this session could not be restored: {}", error)
             return DmControls(npcs)
 
     def on_changed(self, controls: DmControls) -> None:
-        self._newest = _as_json(controls)
+        self._newest = _STORED.dump_python(controls, mode="json", exclude={"npcs", "dms"})
         self._changed.set()
         self._is_kept.clear()
 
@@ -94,30 +96,13 @@ class StoredControls:
                 self._is_kept.set()
 
 
-def _as_json(controls: DmControls) -> dict[str, Any]:
-    return {
-        "muted": sorted(controls.muted),
-        "directions": {npc: [each.text, each.turns_left] for npc, each in controls.directions.items()},
-        "puppets": dict(controls.puppets),
-        "npc_to_npc": controls.npc_to_npc,
-        "memory_interval": controls.memory_interval,
-        "is_paused": controls.is_paused,
-    }
-
-
-def _from_json(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
+def _restored(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
     """Parse stored controls, without NPCs that the campaign no longer has."""
-    directions = {NpcId(npc): Direction(text, left) for npc, (text, left) in kept.get("directions", {}).items()}
-    puppets = {PlayerId(player): NpcId(npc) for player, npc in kept.get("puppets", {}).items()}
-    return DmControls(
-        npcs,
-        muted={NpcId(npc) for npc in kept.get("muted", ())} & npcs.keys(),
-        directions={npc: each for npc, each in directions.items() if npc in npcs},
-        puppets={player: npc for player, npc in puppets.items() if npc in npcs},
-        npc_to_npc=kept.get("npc_to_npc"),
-        memory_interval=kept.get("memory_interval"),
-        is_paused=bool(kept.get("is_paused")),
-    )
+    controls = _STORED.validate_python({**kept, "npcs": npcs})
+    controls.muted &= npcs.keys()
+    controls.directions = {npc: each for npc, each in controls.directions.items() if npc in npcs}
+    controls.puppets = {player: npc for player, npc in controls.puppets.items() if npc in npcs}
+    return controls
 
 
 @dataclass(frozen=True, slots=True)

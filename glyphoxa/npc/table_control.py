@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Final, assert_never
 
 from glyphoxa.domain.commands import (
@@ -109,15 +110,12 @@ class TableControl:
 
     def restore(self, controls: DmControls) -> None:
         """Restore the controls of this session. Call before anybody speaks."""
-        own = self.controls
-        own.muted, own.directions, own.puppets = controls.muted, controls.directions, controls.puppets
-        own.is_paused = controls.is_paused
+        self._turn_taking.questions.controls = replace(controls, dms=self.controls.dms)
         if controls.npc_to_npc is not None:
-            own.npc_to_npc = self._turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
+            self._turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
         if controls.memory_interval is not None:
-            own.memory_interval = controls.memory_interval
             self._summarise_every(controls.memory_interval)
-        for npc, direction in own.directions.items():
+        for npc, direction in controls.directions.items():
             self._npcs[npc].mailbox.post(Directed(direction.text))
 
     def _summarise_every(self, rounds: int) -> None:

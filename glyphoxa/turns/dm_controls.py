@@ -12,9 +12,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final, NamedTuple
 
 from glyphoxa.domain.commands import (
     Direct,
@@ -39,20 +39,20 @@ from glyphoxa.turns.address import Addressed, AddresseeMention, Said
 # The whole utterance must be the command and name its target: "Grimjaw, be quiet." Anything else is ordinary speech.
 
 
-_What = Literal["mute", "unmute", "stop"]
+_OneOrAll = type[Mute | Unmute]
 _WORDS: Final = lexicon("commands")
-_VERBS: Final[Sequence[tuple[_What, str]]] = (("unmute", "{unmute_verb}"), ("mute", "{mute_verb}"))
-_TO_ALL: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
-    ("mute", _WORDS.compile("{all} {mute}|{mute} {all}")),
-    ("unmute", _WORDS.compile("{all} (?:{unmute}|{go_on})|(?:{unmute}|{go_on}) {all}")),
-    ("stop", _WORDS.compile("{all} {stop}|{stop} {all}")),
-    *((what, _WORDS.compile(f"{verb} {{all}}")) for what, verb in _VERBS),
+_VERBS: Final[Sequence[tuple[_OneOrAll, str]]] = ((Unmute, "{unmute_verb}"), (Mute, "{mute_verb}"))
+_TO_ALL: Final[Sequence[tuple[type[Mute | Unmute | StopAll], re.Pattern[str]]]] = (
+    (Mute, _WORDS.compile("{all} {mute}|{mute} {all}")),
+    (Unmute, _WORDS.compile("{all} (?:{unmute}|{go_on})|(?:{unmute}|{go_on}) {all}")),
+    (StopAll, _WORDS.compile("{all} {stop}|{stop} {all}")),
+    *((command, _WORDS.compile(f"{verb} {{all}}")) for command, verb in _VERBS),
 )
-_TO_ONE: Final[Sequence[tuple[_What, re.Pattern[str]]]] = (
-    ("mute", _WORDS.compile("(?P<who>.+?) {mute}|{mute} (?P<after>.+)")),
-    ("unmute", _WORDS.compile("(?P<who>.+?) {unmute}|{unmute} (?P<after>.+)")),
+_TO_ONE: Final[Sequence[tuple[_OneOrAll, re.Pattern[str]]]] = (
+    (Mute, _WORDS.compile("(?P<who>.+?) {mute}|{mute} (?P<after>.+)")),
+    (Unmute, _WORDS.compile("(?P<who>.+?) {unmute}|{unmute} (?P<after>.+)")),
 )
-_WITH_VERB: Final = tuple((what, _WORDS.compile(f"{verb} (?P<who>.+)")) for what, verb in _VERBS)
+_WITH_VERB: Final = tuple((command, _WORDS.compile(f"{verb} (?P<who>.+)")) for command, verb in _VERBS)
 _MAX_NAME_WORDS: Final = 5
 """Words."""
 
@@ -64,25 +64,19 @@ def spoken_command(text: str, mentions: Sequence[AddresseeMention]) -> TableComm
         mentions: The names in the words.
     """
     said = _plain(text)
-    for what, pattern in _TO_ALL:
+    for to_all, pattern in _TO_ALL:
         if pattern.fullmatch(said):
-            return _command(what, None)
+            return to_all()
     npc = mentions[0].npc if len({mention.npc for mention in mentions}) == 1 else None
     if npc is None:
         return None
-    for what, pattern in _TO_ONE:
+    for command, pattern in _TO_ONE:
         if (found := pattern.fullmatch(said)) and _is_called(found["who"] or found["after"], mentions):
-            return _command(what, npc)
-    for what, pattern in _WITH_VERB:
+            return command(npc)
+    for command, pattern in _WITH_VERB:
         if (found := pattern.fullmatch(said)) and _is_name(found["who"]):
-            return _command(what, npc)
+            return command(npc)
     return None
-
-
-def _command(what: _What, npc: NpcId | None) -> TableCommand:
-    if what == "stop":
-        return StopAll()
-    return Mute(npc) if what == "mute" else Unmute(npc)
 
 
 def _is_called(who: str, mentions: Sequence[AddresseeMention]) -> bool:
@@ -104,8 +98,7 @@ Decide = Callable[[Said], Addressed]
 _PAST_ALL: Final = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER)
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(NamedTuple):
     """A direction of the DM to an NPC.
 
     Attributes:
@@ -128,7 +121,7 @@ class DmControls:
     """
 
     npcs: Mapping[NpcId, str] = field(default_factory=dict)
-    dms: Collection[PlayerId] = ()
+    dms: Set[PlayerId] = frozenset()
     muted: set[NpcId] = field(default_factory=set)
     directions: dict[NpcId, Direction] = field(default_factory=dict)
     puppets: dict[PlayerId, NpcId] = field(default_factory=dict)
@@ -166,7 +159,7 @@ class DmControls:
         if standing is None:
             return False
         if standing.turns_left > 1:
-            self.directions[npc] = replace(standing, turns_left=standing.turns_left - 1)
+            self.directions[npc] = Direction(standing.text, standing.turns_left - 1)
         else:
             del self.directions[npc]
         return True
