@@ -26,7 +26,7 @@ class CommandReader:
         """
         Raises:
             NotFound: Nobody has that name.
-            InvalidInput: It is not a command, or a name is ambiguous.
+            InvalidInput: It is not a command, a name is ambiguous, or a number is none.
         """
         do = told.get("do")
         command = COMMANDS.get(str(do))
@@ -37,8 +37,10 @@ class CommandReader:
     def _value(self, kind: object, told: ToldCommand) -> Any:
         """Return the value of a command's field of this type. Each type has one name in what was told."""
         if kind is int:
-            turns = told.get("turns")
-            return turns if isinstance(turns, int) else -1
+            turns = told.get("turns", -1)
+            if isinstance(turns, str) and not (turns.isascii() and turns.isdecimal() and len(turns) < 10):
+                raise InvalidInput(f"the number of answers must be a number, not {turns!r}")
+            return int(turns) if isinstance(turns, int | str) else -1
         if kind is str:  # on one line
             return " ".join(str(told.get("text") or "").split())
         if kind is SceneId:

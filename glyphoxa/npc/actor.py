@@ -81,13 +81,6 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Directed:
-    """A direction that every answered prompt contains from now on; empty for none."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Cover:
     """A summary for the NPC's prompt, see `Conversation.cover`."""
 
@@ -98,7 +91,7 @@ class Cover:
 Talk = Hear | UtteranceRevised | UtteranceRetracted | Cover
 Voicing = Release | Hold | Resume | Cancel | Fill
 """Effects of turn taking that an NPC performs unchanged."""
-NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Directed | Voicing
+NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
@@ -138,7 +131,8 @@ class NpcActor:
         self._tiers = tiers or TierSelector(self.npc.budget_tier)
         self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
-        self._direction = ""
+        self.direction = ""
+        """The DM's direction, which every prompt for an answer contains; empty for none."""
 
     @property
     def says_given_words(self) -> bool:
@@ -214,8 +208,6 @@ class NpcActor:
             case Say(turn=turn, text=text):
                 self._asked.append(turn)
                 mouth.begin(turn, replace(self.conversation.prompt("", ""), words=text))
-            case Directed(text):
-                self._direction = text
             case _:
                 self._voice(mouth, message)
 
@@ -268,7 +260,7 @@ class NpcActor:
     def _prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
         """Return the prompt for a question, with the directions for its answer."""
         prompt = self.conversation.prompt(question, speaker_name, unless=unless)
-        directions = (self._direction if question else "", prompt.direction)
+        directions = (self.direction if question else "", prompt.direction)
         return replace(prompt, direction=" ".join(filter(None, directions)))
 
     def _take_tier(self, turn: TurnId) -> None:

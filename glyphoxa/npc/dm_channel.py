@@ -137,6 +137,7 @@ class CommandInbox(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class CommandFollower:
     """Takes commands from an inbox and obeys them.
 
@@ -145,39 +146,30 @@ class CommandFollower:
         obey: Obeys it and returns a report; raises `InvalidInput`.
     """
 
-    def __init__(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        inbox: CommandInbox,
-        *,
-        read: Callable[[Mapping[str, object]], SessionCommand],
-        obey: Callable[[SessionCommand], Awaitable[str]],
-    ) -> None:
-        self._campaign = campaign
-        self._session = session
-        self._inbox = inbox
-        self._read = read
-        self._obey = obey
+    campaign: CampaignId
+    session: SessionId
+    inbox: CommandInbox
+    read: Callable[[Mapping[str, object]], SessionCommand]
+    obey: Callable[[SessionCommand], Awaitable[str]]
 
     async def run(self) -> None:
         """Run the actor."""
-        await follow(lambda: self._inbox.changes(self._campaign), lambda _: self._take_all(), what="the DM's commands")
+        await follow(lambda: self.inbox.changes(self.campaign), lambda _: self._take_all(), what="the DM's commands")
 
     async def _take_all(self) -> None:
         try:
-            while (asked := await self._inbox.take(self._campaign, self._session)) is not None:
+            while (asked := await self.inbox.take(self.campaign, self.session)) is not None:
                 text, is_done = await self._done(asked)
-                await self._inbox.answer(self._campaign, asked.id, text, is_done=is_done)
+                await self.inbox.answer(self.campaign, asked.id, text, is_done=is_done)
         except Unavailable as error:
             logger.debug("the DM's commands cannot be read now: {}", error)
             await asyncio.sleep(_AGAIN_S)
 
     async def _done(self, asked: PendingCommand) -> tuple[str, bool]:
         try:
-            command = self._read(asked.told)
+            command = self.read(asked.told)
             async with asyncio.timeout(_OBEYED_WITHIN_S):
-                return await self._obey(command), True
+                return await self.obey(command), True
         except InvalidInput as error:
             return str(error), False
         except TimeoutError:

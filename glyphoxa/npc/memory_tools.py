@@ -448,10 +448,6 @@ class MemoryTools:
         left_out = () if self._memory.around is not None and self._rule.can_search_around else ("around",)
         return tuple(SPECS[name].without(*left_out) for name in self._rule.tools)
 
-    @property
-    def ceiling_ms(self) -> int:
-        return self._rule.ceiling_ms
-
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
         """Answer a model's call by either tool name. Never raises and never exceeds the ceiling."""
         as_noted = {key: noted(value) for key, value in arguments.items()}

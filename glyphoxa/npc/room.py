@@ -268,7 +268,7 @@ class Room:
                 self._tell_npc(npc, effect)
                 self._book.resumed(turn)
             case Cancel():
-                self._cancel(effect)
+                self._cancel(effect, now_ms)
             case Keep(draft, addressed):
                 self._keep_said(draft, addressed)
             case NotAddressed(draft, addressed, is_between):
@@ -281,13 +281,13 @@ class Room:
             case _:
                 assert_never(effect)
 
-    def _cancel(self, effect: Cancel) -> None:
+    def _cancel(self, effect: Cancel, at_ms: int) -> None:
         if effect.begun:
             self._tell_npc(effect.npc, effect)
             if effect.outcome is None:
                 self._book.dropped(effect.turn)
         elif effect.outcome is not None:
-            nothing = Finished(effect.npc, effect.turn, "", "", 0, interrupted=False, at_ms=self._now_ms())
+            nothing = Finished(effect.npc, effect.turn, "", "", 0, interrupted=False, at_ms=at_ms)
             if (record := self._book.finished(nothing, effect.outcome)) is not None:
                 self._finish(record)
 

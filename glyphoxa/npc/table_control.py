@@ -32,7 +32,7 @@ from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import Draft, Heard
 from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.npc.actor import Directed, NpcActor
+from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table import TableState
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.dm_controls import DmControls
@@ -73,7 +73,7 @@ class TableControl:
         effects = self._effects(command, at_ms)
         match command:
             case Direct(npc):
-                self._npcs[npc].mailbox.post(Directed(self.controls.direction(npc)))
+                self._npcs[npc].direction = self.controls.direction(npc)
             case WhisperTo(player, text):
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most_in_a_row=most):
@@ -105,7 +105,7 @@ class TableControl:
         npc = record.npc_id
         if npc is None or not was_heard or record.speaker_id == SpeakerId(THE_DM) or not self.controls.answered(npc):
             return
-        self._npcs[npc].mailbox.post(Directed(self.controls.direction(npc)))
+        self._npcs[npc].direction = self.controls.direction(npc)
         self._changed(self.controls)
 
     def restore(self, controls: DmControls) -> None:
@@ -116,7 +116,7 @@ class TableControl:
         if controls.memory_interval is not None:
             self._summarise_every(controls.memory_interval)
         for npc, direction in controls.directions.items():
-            self._npcs[npc].mailbox.post(Directed(direction.text))
+            self._npcs[npc].direction = direction.text
 
     def _summarise_every(self, rounds: int) -> None:
         for summary in self._state.summaries.values():

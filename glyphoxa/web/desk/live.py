@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import quantiles
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -22,7 +22,7 @@ from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import MAX_ROUNDS, ShowControls
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.words import fold
@@ -94,7 +94,7 @@ async def command(frame: DeskFrame, request: Request, form: Form) -> Response:
     """Obey a command of the live page, which shows the answer without reloading."""
     told = {name: value for name, value in form.items() if value}
     try:
-        done = await frame.table.obey(CommandReader(frame.table.campaign).read(_with_numbers(told)))
+        done = await frame.table.obey(CommandReader(frame.table.campaign).read(told))
     except GlyphoxaError as error:
         return JSONResponse({"error": {"code": "refused", "message": str(error)}}, status_code=400)
     in_force = await frame.table.obey(ShowControls())
@@ -110,16 +110,6 @@ async def revoke(frame: DeskFrame, _: Request, form: Form) -> Done:
     await asyncio.to_thread(known.revoke, grant)
     text = "existing links are revoked, and their users are disconnected"
     return Done(text, "/desk/links", kind=AuditKind.REVOKED, who=grant.key)
-
-
-def _with_numbers(told: Mapping[str, str]) -> dict[str, object]:
-    """Raises: InvalidInput: `turns` is no number."""
-    turns = told.get("turns")
-    if turns is None:
-        return dict(told)
-    if not (turns.isascii() and turns.isdecimal() and len(turns) < 10):
-        raise InvalidInput(f"the number of answers must be a number, not {turns!r}")
-    return {**told, "turns": int(turns)}
 
 
 def links_shown(found: Links) -> list[Shown]:

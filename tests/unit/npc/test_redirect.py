@@ -12,7 +12,7 @@ from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.npc.actor import Cover, Directed, GetReady
+from glyphoxa.npc.actor import Cover, GetReady
 from tests.support.builders import MARKET, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins
 
@@ -75,7 +75,7 @@ async def test_direction_is_in_the_language_of_the_question() -> None:
 
 async def test_direction_of_the_dm_stays_beside_it() -> None:
     async with a_table() as table:
-        table.npcs[SMITH].mailbox.post(Directed("Be short."))
+        table.npcs[SMITH].direction = "Be short."
         await table.says(TAMSIN, "Grimjaw, are there spiders?")
         assert table.mouth(SMITH).asked[-1].direction == f"Be short. {ENGLISH.redirect[0]}"
 
