@@ -9,7 +9,7 @@ from typing import Protocol
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.judgement import Judged
-from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer
+from glyphoxa.domain.knowledge import EndedFact, Fact, Viewer
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.world.events import WorldEvent
 
@@ -73,16 +73,6 @@ class Review(Protocol):
 
     Each call is one round trip and raises `Unavailable` when the database is away.
     """
-
-    async def of_status(
-        self, campaign: CampaignId, status: Status, *, session: SessionId | None = None, limit: int
-    ) -> list[Fact]:
-        """Return facts of a status, the least certain first."""
-        ...
-
-    async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
-        """Return the number of facts of each status."""
-        ...
 
     async def current(
         self, campaign: CampaignId, viewer: Viewer, *, about: EntityId | None = None, limit: int

@@ -76,10 +76,6 @@ class SaidSentence:
     text: str
     end: str
 
-    def mentions(self) -> list[int]:
-        """The numbers of the mentioned names, in order."""
-        return [int(number) for number in re.findall(r"@(\d+)", self.text)]
-
 
 def sentences_of(
     text: str, places: Sequence[tuple[int, int]], *, others: Collection[int] = ()

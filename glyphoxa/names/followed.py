@@ -39,10 +39,6 @@ class LearnedNames(Protocol):
         """Undo the DM's last decision (on one form, if given); return it, or None if there is none left."""
         ...
 
-    async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
-        """The history, latest first."""
-        ...
-
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
         """Ordinary uses of a form's words, without the utterances in `exclude`."""
         ...

@@ -69,9 +69,17 @@ class TableControl:
             InvalidInput: The command is impossible.
         """
         self._check(command)
-        self.controls.take(command)
-        effects = self._effects(command, at_ms)
+        if self.controls.take(command):
+            self._changed(self.controls)
+        effects: list[Effect] = []
         match command:
+            case Mute(npc):
+                effects = self._turn_taking.silence(self._npcs if npc is None else (npc,), at_ms=at_ms)
+            case StopAll():
+                effects = self._turn_taking.hush_all()
+            case SayAs(npc, text):
+                draft = Draft(THE_DM, Heard(text, text, (), at_ms, at_ms), at_ms, at_ms, typed=True)
+                effects = self._turn_taking.say(npc, draft, Addressed(npc, _WORDS_OF_THE_DM), at_ms=at_ms)
             case Direct(npc):
                 self._npcs[npc].direction = self.controls.direction(npc)
             case WhisperTo(player, text):
@@ -81,13 +89,12 @@ class TableControl:
             case SummariseEvery(rounds):
                 self._summarise_every(rounds)
             case Pause() | Unpause():
+                effects = self._turn_taking.hush_all() if self.controls.is_paused else []
                 self._tell(PauseChanged(self.controls.is_paused, at_ms))
             case EndSession():
                 self._tell(SessionEnds(at_ms))
             case _:
                 pass
-        if isinstance(command, Mute | Unmute | Direct | Puppet | LetNpcsTalk | SummariseEvery | Pause | Unpause):
-            self._changed(self.controls)
         return self._told(command), effects
 
     def on_change(self, changed: Callable[[DmControls], None]) -> None:
@@ -121,19 +128,6 @@ class TableControl:
     def _summarise_every(self, rounds: int) -> None:
         for summary in self._state.summaries.values():
             summary.interval = rounds
-
-    def _effects(self, command: TableCommand, at_ms: int) -> list[Effect]:
-        match command:
-            case Mute(npc):
-                return self._turn_taking.silence(self._npcs if npc is None else (npc,), at_ms=at_ms)
-            case StopAll() | Pause():
-                return self._turn_taking.hush_all()
-            case SayAs(npc, text):
-                heard = Heard(text, text, (), at_ms, at_ms)
-                draft = Draft(THE_DM, heard, at_ms, at_ms, typed=True)
-                return self._turn_taking.say(npc, draft, Addressed(npc, _WORDS_OF_THE_DM), at_ms=at_ms)
-            case _:
-                return []
 
     def _check(self, command: TableCommand) -> None:
         match command:

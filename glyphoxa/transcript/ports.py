@@ -46,15 +46,6 @@ class TranscriptLog(Protocol):
 
     async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None: ...
 
-    async def recent(
-        self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
-    ) -> list[Utterance]:
-        """Return the session's utterances that began at or after `since_ms`, oldest first, at most the last `limit`.
-
-        Utterances that were rolled back are not included.
-        """
-        ...
-
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
         """Count utterances of a campaign or of one of its sessions, including those that were rolled back."""
         ...
@@ -68,10 +59,6 @@ class SessionStates(Protocol):
 
     async def state(self, campaign: CampaignId, session: SessionId, view: View) -> SessionState:
         """Return a view's state; an empty one if nothing is stored."""
-        ...
-
-    async def states(self, campaign: CampaignId, session: SessionId) -> Mapping[View, SessionState]:
-        """Return the stored states of all views of a session."""
         ...
 
     async def cover(  # noqa: PLR0913 - a row, its new content, and what it must have been

@@ -129,8 +129,8 @@ class DmControls:
     memory_interval: int | None = None
     is_paused: bool = False
 
-    def take(self, command: TableCommand) -> None:
-        """Store a command's lasting effect. Immediate effects are not handled here."""
+    def take(self, command: TableCommand) -> bool:
+        """Store a command's lasting effect, and return whether it has one. Immediate effects are not handled here."""
         match command:
             case Mute(npc):
                 self.muted |= set(self.npcs) if npc is None else {npc}
@@ -151,7 +151,8 @@ class DmControls:
             case Pause() | Unpause():
                 self.is_paused = isinstance(command, Pause)
             case _:
-                pass
+                return False
+        return True
 
     def answered(self, npc: NpcId) -> bool:
         """Count a heard answer of this NPC. Returns whether that changed the controls."""

@@ -375,15 +375,6 @@ class World(Protocol):
         """
         ...
 
-    async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
-        """Copy a campaign with its past: transcript, chunks, events and projections. The two are then independent.
-
-        Raises:
-            InvalidInput: A campaign with the id `into` exists.
-            NotFound: There is no campaign to fork.
-        """
-        ...
-
 
 # Reads for a process that holds a world in memory.
 

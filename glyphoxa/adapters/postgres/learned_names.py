@@ -99,6 +99,7 @@ class PostgresLearnedNames(CampaignQueries):
                 return Happened(taken_back.heard, name, last)
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
+        """Return the history, latest first."""
         rows = await self._fetch("history", campaign, None if heard is None else _key(heard), limit)
         return [_happened(row, row["name"]) for row in rows]
 

@@ -343,6 +343,10 @@ class PostgresTranscriptLog:
     async def recent(
         self, campaign: CampaignId, session: SessionId, *, since_ms: int, limit: int = 50
     ) -> list[Utterance]:
+        """Return the session's utterances that began at or after `since_ms`, oldest first, at most the last `limit`.
+
+        Utterances that were rolled back are not included.
+        """
         async with self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["recent"], campaign, session, timestamp(since_ms), limit)
         return [utterance_of_row(row) for row in rows]

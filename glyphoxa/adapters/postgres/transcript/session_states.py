@@ -22,6 +22,7 @@ class PostgresSessionStates(CampaignQueries):
         return _state(rows[0]["state"]) if rows else SessionState()
 
     async def states(self, campaign: CampaignId, session: SessionId) -> Mapping[View, SessionState]:
+        """Return the stored states of all views of a session."""
         rows = await self._fetch("states", campaign, storable(session))
         return {View(row["view"]): _state(row["state"]) for row in rows}
 

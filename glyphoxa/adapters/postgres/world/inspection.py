@@ -113,9 +113,11 @@ class PostgresInspection(CampaignQueries):
     async def of_status(
         self, campaign: CampaignId, status: Status, *, session: SessionId | None = None, limit: int
     ) -> list[Fact]:
+        """Return facts of a status, the least certain first."""
         return [fact_of_row(row) for row in await self._fetch("of_status", campaign, status, session, limit)]
 
     async def waiting(self, campaign: CampaignId) -> Mapping[Status, int]:
+        """Return the number of facts of each status."""
         return {row["status"]: row["n"] for row in await self._fetch("waiting", campaign)}
 
     async def current(

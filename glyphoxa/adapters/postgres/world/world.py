@@ -404,6 +404,12 @@ class PostgresWorld:
                 return await world.log.state_at(head.seq if seq is None else seq, at_ms=at_ms)
 
     async def fork(self, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
+        """Copy a campaign with its past: transcript, chunks, events and projections. The two are then independent.
+
+        Raises:
+            InvalidInput: A campaign with the id `into` exists.
+            NotFound: There is no campaign to fork.
+        """
         # Copied table by table, from one snapshot.
         async with world_transaction(
             self._database, campaign, deadline_ms=_FORK_DEADLINE_MS, isolation="repeatable_read"
