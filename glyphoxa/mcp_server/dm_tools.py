@@ -6,6 +6,7 @@ All tools are read-only and show the DM's view, including secrets.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Final, get_args
 
 from glyphoxa.desk import Desk
@@ -15,7 +16,7 @@ from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.mcp_server.offered import OfferedTool
-from glyphoxa.npc.tool_spec import ToolSpec, declared, text
+from glyphoxa.npc.tool_spec import Run, Tools, ToolSpec, text, tool
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.world.wording import known_to_in_words, moment
 
@@ -35,20 +36,9 @@ Limit = Annotated[
 ]
 
 _Found = Sequence[object]
-_Ask = Callable[..., Awaitable[_Found]]
 
-_TOOLS: Final[list[tuple[ToolSpec, _Ask]]] = []
-_TYPICAL_MS: Final = 100
-
-
-def _tool(name: str, description: str) -> Callable[[_Ask], _Ask]:
-    """Declare a tool where its function is defined."""
-
-    def declare(ask: _Ask) -> _Ask:
-        _TOOLS.append((declared(name, description, ask, estimated_ms=_TYPICAL_MS), ask))
-        return ask
-
-    return declare
+_TOOLS: Final[Tools[_Found]] = {}
+_tool = partial(tool, _TOOLS, estimated_ms=100)
 
 
 def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
@@ -57,15 +47,15 @@ def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
         open_desk: Opens the campaign's current state for one call.
     """
 
-    def offered(spec: ToolSpec, tool: _Ask) -> OfferedTool:
+    def offered(spec: ToolSpec, run: Run[_Found]) -> OfferedTool:
         async def ask(arguments: Mapping[str, object]) -> Mapping[str, object]:
             given = {key: each.strip() if isinstance(each, str) else each for key, each in arguments.items()}
-            found = await tool(await open_desk(), **given)
+            found = await run(await open_desk(), **given)
             return {"found": list(found)} if found else {"found": [], "note": "nothing found"}
 
         return OfferedTool(spec, ask)
 
-    return [offered(spec, ask) for spec, ask in _TOOLS]
+    return [offered(spec, ask) for spec, ask in _TOOLS.values()]
 
 
 @_tool("dm.sessions", "List the sessions and the number of utterances in each.")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 from loguru import logger
@@ -41,7 +42,7 @@ from glyphoxa.npc.budget import (
     ToolLatencies,
     lower_tier,
 )
-from glyphoxa.npc.tool_spec import ToolSpec, declared, moment, noted, text, texts
+from glyphoxa.npc.tool_spec import Tools, ToolSpec, moment, noted, text, texts, tool
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.sessions import is_episode
@@ -187,21 +188,8 @@ class NpcMemory:
 _AROUND: Final = text(
     "Only talk of this person, place or group and of whoever is related to it: for what is said of a group's people"
 )
-_LookUp = Callable[..., Awaitable[Found]]
-
-SPECS: Final[dict[str, ToolSpec]] = {}
-_DOES: Final[dict[str, _LookUp]] = {}
-
-
-def _tool(name: str, description: str, *, estimated_ms: int) -> Callable[[_LookUp], _LookUp]:
-    """Declare a tool where its look-up is defined. All its arguments are text."""
-
-    def declare(look_up: _LookUp) -> _LookUp:
-        SPECS[name] = declared(name, description, look_up, estimated_ms=estimated_ms)
-        _DOES[name] = look_up
-        return look_up
-
-    return declare
+_TOOLS: Final[Tools[Found]] = {}
+_tool = partial(tool, _TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +210,8 @@ class LookUps:
         Raises:
             InvalidInput: An argument is wrong.
         """
-        return await _DOES[tool.name](self, **texts(tool, arguments))
+        _, look_up = _TOOLS[tool.name]
+        return await look_up(self, **texts(tool, arguments))
 
     @_tool(
         QUERY_ENTITIES,
@@ -375,6 +364,9 @@ class LookUps:
         by_id = {entity.id: entity for entity in known}
         answers = (fact_found(fact, by_id, self.memory) for fact in facts)
         return [answer for answer in answers if answer is not None]
+
+
+SPECS: Final[Mapping[str, ToolSpec]] = {name: spec for name, (spec, _) in _TOOLS.items()}
 
 
 def _said(one: RecalledTalk) -> Found:

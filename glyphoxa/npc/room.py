@@ -179,6 +179,9 @@ class Room:
 
     def take(self, message: RoomMessage) -> None:
         """Handle one message."""
+        if isinstance(message, MouthEvent):
+            self._on_mouth(message)
+            return
         now_ms = self.now_ms()
         match message:
             case RoomTick():
@@ -197,16 +200,6 @@ class Room:
                 self._book.looked_up(npc, look_up)
             case LookUpSlow(npc):
                 self._perform(self._turn_taking.lookup_is_slow(npc, at_ms=now_ms))
-            case (
-                Marked()
-                | Injected()
-                | SentenceStarted()
-                | SentenceRejected()
-                | ReplyKnown()
-                | FailedEarly()
-                | Finished()
-            ):
-                self._on_mouth(message)
             case _:
                 if self._pause.hears(message, is_paused=self.control.controls.is_paused):
                     self._on_ear(message, now_ms)
@@ -220,7 +213,7 @@ class Room:
             noise = Addressed(None, "noise", Unaddressed.NOISE, is_apart=True)
             self._keep_said(event.noise, noise, is_part=False)
         if isinstance(event, TurnEnded) and (command := self.control.spoken(event.draft)) is not None:
-            self._obey(Obey(command, _nobody_waits), at_ms)
+            self._obey(Obey(command, lambda _: None), at_ms)
 
     def _obey(self, order: Obey, at_ms: int) -> None:
         try:
@@ -403,9 +396,6 @@ class Room:
         logged = replace(record, id=self._ids.logged(record.id))
         self._journal.post(FinishedTurn(self.state.campaign.id, logged))
         self._tell(TurnFinished(record))
-
-
-def _nobody_waits(_: object) -> None: ...
 
 
 def _states_decision(text: str) -> bool:

@@ -182,8 +182,10 @@ class TableControl:
                 return _TOLD[type(command)]
             case WhisperTo(player):
                 return f"{self._state.name_of(player)} reads it"
+            case LetNpcsTalk(most_in_a_row=0):
+                return "NPCs answer players only"
             case LetNpcsTalk(most_in_a_row=most):
-                return f"NPCs may give each other {_n_answers(most)} in a row" if most else "NPCs answer players only"
+                return f"NPCs may give each other {counted(most, 'answer')} in a row"
             case SummariseEvery(rounds):
                 return f"summaries are made every {counted(rounds, 'round')}"
             case ShowControls():
@@ -207,14 +209,11 @@ class TableControl:
             f"directed for {_answers(direction.turns_left)}: {self._name(npc)}: {direction.text}"
             for npc, direction in controls.directions.items()
         ]
-        lines += [
-            f"what {self._state.name_of(player)} says goes to {self._name(npc)}"
-            for player, npc in controls.puppets.items()
-        ]
+        lines += [self._told(Puppet(player, npc)) for player, npc in controls.puppets.items()]
         if most := self._turn_taking.follow_ups.max_in_a_row:
-            lines.append(f"NPCs may give each other {_n_answers(most)} in a row")
+            lines.append(self._told(LetNpcsTalk(most)))
         if rounds := controls.memory_interval:
-            lines.append(f"summaries are made every {counted(rounds, 'round')}")
+            lines.append(self._told(SummariseEvery(rounds)))
         return "\n".join(lines)
 
     def _name(self, npc: NpcId) -> str:
@@ -233,7 +232,3 @@ def _must_fit(text: str, most: int, what: str) -> None:
 
 def _answers(n: int) -> str:
     return "its next answer" if n == 1 else f"its next {n} answers"
-
-
-def _n_answers(n: int) -> str:
-    return counted(n, "answer")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from inspect import signature
 from math import isfinite
-from typing import get_type_hints
+from typing import TypeVar, get_type_hints
 
 from glyphoxa.domain.errors import InvalidInput
 
@@ -49,18 +49,32 @@ def noted(value: object) -> object:
     return value if is_plain else f"({type(value).__name__})"
 
 
+Found = TypeVar("Found")
+Run = Callable[..., Awaitable[Found]]
+Tools = dict[str, tuple[ToolSpec, Run[Found]]]
+"""Tools by name, each with its function."""
+
+
 def text(description: str) -> Mapping[str, object]:
     """Return the JSON schema of a text argument."""
     return {"type": "string", "description": description}
 
 
-def declared(name: str, description: str, run: Callable[..., object], *, estimated_ms: int) -> ToolSpec:
-    """Declare a tool by its function. Each keyword-only parameter is an argument, annotated with its JSON schema."""
-    schemas = get_type_hints(run, include_extras=True)
-    arguments = [each for each in signature(run).parameters.values() if each.kind is each.KEYWORD_ONLY]
-    parameters = {each.name: schemas[each.name].__metadata__[0] for each in arguments}
-    required = tuple(each.name for each in arguments if each.default is each.empty)
-    return ToolSpec(name, description, parameters, required, estimated_ms)
+def tool(tools: Tools[Found], name: str, description: str, *, estimated_ms: int) -> Callable[[Run[Found]], Run[Found]]:
+    """Declare a tool where its function is defined.
+
+    Each keyword-only parameter of the function is an argument, annotated with its JSON schema.
+    """
+
+    def declare(run: Run[Found]) -> Run[Found]:
+        schemas = get_type_hints(run, include_extras=True)
+        arguments = [each for each in signature(run).parameters.values() if each.kind is each.KEYWORD_ONLY]
+        parameters = {each.name: schemas[each.name].__metadata__[0] for each in arguments}
+        required = tuple(each.name for each in arguments if each.default is each.empty)
+        tools[name] = ToolSpec(name, description, parameters, required, estimated_ms), run
+        return run
+
+    return declare
 
 
 def texts(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, str]:

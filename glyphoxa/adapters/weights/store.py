@@ -132,14 +132,12 @@ class Status:
 
     Attributes:
         state: `ready`: verified and unchanged since; `unverified`: the sizes match; `partial`: incomplete.
-        directory: Its current or future directory.
         have: Bytes present.
     """
 
     name: str
     artefact: Artefact
     state: Literal["ready", "unverified", "partial", "missing"]
-    directory: Path
     have: int
 
 
@@ -249,9 +247,9 @@ class WeightStore:
         have = sum(file.size for _, file in whole)
         if len(whole) == len(here):
             verified = all(self.hashes.known(path) == file.sha256 for path, file in whole)
-            return Status(name, artefact, "ready" if verified else "unverified", directory, have)
+            return Status(name, artefact, "ready" if verified else "unverified", have)
         have += sum(PartFile(path).size for path, file in here if (path, file) not in whole)
-        return Status(name, artefact, "partial" if have else "missing", directory, have)
+        return Status(name, artefact, "partial" if have else "missing", have)
 
     def _home(self, name: str) -> Path:
         """The user's directory if all files are in it, the cache otherwise."""

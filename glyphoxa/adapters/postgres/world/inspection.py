@@ -73,7 +73,6 @@ class NearChunk:
     """
 
     session_id: SessionId
-    utterance_id: UtteranceId
     content: str
     cosine: float
     knowers: tuple[NpcId, ...]
@@ -232,7 +231,6 @@ class PostgresInspection(CampaignQueries):
         return [
             NearChunk(
                 SessionId(row["session_id"]),
-                UtteranceId(row["utterance_id"]),
                 row["content"],
                 row["cosine"],
                 tuple(NpcId(npc) for npc in row["knowers"]),
