@@ -204,15 +204,6 @@ class LookUps:
     tier: BudgetTier
     rule: TierRule
 
-    async def answer(self, tool: ToolSpec, arguments: Mapping[str, object]) -> Found:
-        """Run the look-up of this tool.
-
-        Raises:
-            InvalidInput: An argument is wrong.
-        """
-        _, look_up = _TOOLS[tool.name]
-        return await look_up(self, **texts(tool, arguments))
-
     @_tool(
         QUERY_ENTITIES,
         "Look up a person, place, thing or group you know of, and how it is related to others.",
@@ -488,7 +479,8 @@ class MemoryTools:
         if spec is None:
             raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
         async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-            answer = await LookUps(self._memory, self._tier, self._rule).answer(spec, arguments)
+            _, look_up = _TOOLS[spec.name]
+            answer = await look_up(LookUps(self._memory, self._tier, self._rule), **texts(spec, arguments))
         return dict(self._memory.safety.allowed_in(answer))
 
     def _took(self, name: str, began_ms: int) -> None:

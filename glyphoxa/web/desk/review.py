@@ -175,15 +175,16 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
 
 # -- decisions
 
-_DO: Final[Mapping[str, Callable[[Desk, str, Form], Awaitable[Decision]]]] = {
-    "confirm": lambda desk, fact, _: desk.facts.confirm([fact]),
-    "reject": lambda desk, fact, _: desk.facts.reject([fact]),
-    "hide": lambda desk, fact, _: desk.facts.hide(fact),
-    "reveal": lambda desk, fact, _: desk.facts.reveal(fact),
-    "tell": lambda desk, fact, form: desk.facts.tell(fact, [form.get("to", "")], by="dm"),
-    "keep_from": lambda desk, fact, form: _keep_from(desk, fact, form.get("from", "")),
-    "edit": lambda desk, fact, form: desk.facts.edit(fact, value=json_or_text(form.get("value", ""))),
+_DO: Final[Mapping[str, tuple[str, Callable[[Desk, str, Form], Awaitable[Decision]]]]] = {
+    "confirm": ("accepted", lambda desk, fact, _: desk.facts.confirm([fact])),
+    "reject": ("rejected", lambda desk, fact, _: desk.facts.reject([fact])),
+    "hide": ("hidden", lambda desk, fact, _: desk.facts.hide(fact)),
+    "reveal": ("revealed to everybody", lambda desk, fact, _: desk.facts.reveal(fact)),
+    "tell": ("told", lambda desk, fact, form: desk.facts.tell(fact, [form.get("to", "")], by="dm")),
+    "keep_from": ("kept from the NPC", lambda desk, fact, form: _keep_from(desk, fact, form.get("from", ""))),
+    "edit": ("corrected", lambda desk, fact, form: desk.facts.edit(fact, value=json_or_text(form.get("value", "")))),
 }
+"""Decisions on one fact: each with the word for it when it is done."""
 
 MARKED: Final = "fact:"
 """Prefix of a checkbox's name; the fact's id follows."""
@@ -192,16 +193,6 @@ _BOX: Final = "on"
 _OF_SEVERAL: Final[Mapping[str, Callable[[Desk, Sequence[str]], Awaitable[Decision]]]] = {
     "confirm_marked": lambda desk, facts: desk.facts.confirm(facts),
     "reject_marked": lambda desk, facts: desk.facts.reject(facts),
-}
-
-_DONE: Final[Mapping[str, str]] = {
-    "confirm": "accepted",
-    "reject": "rejected",
-    "hide": "hidden",
-    "reveal": "revealed to everybody",
-    "tell": "told",
-    "keep_from": "kept from the NPC",
-    "edit": "corrected",
 }
 
 
@@ -216,7 +207,7 @@ async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> s
     for fact, seen in marked.items():
         desk.facts.need_unchanged(await desk.facts.find(fact), "" if seen == _BOX else seen)
     made = await _OF_SEVERAL[what](desk, list(marked))
-    done = _DONE[what.removesuffix("_marked")]
+    done, _ = _DO[what.removesuffix("_marked")]
     ended = _ended(made) if what == "confirm_marked" else ""
     return f"{done}: {counted(len(marked), 'fact')}{ended}"
 
@@ -264,9 +255,10 @@ async def _decided(desk: Desk, form: Form) -> str:
     found = await desk.facts.find(form.get("fact", ""))
     desk.facts.need_unchanged(found, form.get("seen", ""))
     words = desk.facts.words(found)
-    made = await _DO[what](desk, found.id, form)
+    done, decide_so = _DO[what]
+    made = await decide_so(desk, found.id, form)
     ended = _ended(made) if what == "confirm" else ""
-    return f"{_DONE[what]}: {words}{ended}"
+    return f"{done}: {words}{ended}"
 
 
 MOST_SUGGESTED: Final = 50
