@@ -333,11 +333,6 @@ class TableSession:
             forget()
 
     async def obey(self, command: SessionCommand) -> str:
-        """Perform a command of the DM. Returns a report.
-
-        Raises:
-            InvalidInput: It is impossible. Nothing was done.
-        """
         if isinstance(command, MoveTo):
             await self.move(command.scene)
             return f"the table is now at {self.state.location_name}"

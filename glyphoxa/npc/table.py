@@ -11,6 +11,7 @@ from loguru import logger
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.campaign import Campaign, Player, Scene
+from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.events import MemoryHealth, TableEvent, UtteranceKept
 from glyphoxa.domain.heard import EarEvent, Utterance
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, TurnId, UtteranceId, line_of
@@ -121,6 +122,14 @@ class Table(Protocol):
 
         Raises:
             NotFound: The campaign has no such scene.
+        """
+        ...
+
+    async def obey(self, command: SessionCommand) -> str:
+        """Perform a command of the DM. Returns a report.
+
+        Raises:
+            InvalidInput: It is impossible. Nothing was done.
         """
         ...
 

@@ -47,7 +47,6 @@ _TOLD: Final[Mapping[type, str]] = {
     Unpause: "the table continues",
     EndSession: "the session ends, and the table closes",
 }
-_WORDS_OF_THE_DM: Final = "words of the DM"
 
 
 class TableControl:
@@ -79,7 +78,7 @@ class TableControl:
                 effects = self._turn_taking.hush_all()
             case SayAs(npc, text):
                 draft = Draft(THE_DM, Heard(text, text, (), at_ms, at_ms), at_ms, at_ms, typed=True)
-                effects = self._turn_taking.say(npc, draft, Addressed(npc, _WORDS_OF_THE_DM), at_ms=at_ms)
+                effects = self._turn_taking.say(npc, draft, Addressed(npc, "words of the DM"), at_ms=at_ms)
             case Direct(npc):
                 self._npcs[npc].direction = self.controls.direction(npc)
             case WhisperTo(player, text):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import FastAPI, Request
@@ -16,7 +16,6 @@ from loguru import logger
 
 from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
-from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.table import Table
@@ -52,17 +51,10 @@ class DeskParts:
         links: None if no link is required.
     """
 
-    table: CommandedTable
+    table: Table
     source: DeskSource | None
     entrance: Entrance
     links: Links | None
-
-
-class CommandedTable(Table, Protocol):
-    """A table that obeys its game master."""
-
-    async def obey(self, command: SessionCommand) -> str:
-        """See `TableSession.obey`."""
 
 
 Form = Mapping[str, str]

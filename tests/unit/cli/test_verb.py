@@ -55,6 +55,20 @@ def test_what_is_given_in_front_of_an_action_holds_for_it(arguments: tuple[str, 
     assert command_line(a_verb(), *arguments).config == config
 
 
+def test_number_in_front_of_an_action_replaces_its_default() -> None:
+    verb = Verb(at_once)
+    port = argument("--port", type=int, default=7870)
+
+    @verb.itself(port)
+    @verb.action("roll dice", port, argument("--loud"))
+    def _dice(options: argparse.Namespace) -> int:
+        return int(options.port)
+
+    assert command_line(verb, "--port", "5", "dice").port == 5
+    assert command_line(verb, "dice").port == 7870
+    assert command_line(verb, "dice").loud is False
+
+
 def test_of_two_options_at_most_one_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command_line(a_verb(), "add", "bell", "--old", "--new")

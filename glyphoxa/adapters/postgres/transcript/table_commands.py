@@ -108,8 +108,7 @@ class PostgresTableCommands(CampaignQueries):
 
     async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
         for row in await self._fetch("controls", campaign, session):
-            kept: Mapping[str, Any] = row["controls"]
-            return kept
+            return dict(row["controls"])
         return {}
 
     async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None:
