@@ -123,6 +123,8 @@ def read_markdown(files: SourceFiles) -> SourceWorld:
     if dense:
         many = f"more than {_MOST_MARKS:,} marks of Markdown, or {_MOST_MARKS_IN_ALL:,} in all"
         remarks.append(f"notes with {many}, are hidden as plain text ({len(dense)}): {shown(', '.join(dense))}")
+    if rules := [note.key for note in notes if is_of_rules(note.name)]:
+        remarks.append(f"notes about rules or a licence, without their texts ({len(rules)}): {shown(', '.join(rules))}")
     vault = _Vault(notes, files.names, root)
     documents = told_apart([vault.document(note) for note in notes])
     if n_open := sum(not each.hidden for each in documents):

@@ -38,6 +38,7 @@ MARKUP: Final = ("](", "<", "||", ">!", "%%")
 _RAW: Final = ("fence", "code_block", "html_block")
 _NOTE: Final = "note:"
 _LONGEST_KEY: Final = 40
+_LONGEST_LABEL: Final = 60
 _FEW_WORDS: Final = 3
 """Limit of a cell that says who may see its row."""
 _LONGEST_LINK: Final = 1_000
@@ -337,8 +338,11 @@ def _begins_for_dm(tokens: Sequence[Token], at: int) -> str:
         mark = next((cell for cell in cells if is_mark(cell, "name")), "") or text_mark("".join(cells[:1]))
         mark = mark or next((cell for cell in cells[:1] if len(cell) <= _LONGEST_KEY and is_marked(cell)), "")
         return token.meta.get("mark", "") or (f"row {mark!r}" if mark else "")
-    mark = text_mark(first) or _label_alone(first) if token.type == "list_item_open" else ""
-    return f"item {mark!r}" if mark and is_marked(mark) else ""
+    if token.type != "list_item_open":
+        return ""
+    has_items = any(each.type.endswith("list_open") for each in tokens[at + 4 : at + 5])
+    mark = text_mark(first) or _label_alone(first) or (first if has_items and len(first) <= _LONGEST_LABEL else "")
+    return f"item {mark!r}" if is_marked(mark) else ""
 
 
 def _is_kind_for_dm(named: str) -> bool:

@@ -33,7 +33,7 @@ _INSIDE_WORD: Final = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a
 """Between the words of names such as `gmOnly`, `GMNotes` and `gm_notes`."""
 _BEFORE_LABEL: Final = re.compile(r"[.!?;]\s|[|()\[\]{}]")
 _IN_BRACKETS: Final = re.compile(r"[(\[{=]([^()\[\]{}=\n]{1,60})[)\]}=]")
-_AFTER_FIRST: Final = re.compile(r"\s+[-–—]+\s+|\s*[–—]\s*|[.!]+\s+")
+_AFTER_FIRST: Final = re.compile(r"\s+[-–—]+\s+|\s*[–—]\s*|[.!:]+\s+")
 _DECORATION: Final = " \t*_~=`#>+-!?:[](){}|•"
 
 
@@ -61,7 +61,10 @@ def is_end(name: str) -> bool:
 def _is_marked(name: str, of: Place) -> bool:
     tokens = _tokens(name)
     whole = f" {' '.join(tokens)} "
-    if _has(whole, "for_the_dm") or _is_denied(whole) or is_mark(name, of):
+    unnumbered = f" {' '.join(token for token in tokens if not token.isdecimal())} "
+    if _has(unnumbered, "for_the_dm") or _is_denied(whole) or is_mark(name, of):
+        return True
+    if any(is_mark(part, "name") for part in (*_AFTER_FIRST.split(name), *_IN_BRACKETS.findall(name))):
         return True
     return any(_hides_here(tokens, at, of) for at in range(len(tokens)))
 

@@ -53,6 +53,19 @@ GM NOTES
 - SL: {}
   - {}
 
+- Players do not know
+  - {}
+
+- What the players do not yet know about her
+  - {}
+
+Players do not know:
+
+- {}
+
+- Was die Helden noch nicht über sie wissen
+  - {}
+
 1. **Keeper information**
    {}
 
@@ -324,6 +337,9 @@ def test_note_is_hidden_by_a_field_or_tag_in_its_text(tmp_path: Path, text: str)
         "NPCs/Orla (GM).md",
         "DMOnly/x.md",
         "Secrets/x.md",
+        "Orla - SECRET.md",
+        "Orla (hidden)/x.md",
+        "Session 9 prep.md",
     ],
 )
 def test_note_is_hidden_by_its_name_or_folder(tmp_path: Path, name: str) -> None:

@@ -207,7 +207,9 @@ def test_party_notes_are_players_and_rules_are_no_items(tmp_path: Path, name: st
 
 
 def test_licence_in_a_vault_is_no_description(tmp_path: Path) -> None:
-    assert only(vault(tmp_path, {"Open Game License.md": "# Open Game License\n\nTerms of the game."})).texts == ()
+    world = vault(tmp_path, {"Open Game License.md": "# Open Game License\n\nTerms of the game."})
+    assert only(world).texts == ()
+    assert "notes about rules or a licence, without their texts (1): Open Game License.md" in world.remarks
 
 
 GERMAN = """---

@@ -49,6 +49,23 @@ def test_word_that_is_also_a_trade_marks_a_label_and_no_name() -> None:
     assert is_marked("Keeper's notes", "name")
 
 
+@pytest.mark.parametrize(
+    "name",
+    """Orla - SECRET|Orla – hidden|Orla (secret)|Hidden - Orla|Secret: Orla|Prep for Session 12|Session 3 preparation
+Orla (geheim)|Orla - Geheimnis|Sitzung 12 Vorbereitung|Vorbereitung Sitzung 3""".replace("\n", "|").split("|"),
+)
+def test_part_of_a_name_that_is_nothing_but_a_mark_hides(name: str) -> None:
+    assert is_marked(name, "name")
+    assert is_marked(name, "folder")
+
+
+@pytest.mark.parametrize(
+    "name", ["Orla - Keeper", "Orla (The Hidden Vale)", "Session 9", "Session 9 - The Secret Door", "Orla - Mill"]
+)
+def test_part_of_a_name_that_says_more_than_a_mark_hides_nothing(name: str) -> None:
+    assert not is_marked(name, "name")
+
+
 @pytest.mark.parametrize("name", ["Vessa's Secret", "The Secret of Bone Hill", "The Dragon's Secret"])
 def test_name_of_a_note_with_a_secret_in_it_is_a_name(name: str) -> None:
     assert not is_marked(name, "name")
@@ -61,6 +78,7 @@ def test_only_a_label_of_nothing_else_is_a_mark() -> None:
 
 def test_name_of_a_document_or_a_folder_around_it_is_reported() -> None:
     assert name_mark(("Session 4 - DM prep",), ()) == "name 'Session 4 - DM prep'"
+    assert name_mark(("Session 9 prep",), ()) == "name 'Session 9 prep'"
     assert name_mark(("The duke",), ("World", "_DM")) == "folder '_DM'"
     assert name_mark(("The duke",), ("World", "Hidden Vale")) == ""
 
