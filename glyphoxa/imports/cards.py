@@ -21,7 +21,7 @@ from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.markdown_text import note_text
+from glyphoxa.imports.markdown_text import note_text, texts_of
 from glyphoxa.imports.secrecy import name_mark
 from glyphoxa.imports.source_words import fields_of, json_of
 from glyphoxa.judgement.reply import ReplyCheck
@@ -177,9 +177,8 @@ def _entries(book: Mapping[str, Any], file: str, title: str) -> tuple[list[Sourc
             continue
         key = f"entry {name}" if f"entry {name}" not in documents else f"entry {name} #{n}"
         own = (key, name, "concept", "lorebook entry", file, (title,), tuple(names))
-        texts = (SourceText(note.visible, False), SourceText(note.hidden, True, why="; ".join(note.why)))
         why = name_mark((name,), ()) or note.mark
-        documents[key] = SourceDocument(*own, hidden=bool(why), texts=texts, why=why)
+        documents[key] = SourceDocument(*own, hidden=bool(why), texts=tuple(texts_of(note)), why=why)
     n_with = Counter(each for one in documents.values() for each in {*map(str.casefold, (one.name, *one.aliases))})
     n_with[title.casefold()] += 1
     for key, one in documents.items():

@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import counted
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
-from glyphoxa.imports.markdown_text import page_text
+from glyphoxa.imports.markdown_text import page_text, texts_of
 from glyphoxa.imports.secrecy import is_marked, name_mark
-from glyphoxa.imports.source_words import fields_of, listed, type_named
+from glyphoxa.imports.source_words import fields_of, listed, type_named, united
 from glyphoxa.language.words import fold
 
 _LIMITED: Final = 1
@@ -395,35 +395,22 @@ class _World:
             place.link(journal, "LINKED_TO", hidden=True)
 
     def _document(self, entity: _Entity) -> SourceDocument:
-        hidden, first = entity.hidden, entity.parts[0]
-        texts: dict[tuple[str, bool], SourceText] = {}
-        attributes: dict[str, str] = {}
-        for part in entity.parts:
-            found = self._attributes(part.stored)
-            if hidden or (not part.hidden and part.level >= _OBSERVER):
-                attributes = {**found, **attributes}
-            else:
-                lines = (f"{name}: {value}" for name, value in found.items())
-                texts |= {(line, True): SourceText(line, True, "attributes") for line in lines}
-            for text in part.stored.content.texts:
-                of_text = f"field {text.page!r}" if text.level == _NOBODY else "not seen by all players"
-                self._add_text(entity, text, texts, why=part.why or of_text * (part.level < text.level))
-        shown = [each.stored.content for each in entity.parts if each.hidden == hidden]
-        return SourceDocument(
-            key=first.key,
-            name=entity.name,
-            type=entity.type,
-            kind=first.kind,
-            file=first.stored.file,
-            folders=first.folders,
-            aliases=tuple(dict.fromkeys(alias for each in shown for alias in each.aliases)),
-            attributes=attributes,
-            hidden=hidden,
-            texts=tuple(texts.values()),
-            links=tuple(SourceLink(target, type_, secret) for (target, type_), secret in entity.links.items()),
-            portrait=next((each.picture for each in shown if each.picture), ""),
-            why=first.why if hidden else "",
-        )
+        of_parts = united([self._alone(part, entity) for part in entity.parts])
+        links = (SourceLink(target, type_, secret) for (target, type_), secret in entity.links.items())
+        return replace(of_parts, name=entity.name, links=tuple(links))
+
+    def _alone(self, part: _Part, entity: _Entity) -> SourceDocument:
+        """Return the document of one part. The links in its texts become those of its entity."""
+        content, attributes = part.stored.content, self._attributes(part.stored)
+        texts: list[SourceText] = []
+        if not entity.hidden and (part.hidden or part.level < _OBSERVER):
+            texts = [SourceText(f"{name}: {value}", True, "attributes") for name, value in attributes.items()]
+            attributes = {}
+        for text in content.texts:
+            of_text = f"field {text.page!r}" if text.level == _NOBODY else "not seen by all players"
+            texts += self._texts(entity, text, why=part.why or of_text * (part.level < text.level))
+        own = (part.key, part.name, part.type, part.kind, part.stored.file, part.folders, content.aliases, attributes)
+        return SourceDocument(*own, part.hidden, tuple(texts), portrait=content.picture, why=part.why)
 
     def _attributes(self, stored: Stored[_Kept]) -> Mapping[str, str]:
         """Return the attributes of a document. An actor may have its race and classes as items."""
@@ -433,7 +420,7 @@ class _World:
                 found.setdefault(each.content.type, []).append(each.content.name)
         return {name: ", ".join(dict.fromkeys(values)) for name, values in found.items()}
 
-    def _add_text(self, entity: _Entity, text: _Text, texts: dict[tuple[str, bool], SourceText], *, why: str) -> None:
+    def _texts(self, entity: _Entity, text: _Text, *, why: str) -> list[SourceText]:
         def label(reference: str, only_dm: bool) -> str:
             other, part = self._referred(reference)
             if other is None or part is None:
@@ -441,14 +428,10 @@ class _World:
             return part.name if why or only_dm or not other.hidden else "..."
 
         converted = page_text(text.html, name_of=label)
-        for content, mark, references in (
-            (converted.visible, why, converted.links),
-            (converted.hidden, "; ".join(converted.why) or "hidden section", converted.hidden_links),
-        ):
-            if content:
-                texts.setdefault((content, bool(mark)), SourceText(content, bool(mark), text.page, why=mark))
-            for reference in references:
-                entity.link(self._referred(reference)[0], "LINKED_TO", hidden=bool(mark))
+        for reference in (*converted.links, *converted.hidden_links):
+            is_secret = bool(why) or reference not in converted.links
+            entity.link(self._referred(reference)[0], "LINKED_TO", hidden=is_secret)
+        return texts_of(converted, text.page, why)
 
 
 def _merged(parts: Sequence[_Part]) -> list[_Entity]:

@@ -74,7 +74,8 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
         return HtmlText(html.strip())
     n_tags = html.count("<")
     if n_tags > _MOST_TAGS or n_tags - 2 * html.count("</") > _MOST_OPEN:
-        return HtmlText(hidden=" ".join(entities.unescape(_TAG.sub(" ", html)).split()))
+        text = " ".join(entities.unescape(_TAG.sub(" ", html)).split())
+        return HtmlText(hidden=text, why=("more tags than are read",))
     from selectolax.lexbor import LexborHTMLParser
 
     body = LexborHTMLParser(html).body

@@ -286,15 +286,12 @@ class _Vault:
     def __init__(self, notes: Iterable[_Note], files: Iterable[str], root: str) -> None:
         self.missing: set[str] = set()
         self._root = root
-        self._notes = {note.key: note for note in notes}
-        self._nearest: dict[str, _Note | None] = {}
-        shortest = sorted(self._notes.values(), key=lambda note: (len(note.key), note.key), reverse=True)
-        self._by_stem = {note.stem: note for note in shortest}
-        self._by_end = _by_end((note.stem, note) for note in reversed(shortest))
-        self._named: dict[str, list[_Note]] = {}
-        for note in self._notes.values():
-            for name in {posixpath.basename(note.stem), *map(str.casefold, (note.name, *note.aliases))}:
-                self._named.setdefault(name, []).append(note)
+        shortest = sorted(notes, key=lambda note: (len(note.key), note.key))
+        self._by_end = _by_end((note.stem, note) for note in shortest)
+        self._named: dict[str, _Note] = {}
+        for note in shortest:
+            for name in (note.name, *note.aliases):
+                self._named.setdefault(name.casefold(), note)
         images = (file for file in files if (mimetypes.guess_type(file)[0] or "").startswith("image/"))
         own = (file for file in images if not any(word in file.casefold() for word in OBSIDIAN["placeholders"]))
         self._pictures = _by_end((file.casefold(), file) for file in sorted(own, key=lambda file: (len(file), file)))
@@ -352,22 +349,10 @@ class _Vault:
         """Return the note that a link means: by its path, or the nearest one of that name."""
         path = target.casefold().removesuffix(".md").removesuffix(".markdown")
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(note.stem), path))
-        if posixpath.basename(beside) == posixpath.basename(path) and beside in self._by_stem:
-            return self._by_stem[beside]
-        if path not in self._nearest:  # the same for all notes, of which thousands may be called "index"
-            self._nearest[path] = self._nearest_to(path)
-        return self._nearest[path]
-
-    def _nearest_to(self, path: str) -> _Note | None:
-        near = f"/{posixpath.normpath(path).lstrip('./')}"
-        if "/" in path:
-            return self._by_end.get(near)
-        notes = self._named.get(path, ()) if path else ()
-
-        def rank(each: _Note) -> tuple[bool, int, str]:
-            return not f"/{each.stem}".endswith(near), len(each.key), each.key
-
-        return min(notes, key=rank, default=None)
+        found = self._by_end.get(f"/{beside}")
+        if found and found.stem == beside and posixpath.basename(beside) == posixpath.basename(path):
+            return found
+        return self._by_end.get(f"/{posixpath.normpath(path).lstrip('./')}") or self._named.get(path)
 
     def _place_of(self, note: _Note) -> _Note | None:
         """Return the innermost place that a folder of a place is named after."""

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
+from glyphoxa.dm.imported import SourceText
 from glyphoxa.imports.html_text import HtmlText, html_text
 from glyphoxa.imports.obsidian import admonitions, headless_tables, prose, without_generated
 from glyphoxa.imports.secrecy import asks_who_sees, is_answer, is_end, is_mark, is_marked, property_mark, text_mark
@@ -144,6 +145,13 @@ def page_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
         hidden_links=tuple(dict.fromkeys((*page.links, *page.hidden_links))),
         why=tuple(dict.fromkeys((*page.why, *hidden.why))),
     )
+
+
+def texts_of(read: HtmlText | NoteText, page: str = "", why: str = "") -> list[SourceText]:
+    """Return the visible and the hidden part of a text, without empty ones. `why`: what hides all of it."""
+    secret = "; ".join(read.why)
+    parts = SourceText(read.visible, bool(why), page, why=why), SourceText(read.hidden, True, page, why=secret)
+    return [each for each in parts if each.text]
 
 
 def n_marks(text: str) -> int:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.markdown_text import page_text
+from glyphoxa.imports.markdown_text import page_text, texts_of
 from glyphoxa.imports.secrecy import is_marked, name_mark
 from glyphoxa.imports.source_words import (
     LOCATED_AT,
@@ -27,6 +27,7 @@ from glyphoxa.imports.source_words import (
     listed,
     told_apart,
     type_named,
+    united,
 )
 from glyphoxa.recall.facts import LINKED_TO
 
@@ -222,32 +223,24 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
 def _united(
     group: Sequence[SourceDocument], records: Mapping[str, _Record], keys: Mapping[str, str], places: Mapping[str, str]
 ) -> SourceDocument:
-    """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
-    texts: dict[SourceText, None] = dict.fromkeys(text for each in group for text in each.texts)
-    links: dict[tuple[str, str], bool] = {}
-    for each in group:
-        for field, html in records[each.key].texts.items():
-            is_secret, page = each.hidden or field == "gmnotes", "GM notes" if field == "gmnotes" else field
-            read = page_text(html)
-            of_page = page * is_secret
-            parts = (read.visible, read.links, of_page), (read.hidden, read.hidden_links, "; ".join(read.why) or page)
-            for text, addresses, why in parts:
-                hidden = bool(why)
-                texts.update({SourceText(text, hidden, page, why=why): None} if text else {})
-                for address in addresses:
-                    key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
-                    if key not in (None, group[0].key):
-                        links[key, LINKED_TO] = links.get((key, LINKED_TO), True) and hidden
+    """Return one document of those with the same name and type, with their texts and links."""
+    made = united([_with_texts(each, records[each.key].texts, keys) for each in group])
+    links = [each for each in made.links if each.target != made.key]
     place = next((places[each.key] for each in group if each.key in places), None)
-    if place and group[0].type != "player":  # characters of players go everywhere
-        links[keys[place], LOCATED_AT] = True  # players do not see all tokens
-    known = [each for each in group if not each.hidden] or group
-    return replace(
-        group[0],
-        attributes={name: value for each in reversed(known) for name, value in each.attributes.items()},
-        hidden=all(each.hidden for each in group),
-        why="" if any(not each.hidden for each in group) else group[0].why,
-        texts=tuple(texts),
-        links=tuple(SourceLink(target, type_, hidden) for (target, type_), hidden in links.items()),
-        portrait=next((each.portrait for each in group if each.portrait), ""),
-    )
+    if place and made.type != "player":  # characters of players go everywhere
+        links.append(SourceLink(keys[place], LOCATED_AT, hidden=True))  # players do not see all tokens
+    return replace(made, links=tuple(links))
+
+
+def _with_texts(document: SourceDocument, pages: Mapping[str, str], keys: Mapping[str, str]) -> SourceDocument:
+    texts, links = [*document.texts], []
+    for field, html in pages.items():
+        page = "GM notes" if field == "gmnotes" else field
+        why = page if document.hidden or field == "gmnotes" else ""
+        read = page_text(html)
+        texts += texts_of(read, page, why)
+        for address in (*read.links, *read.hidden_links):
+            key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
+            if key is not None:
+                links.append(SourceLink(key, LINKED_TO, bool(why) or address not in read.links))
+    return replace(document, texts=tuple(texts), links=tuple(links))

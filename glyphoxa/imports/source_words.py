@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 from glyphoxa.config.campaign_csv import encoding_of
-from glyphoxa.dm.imported import SourceDocument
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.lexicon import lexicon
@@ -114,6 +114,29 @@ def listed(value: object) -> list[Any]:
 
 def fields_of(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def united(documents: Sequence[SourceDocument]) -> SourceDocument:
+    """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
+    hidden = all(each.hidden for each in documents)
+    texts: dict[tuple[str, bool], SourceText] = {}
+    links: dict[tuple[str, str], bool] = {}
+    for each in documents:
+        for text in each.texts:
+            texts.setdefault((text.text, text.hidden), text)
+        for link in each.links:
+            links[link.target, link.type] = links.get((link.target, link.type), True) and link.hidden
+    known = [each for each in documents if each.hidden == hidden]
+    return replace(
+        documents[0],
+        aliases=tuple(dict.fromkeys(alias for each in known for alias in each.aliases)),
+        attributes={name: value for each in reversed(known) for name, value in each.attributes.items()},
+        hidden=hidden,
+        texts=tuple(texts.values()),
+        links=tuple(SourceLink(target, type_, is_secret) for (target, type_), is_secret in links.items()),
+        portrait=next((each.portrait for each in known if each.portrait), ""),
+        why=documents[0].why if hidden else "",
+    )
 
 
 def told_apart(documents: Iterable[SourceDocument]) -> list[SourceDocument]:
