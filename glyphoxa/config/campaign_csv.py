@@ -27,7 +27,7 @@ from glyphoxa.config.campaign_text import as_meant, quotes_in_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem, text_of
 from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, plain_name, slug
 from glyphoxa.language.relations import RelationWords
 
@@ -108,7 +108,8 @@ def read_tables(
 
     Args:
         into: The campaign as its file describes it: its word stands where a table says otherwise. None if there is
-            none to look at: what leads out of the tables is named, and left out of them.
+            none to look at: what leads out of the tables is named, and left out of them, and what only some NPCs
+            know is hidden.
         also: Other entities that the tables may speak of.
         entity_types: Types besides the usual ones and those that are in use.
 
@@ -171,6 +172,9 @@ class _Reading:
 
     def entities(self, table: LocatedCsv) -> None:
         types = {*ENTITY_TYPES, *self.entity_types, *(entity.type for entity in self.known.values())}
+        if self.is_alone:  # the DM reviews the author's own types, but one that is nearly one of ours is a mistake
+            named = {row.cells["type"] for row in table.rows}
+            types |= {each for each in named if not nearest(each.casefold(), ENTITY_TYPES)}
         cased = by_case(types)
         ids = {entity.id: entity.name for entity in self.known.values()}
         problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
@@ -269,7 +273,8 @@ class _Reading:
         told = row.cells.get("hidden", "no").casefold()
         if told not in (*_YES, *_NO):
             wrong.append(f"hidden: {row.cells['hidden']!r} is not valid, valid: {', '.join((*_YES, *_NO))} or nothing")
-        return tuple(known_by), told in _YES
+        is_unknown = self.is_alone and "known_by" in row.cells
+        return tuple(known_by), told in _YES or is_unknown
 
     def _with_itself(self, entity: EntityId, known_by: tuple[NpcId, ...]) -> tuple[NpcId, ...]:
         """Add an NPC to those who know of it."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
-from glyphoxa.config.campaign_csv import ENTITIES, FILES, RELATIONSHIPS, LocatedCsv, TablesFile, read_csv, read_tables
-from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.config.campaign_csv import FILES, read_tables
+from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
-from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
-from glyphoxa.domain.errors import InvalidInput, nearest, shown
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.markdown_text import MARKUP, page_text
@@ -31,11 +30,7 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
         # Messages name the file that the user has, not its copy.
         own_path = str(files.path / folder)
         try:
-            tables = list(_tables(path))
-            rows = {row.cells["type"] for table in tables if table.columns is ENTITIES for row in table.rows}
-            # The DM reviews the author's own types, but one that is nearly one of ours is a mistake.
-            own_types = {each for each in rows if not nearest(each.casefold(), ENTITY_TYPES)}
-            found = read_tables(path, into=None, entity_types=own_types)
+            found = read_tables(path, into=None)
         except InvalidInput as error:
             raise InvalidInput(
                 str(error).replace(str(path), own_path).replace(" (your own: --entity-type)", "")
@@ -45,34 +40,18 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
         names = shown(", ".join(found.unknown))
         warnings.append(f"{names}: no row says what they are; relations to them are left out, `known_by` means hidden")
     name = files.path.resolve().stem
-    return SourceWorld("csv", name, name, tuple(_documents(found, tables)), tuple(warnings))
+    file = files.path.name if is_table else FILES[0]
+    return SourceWorld("csv", name, name, tuple(_documents(found.tables, file)), tuple(warnings))
 
 
-def _tables(path: Path) -> Iterator[LocatedCsv]:
-    """Yield the tables; the mistakes of the others are reported when all are read together."""
-    for file in [path / name for name in FILES if (path / name).is_file()] if path.is_dir() else [path]:
-        with suppress(InvalidFile):
-            yield read_csv(file, (RELATIONSHIPS, ENTITIES))
-
-
-def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[SourceDocument]:
-    file = next((table.path.name for table in tables if table.columns is ENTITIES), "")
-    # What only some NPCs know is hidden: nobody can tell whether these NPCs exist in the campaign.
-    scoped = [row.cells for table in tables for row in table.rows if "known_by" in row.cells]
-    names = {row["name"].casefold() for row in scoped if "name" in row}
-    ends = {(row["source"].casefold(), row["target"].casefold()) for row in scoped if "source" in row}
-    folded = {each.id: each.name.casefold() for each in found.tables.entities}
-    marks = {each.id: _marks(each.attributes) for each in found.tables.entities}
-    why = {each.id: _why(each, marks[each.id]) for each in found.tables.entities}
-    why = {id_: reason or "column 'known_by'" * (folded[id_] in names) for id_, reason in why.items()}
-    hidden = {id_: bool(reason) for id_, reason in why.items()}
+def _documents(tables: Tables, file: str) -> Iterator[SourceDocument]:
+    marks = {each.id: _marks(each.attributes) for each in tables.entities}
+    why = {each.id: _why(each, marks[each.id]) for each in tables.entities}
     links: dict[EntityId, list[SourceLink]] = {}
-    for edge in found.tables.relationships:
-        is_scoped = (folded[edge.source], folded[edge.target]) in ends
-        is_hidden = edge.hidden or is_scoped or bool(_marks(edge.attributes))
-        is_hidden = is_hidden or hidden[edge.source] or hidden[edge.target]
+    for edge in tables.relationships:
+        is_hidden = edge.hidden or any((_marks(edge.attributes), why[edge.source], why[edge.target]))
         links.setdefault(edge.source, []).append(SourceLink(edge.target, edge.type, is_hidden))
-    for each in found.tables.entities:
+    for each in tables.entities:
         for_dm = [
             SourceText(str(each.attributes[name]), hidden=True, page=name, why=f"column {name!r}")
             for name, hides in marks[each.id].items()
@@ -92,7 +71,7 @@ def _documents(found: TablesFile, tables: Sequence[LocatedCsv]) -> Iterator[Sour
             file,
             aliases=each.aliases,
             attributes=attributes,
-            hidden=hidden[each.id],
+            hidden=bool(why[each.id]),
             texts=tuple(for_dm),
             links=tuple(links.get(each.id, ())),
             why=why[each.id],
@@ -112,6 +91,6 @@ def _marks(cells: Mapping[str, object]) -> dict[str, Hides]:
 def _why(entity: Entity, marks: Mapping[str, Hides]) -> str:
     """Return the mark that hides a row; "" for none."""
     if entity.hidden:
-        return "column 'hidden'"
+        return "column 'hidden' or 'known_by'"
     of_row = (f"column '{name}: {entity.attributes[name]}'" for name, hides in marks.items() if hides == "note")
     return next(of_row, name_mark((entity.name,), ()))
