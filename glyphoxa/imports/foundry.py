@@ -20,7 +20,7 @@ from glyphoxa.imports.files import SourceFiles
 from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
 from glyphoxa.imports.markdown_text import page_text, texts_of
 from glyphoxa.imports.secrecy import is_marked, name_mark
-from glyphoxa.imports.source_words import fields_of, listed, type_named, united
+from glyphoxa.imports.source_words import fields_of, listed, objects_in, type_named, united
 from glyphoxa.language.words import fold
 
 _LIMITED: Final = 1
@@ -98,8 +98,8 @@ def read_foundry(files: SourceFiles) -> SourceWorld:
     """Raises: InvalidInput: These are no files of Foundry VTT, or damaged ones."""
     contents = Contents(files, _kept)
     manifest = contents.manifest
-    packs = [fields_of(each) for each in listed(manifest.get("packs"))]
-    world = _World(contents.documents, {str(each.get("name")): _clean(each.get("label")) for each in packs})
+    packs = {str(each.get("name")): _clean(each.get("label")) for each in objects_in(manifest.get("packs"))}
+    world = _World(contents.documents, packs)
     documents = tuple(world.documents())
     id_ = _clean(manifest.get("id") or manifest.get("name")) or files.path.stem
     name = _clean(manifest.get("title")) or files.path.stem

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from glyphoxa.domain.errors import InvalidInput, counted, shown
 from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.source_words import json_of, listed
+from glyphoxa.imports.source_words import json_of, listed, objects_in
 from glyphoxa.language.words import fold
 
 Kept = TypeVar("Kept")
@@ -96,8 +96,7 @@ class Contents(Generic[Kept]):
     def _json(self, name: str) -> list[Content]:
         """Return the object in a file, or all of an array."""
         content = json_of(self._files.read(name), name)
-        listed = content if isinstance(content, list) else [content]
-        objects = [each for each in listed if isinstance(each, dict)]
+        objects = objects_in(content if isinstance(content, list) else [content])
         if not objects:
             raise InvalidInput(f"{name!r} in {self._files.path} is no JSON object")
         return objects

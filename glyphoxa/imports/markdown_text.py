@@ -349,8 +349,8 @@ def _begins_for_dm(tokens: Sequence[Token], at: int) -> str:
     if token.type != "list_item_open":
         return ""
     has_items = any(each.type.endswith("list_open") for each in tokens[at + 4 : at + 5])
-    mark = text_mark(first) or _label_alone(first) or (first if has_items and len(first) <= _LONGEST_LABEL else "")
-    return f"item {mark!r}" if is_marked(mark) else ""
+    mark = text_mark(first) or (first if has_items and len(first) <= _LONGEST_LABEL and is_marked(first) else "")
+    return f"item {mark!r}" if mark else ""
 
 
 def _is_kind_for_dm(named: str) -> bool:

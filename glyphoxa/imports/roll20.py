@@ -25,6 +25,7 @@ from glyphoxa.imports.source_words import (
     fields_of,
     json_of,
     listed,
+    objects_in,
     told_apart,
     type_named,
     united,
@@ -113,7 +114,7 @@ def _is_campaign(content: Mapping[str, Any]) -> bool:
 def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: frozenset[str]) -> Iterator[_Record]:
     if _is_campaign(content):
         for listed, kind in _LISTS.items():
-            yield from (_record(kind, fields, file) for fields in _listed(content.get(listed)))
+            yield from (_record(kind, fields, file) for fields in objects_in(content.get(listed)))
         return
     # R20Exporter puts numbers before names.
     numbered = PurePosixPath(file).parts
@@ -133,10 +134,6 @@ def _records(content: Mapping[str, Any], file: str, files: SourceFiles, names: f
     pictures = (str(PurePosixPath(file).with_name(f"avatar.{suffix}")) for suffix in _PICTURES)
     portrait = next((path for path in pictures if path in names), "")
     yield replace(_record(kind, fields, file, texts), folders=tuple(folders[1:-1]), portrait=portrait)
-
-
-def _listed(value: Any) -> list[dict[str, Any]]:
-    return [each for each in listed(value) if isinstance(each, dict)]
 
 
 def _record(kind: str, fields: Mapping[str, Any], file: str, beside: Mapping[str, str] | None = None) -> _Record:
@@ -161,7 +158,7 @@ def _folders(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str
 
 def _players(campaign: Mapping[str, Any]) -> frozenset[str]:
     """Return the ids of the players. Only the account of the export says who the GM is; without it, nobody is."""
-    users, account = _listed(campaign.get("players")), campaign.get("account_id")
+    users, account = objects_in(campaign.get("players")), campaign.get("account_id")
     others = [user for user in users if not user.get("d20userid") or user["d20userid"] != account]
     return frozenset(str(user.get("id")) for user in others) if len(others) < len(users) else frozenset()
 
@@ -183,7 +180,9 @@ def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> t
         groups.setdefault((each.name.casefold(), each.type), []).append(each)
     keys = {each.key: group[0].key for group in groups.values() for each in group}
     pages = (each for each in records.values() if each.kind == "page")
-    tokens = [(token.get("represents"), page.key) for page in pages for token in _listed(page.fields.get("graphics"))]
+    tokens = [
+        (token.get("represents"), page.key) for page in pages for token in objects_in(page.fields.get("graphics"))
+    ]
     places = {character: page for character, page in reversed(tokens) if isinstance(character, str)}
     return tuple(_united(group, records, keys, places) for group in groups.values())
 
@@ -198,7 +197,7 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
     if record.kind == "handout":
         type_ = next(filter(None, map(type_named, reversed(folders))), "concept")
     elif record.kind == "character":
-        rows = (each for name in ("attributes", "attribs") for each in _listed(fields.get(name)))
+        rows = (each for name in ("attributes", "attribs") for each in objects_in(fields.get(name)))
         sheet = {**fields, **{str(row.get("name")): row.get("current") for row in rows}}
         named = {name: value for field, name in _ATTRIBUTES.items() if isinstance(value := sheet.get(field), str)}
         attributes = {name: plain for name, value in named.items() if (plain := name_of(value))}

@@ -85,18 +85,10 @@ def decoded(content: bytes, name: str) -> str:
     return text
 
 
-def check_json(content: bytes, name: str) -> None:
-    """
-    Raises:
-        InvalidInput: It has so many values that they would fill the memory, whatever its size: `[],[],[],`.
-    """
-    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise InvalidInput(f"{name!r} has more than {MOST_VALUES:,} values: it is no export")
-
-
 def json_of(content: bytes, name: str) -> object:
-    """Return what a JSON file holds. Raises: InvalidInput: It is no JSON, or too large."""
-    check_json(content, name)
+    """Return what a JSON file holds. Raises: InvalidInput: It is no JSON, or has too many values for an export."""
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:  # `[],[],[],` takes much more memory than its size
+        raise InvalidInput(f"{name!r} has more than {MOST_VALUES:,} values: it is no export")
     try:
         try:
             return json.loads(content)
@@ -110,6 +102,10 @@ def json_of(content: bytes, name: str) -> object:
 
 def listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    return [each for each in listed(value) if isinstance(each, dict)]
 
 
 def fields_of(value: object) -> dict[str, Any]:
