@@ -283,32 +283,25 @@ def differences(before: SourceDocument, after: SourceDocument, names: Mapping[st
     ]
     if before.hidden != after.hidden:
         found.append("hidden from players" if after.hidden else "visible to players")
-    found += _compared("alias", dict.fromkeys(before.aliases, ""), dict.fromkeys(after.aliases, ""))
-    found += _compared("", before.attributes, after.attributes)
-    texts = [
-        {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in of}
-        for of in (before.texts, _in_short(after))
-    ]
-    found += _compared("", *texts)
-    links = [
-        {f"{each.type} {names.get(each.target, each.target)}": "" for each in document.links}
-        for document in (before, after)
-    ]
-    found += _compared("relation", *links)
+    parts = zip(_said(before, before.texts, names), _said(after, _in_short(after), names), strict=True)
+    for old, new in parts:
+        found += [f"removed: {_shown(name, value)}" for name, value in old.items() if name not in new]
+        for name, value in new.items():
+            if old.get(name) != value:
+                found.append(f"{'changed' if name in old else 'new'}: {_shown(name, value)}")
     return tuple(found or ["changed: the end of a long text"])
 
 
-def _compared(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    def shown(name: str, value: str) -> str:
-        return f"{what} {name}".strip() + (f" {shortened(value, 80)!r}" if value else "")
+def _said(document: SourceDocument, texts: Iterable[SourceText], names: Mapping[str, str]) -> Iterable[dict[str, str]]:
+    """Yield what a document says, with a name for each part: aliases, attributes, texts, relations."""
+    yield {f"alias {alias}": "" for alias in document.aliases}
+    yield dict(document.attributes)
+    yield {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in texts}
+    yield {f"relation {each.type} {names.get(each.target, each.target)}": "" for each in document.links}
 
-    for name in before.keys() - after.keys():
-        yield f"removed: {shown(name, before[name])}"
-    for name, value in after.items():
-        if name not in before:
-            yield f"new: {shown(name, value)}"
-        elif before[name] != value:
-            yield f"changed: {shown(name, value)}"
+
+def _shown(name: str, value: str) -> str:
+    return name + (f" {shortened(value, 80)!r}" if value else "")
 
 
 # From accepted documents to content of the campaign.
