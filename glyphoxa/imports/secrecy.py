@@ -33,7 +33,8 @@ _INSIDE_WORD: Final = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a
 """Between the words of names such as `gmOnly`, `GMNotes` and `gm_notes`."""
 _BEFORE_LABEL: Final = re.compile(r"[.!?;]\s|[|()\[\]{}]")
 _IN_BRACKETS: Final = re.compile(r"[(\[{=]([^()\[\]{}=\n]{1,60})[)\]}=]")
-_AFTER_FIRST: Final = re.compile(r"\s+[-–—]+\s+|\s*[–—]\s*|[.!:]+\s+")
+_AFTER_FIRST: Final = re.compile(r"\s+[-–—]+\s+|\s*[–—]\s*|[.!]+\s+")
+_NAME_PARTS: Final = re.compile(r"\s+[-–—]+\s*|\s*[-–—]+\s+|[–—:()\[\]{}]|-$")
 _DECORATION: Final = " \t*_~=`#>+-!?:[](){}|•"
 
 
@@ -61,10 +62,9 @@ def is_end(name: str) -> bool:
 def _is_marked(name: str, of: Place) -> bool:
     tokens = _tokens(name)
     whole = f" {' '.join(tokens)} "
-    unnumbered = f" {' '.join(token for token in tokens if not token.isdecimal())} "
-    if _has(unnumbered, "for_the_dm") or _is_denied(whole) or is_mark(name, of):
+    if _has(whole, "for_the_dm") or _is_denied(whole) or is_mark(name, of) or _is_preparation(tokens, of):
         return True
-    if any(is_mark(part, "name") for part in (*_AFTER_FIRST.split(name), *_IN_BRACKETS.findall(name))):
+    if any(is_mark(part, "name") for part in _NAME_PARTS.split(name.replace("_", " "))):
         return True
     return any(_hides_here(tokens, at, of) for at in range(len(tokens)))
 
@@ -85,6 +85,14 @@ def _is_mark(name: str, of: Place) -> bool:
 def _is_denied(whole: str) -> bool:
     """Return whether words deny something to players: "Not for players", "What the players do not know"."""
     return all(_has(whole, name) for name in ("players", "negations", "denied"))
+
+
+def _is_preparation(tokens: Sequence[str], of: Place) -> bool:
+    """Return whether a name is about the preparation of a session: "Session 9 prep", as a name also "Prep"."""
+    telling = [token for token in tokens if token not in _set("fillers") and not token.isdecimal()]
+    is_whole = len(telling) == 1 and of in ("name", "folder")
+    is_about = not _set("preparation").isdisjoint((*telling[:1], *telling[-1:]))
+    return is_about and (is_whole or not _set("sessions").isdisjoint(telling))
 
 
 def _hides_here(tokens: Sequence[str], at: int, of: Place) -> bool:

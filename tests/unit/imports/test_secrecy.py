@@ -49,18 +49,28 @@ def test_word_that_is_also_a_trade_marks_a_label_and_no_name() -> None:
     assert is_marked("Keeper's notes", "name")
 
 
-@pytest.mark.parametrize(
-    "name",
-    """Orla - SECRET|Orla – hidden|Orla (secret)|Hidden - Orla|Secret: Orla|Prep for Session 12|Session 3 preparation
-Orla (geheim)|Orla - Geheimnis|Sitzung 12 Vorbereitung|Vorbereitung Sitzung 3""".replace("\n", "|").split("|"),
-)
+NAMES = """
+Orla - SECRET|Orla – hidden|Orla (secret)|Hidden - Orla|Secret: Orla|Orla -hidden-|Orla_-_hidden|Prep for Session 12
+Session 3 preparation|Session Nine Prep|2031-05-01 prep|Prep|Abend 3 - Vorbereitung|Orla (geheim)|Orla - Geheimnis
+Sitzung 12 Vorbereitung|Vorbereitung Sitzung 3
+"""
+
+
+@pytest.mark.parametrize("name", listed(NAMES))
 def test_part_of_a_name_that_is_nothing_but_a_mark_hides(name: str) -> None:
     assert is_marked(name, "name")
     assert is_marked(name, "folder")
 
 
 @pytest.mark.parametrize(
-    "name", ["Orla - Keeper", "Orla (The Hidden Vale)", "Session 9", "Session 9 - The Secret Door", "Orla - Mill"]
+    "name",
+    [
+        "Orla - Keeper",
+        "Orla (The Hidden Vale)",
+        "Session 9",
+        "Session 9 - The Secret Door",
+        "Session 9: Preparation of a feast",
+    ],
 )
 def test_part_of_a_name_that_says_more_than_a_mark_hides_nothing(name: str) -> None:
     assert not is_marked(name, "name")
