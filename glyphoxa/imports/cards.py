@@ -34,14 +34,7 @@ _LONGEST, _LONGEST_SAID, _MOST_EXAMPLES = 20_000, 240, 6  # characters of a text
 _PERSONA: Final = ("personality", "description", "scenario")
 _EXAMPLES: Final = ("first_mes", "mes_example")
 _FOR_THE_MODEL: Final = ("system_prompt", "post_history_instructions")
-_KINDS: Final = {
-    str: "a text",
-    list: "a list",
-    dict: "an object",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-}
+_KINDS: Final = {str: "a text", list: "a list", dict: "an object", bool: "true or false"}
 _QUOTES: Final = str.maketrans(dict.fromkeys("“”„«»", '"'))
 _SPEECH_ENDS: Final = tuple(".!?…,–—~")  # a name in quotation marks is not said
 
