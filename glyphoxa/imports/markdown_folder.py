@@ -287,6 +287,7 @@ class _Vault:
         self.missing: set[str] = set()
         self._root = root
         shortest = sorted(notes, key=lambda note: (len(note.key), note.key))
+        self._by_stem = {note.stem: note for note in reversed(shortest)}
         self._by_end = _by_end((note.stem, note) for note in shortest)
         self._named: dict[str, _Note] = {}
         for note in shortest:
@@ -349,9 +350,8 @@ class _Vault:
         """Return the note that a link means: by its path, or the nearest one of that name."""
         path = target.casefold().removesuffix(".md").removesuffix(".markdown")
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(note.stem), path))
-        found = self._by_end.get(f"/{beside}")
-        if found and found.stem == beside and posixpath.basename(beside) == posixpath.basename(path):
-            return found
+        if posixpath.basename(beside) == posixpath.basename(path) and beside in self._by_stem:
+            return self._by_stem[beside]
         return self._by_end.get(f"/{posixpath.normpath(path).lstrip('./')}") or self._named.get(path)
 
     def _place_of(self, note: _Note) -> _Note | None:
