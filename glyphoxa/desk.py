@@ -30,7 +30,7 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import state_of, table_context
-from glyphoxa.chronicle.episodes import PlayersView, heard_by, said_in
+from glyphoxa.chronicle.episodes import heard_by, said_in
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, LineSelection
@@ -47,6 +47,7 @@ from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
 from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
@@ -304,7 +305,7 @@ class Desk:
             hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
             raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
         others = [each.entity for each in self.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
-        merged = await self.log.merged(self.campaign)
+        merged, _ = await self.log.guarded(self.campaign)
         secret_names = [name for other in others for name in (other.name, *other.aliases)]
         secret_names += [name for other in merged for name in (other.name, *other.aliases)]
         # Of a person that not everybody may know of, the draft has only the name.
@@ -634,10 +635,11 @@ class SessionRecaps:
         """Raises: Unavailable: The database is away."""
         log = log or PostgresChronicleLog(store.database, store.world)
         stored, known = await store.campaigns.get(campaign), await log.known(campaign)
-        merged = await log.merged(campaign)
+        merged, secrets = await log.guarded(campaign)
 
         def read() -> SessionRecaps:
-            return cls(stored, log, known, names_of(known, stored.language), PlayersView((*known, *merged), stored))
+            players = PlayersView((*known, *merged), stored, secrets)
+            return cls(stored, log, known, names_of(known, stored.language), players)
 
         return await offload(read, amount=len(known) * _ROWS_A_NAME)
 

@@ -230,7 +230,7 @@ class CalendarFeed:
         async with self._turn:
             view = self._view or await SessionRecaps.of(self.store, self.campaign)
             known, stored = await view.log.known(self.campaign), await self.store.campaigns.get(self.campaign)
-            if (view.known, view.campaign) != (known, stored):
+            if view.known is not known or view.campaign != stored:
                 view = await SessionRecaps.of(self.store, self.campaign, log=view.log)
             self._view, times = view, await self.store.times.times(self.campaign)
             sessions = await played_sessions(PostgresInspection(self.store.database), self.campaign, times)
@@ -243,7 +243,7 @@ class CalendarFeed:
 
     async def _recap(self, view: SessionRecaps, session: SessionId) -> list[str]:
         said = await view.said(session)
-        hidden = (*view.players.guarded.entries, *view.campaign.secrets, view.campaign.safety)
+        hidden = (*view.players.guarded.entries, *view.players.secrets, view.campaign.safety)
         state = hash((*said, *hidden))
         if self._recaps.get(session, (None,))[0] != state:
             self._recaps[session] = state, await view.told(said, "players")

@@ -2,92 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LineSelection
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Visibility, witnessed_by
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.content import content_words
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.wording import fact_text
 
 
 def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
     """Return the utterances that a summary for this NPC may use."""
     return [each for each in said if npc in each.utterance.witnesses]
-
-
-_OF_A_SECRET: Final = 2
-"""Content words of a secret, names apart, with which a line touches it."""
-
-
-def is_guarded(entity: KnownEntity) -> bool:
-    """Return whether players may not know an entity; what they named themselves they do, unless the DM hid it later."""
-    scope = entity.visibility.scope
-    return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
-
-
-class PlayersView:
-    """Shows what players may read, worded with public names only; `guarded` are names that they may not know.
-
-    Args:
-        campaign: A line with some words of one of its secrets is left out, and what its group does not play.
-        secrets: More of them.
-    """
-
-    def __init__(self, known: Sequence[KnownEntity], campaign: Campaign, secrets: Iterable[str] = ()) -> None:
-        self._forbids = topics_of(campaign).forbids
-        self.guarded: Final = names_of(filter(is_guarded, known), campaign.language)
-        secrets = (*(each.text for each in campaign.secrets), *secrets)
-        public = content_words(" ".join(name for each in known for name in each.names))
-        self._kept = [words for secret in secrets if (words := content_words(secret) - public)]
-
-    def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
-        """Return the utterances that players may read."""
-        shown: list[NumberedUtterance] = []
-        for each in said:
-            utterance = each.utterance
-            text = self.readable(utterance.speaker_name, utterance.text, utterance.raw_text)
-            if text is not None:
-                shown.append(replace(each, utterance=replace(utterance, text=text)))
-        return shown
-
-    def public_aliases(self, aliases: Iterable[str]) -> tuple[str, ...]:
-        return tuple(alias for alias in aliases if not self.guarded.mentions(alias) and not self._forbids(alias))
-
-    def may_name(self, name: str, visibility: Visibility) -> bool:
-        """Return whether players may read the name of an entity."""
-        return visibility.scope == "public" and not self._forbids(name)
-
-    def may_know(self, fact: Fact, entities: Container[EntityId]) -> bool:
-        """Return whether players may know a fact, given the entities that they know."""
-        claim = fact.claim
-        is_public = fact.status == "accepted" and fact.visibility.scope == "public"
-        ends_known = claim.subject in entities and (claim.object is None or claim.object in entities)
-        text = fact_text(fact)
-        return is_public and ends_known and not self.guarded.mentions(text) and not self._forbids(text)
-
-    def readable(self, speaker: str, text: str, raw_text: str) -> str | None:
-        """Return the words of an utterance that players may read; None for none.
-
-        Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
-        """
-        words = next((words for words in (text, raw_text) if not self.guarded.mentions(words)), None)
-        if words is None or self.guarded.mentions(speaker) or self._forbids(words):
-            return None
-        there = content_words(words)
-        is_near = any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept)
-        return None if is_near else words
 
 
 _SURE: Final = 0.9

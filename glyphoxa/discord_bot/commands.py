@@ -21,7 +21,6 @@ from discord import app_commands
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.app.engines import read_playable
-from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.config.campaign_csv import is_tables
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
@@ -30,7 +29,7 @@ from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision
-from glyphoxa.dm.player_safe import players_part
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
@@ -152,7 +151,7 @@ async def _desk_for(call: DiscordCall) -> tuple[Desk, PlayersView | None]:
     if call.caller.is_dm:
         return desk, None
     view = (await SessionRecaps.of(source.store, source.campaign)).players
-    known, _ = players_part(view, ((each.entity, each.visibility) for each in _listed(desk.seen)))
+    known, _ = view.world((each.entity, each.visibility) for each in _listed(desk.seen))
     resolver = replace(desk.resolver, entities=known, npcs=())
     seen = tuple(SeenEntity(each, PUBLIC) for each in known.values())
     return replace(desk, seen=seen, resolver=resolver, facts=replace(desk.facts, resolver=resolver)), view

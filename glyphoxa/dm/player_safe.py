@@ -1,42 +1,123 @@
-"""The content that players may know of a campaign: its entities and facts, and the bundle that the DM can give to them.
+"""The content that players may know of a campaign: its entities, facts and lines, and the bundle that the DM can give.
 
 Everything here is chosen, nothing is removed: a column or table that is not named stays out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from typing import Final, TypeVar
 
-from glyphoxa.chronicle.episodes import PlayersView
-from glyphoxa.chronicle.talk import KnownEntity
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.dm.campaign_bundle import Row, renamed, statements
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, slug
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
+from glyphoxa.judgement.safety import topics_of
+from glyphoxa.language.content import content_words
+from glyphoxa.language.words import fold, words
+from glyphoxa.names.gazetteer import is_written_as_a_name
+from glyphoxa.names.naming import Name, without_titles
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
+from glyphoxa.world.wording import fact_text
 
-_GUARDED: Final = ("secret", "hidden")
+_OF_A_SECRET: Final = 2
+"""Content words of a secret, names apart, with which a line touches it."""
 _OF_SESSION: Final = ("id", "started_at", "last_ordinal")
 _OF_UTTERANCE: Final = ("session_id", "ordinal", "utterance_id", "timestamp", "duration_ns", "fts_config")
 
 E = TypeVar("E", Entity, WorldEntity)
 
 
-def players_part(
-    view: PlayersView, entities: Iterable[tuple[E, Visibility]], facts: Iterable[Fact] = ()
-) -> tuple[dict[EntityId, E], list[Fact]]:
-    """Return the entities that players may know, without the aliases that they may not, and the facts about them."""
-    known = {
-        entity.id: replace(entity, aliases=view.public_aliases(entity.aliases))
-        for entity, visibility in entities
-        if view.may_name(entity.name, visibility)
-    }
-    return known, [fact for fact in facts if view.may_know(fact, known)]
+class PlayersView:
+    """Selects what players may read of a world and of what was said in it, worded with public names only.
+
+    A word of a hidden person's name is no secret if it is a word of a public entity's name, too: a family name.
+
+    Args:
+        known: The entities of the world, and those that were merged into others, under the names that are hidden.
+        campaign: The topics that its group does not play are left out.
+        secrets: Secrets of the campaign and its world. A line with some words of one is left out.
+
+    Attributes:
+        guarded: The names that players may not know.
+    """
+
+    def __init__(self, known: Sequence[KnownEntity], campaign: Campaign, secrets: Iterable[str] = ()) -> None:
+        self._forbids = topics_of(campaign).forbids
+        self.guarded: Final = names_of(filter(_is_guarded, known), campaign.language)
+        self._parts = {word.folded for each in known if not _is_guarded(each) for word in words(each.name)}
+        public = content_words(" ".join(name for each in known for name in each.names))
+        self.secrets: Final = (*(each.text for each in campaign.secrets), *secrets)
+        self._kept = [kept for secret in self.secrets if (kept := content_words(secret) - public)]
+
+    def world(
+        self, entities: Iterable[tuple[E, Visibility]], facts: Iterable[Fact] = ()
+    ) -> tuple[dict[EntityId, E], list[Fact]]:
+        """Return the entities that players may know, without hidden aliases, and what they may know about them."""
+        known = {
+            entity.id: replace(entity, aliases=tuple(filter(self._may_read, entity.aliases)))
+            for entity, visibility in entities
+            if self.may_name(entity.name, visibility)
+        }
+        return known, [fact for fact in facts if self.may_know(fact, known)]
+
+    def may_name(self, name: str, visibility: Visibility) -> bool:
+        """Return whether players may read the name of an entity. That of a public one is never hidden."""
+        return visibility.scope == "public" and not self._forbids(name)
+
+    def may_know(self, fact: Fact, entities: Container[EntityId]) -> bool:
+        """Return whether players may know a fact, given the entities that they know."""
+        is_public = fact.status == "accepted" and fact.visibility.scope == "public"
+        return is_public and all(end in entities for end in fact.claim.ends) and self._may_read(fact_text(fact))
+
+    def shown(self, said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:
+        """Return the utterances that players may read."""
+        shown: list[NumberedUtterance] = []
+        for each in said:
+            utterance = each.utterance
+            text = self.readable(utterance.speaker_name, utterance.text, utterance.raw_text)
+            if text is not None:
+                shown.append(replace(each, utterance=replace(utterance, text=text)))
+        return shown
+
+    def readable(self, speaker: str, text: str, raw_text: str) -> str | None:
+        """Return the words of an utterance that players may read; None for none.
+
+        Name correction may have turned a misheard word into a guarded name. Then the uncorrected words are used.
+        """
+        readable = next((each for each in (text, raw_text) if not self._names_hidden(each)), None)
+        if readable is None or self._names_hidden(speaker) or self._forbids(readable):
+            return None
+        there = content_words(readable)
+        is_near = any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept)
+        return None if is_near else readable
+
+    def _may_read(self, text: str) -> bool:
+        return not self._names_hidden(text) and not self._forbids(text)
+
+    def _names_hidden(self, text: str) -> bool:
+        spoken = words(text)
+        return any(
+            not self._is_shared(name) and (not name.is_faint or is_written_as_a_name(spoken, first, last))
+            for first in range(len(spoken))
+            for last, name in self.guarded.spelled_from(spoken, first)
+        )
+
+    def _is_shared(self, name: Name) -> bool:
+        is_part = name.kind == "short" and name.joined != fold(without_titles(name.canonical))
+        return is_part and name.joined in self._parts
+
+
+def _is_guarded(entity: KnownEntity) -> bool:
+    """Return whether players may not know an entity; what they named themselves they do, unless the DM hid it later."""
+    scope = entity.visibility.scope
+    return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
 
 
 class PublicPart:
@@ -44,26 +125,19 @@ class PublicPart:
 
     Args:
         merged: Entities that were merged into others, under the names that players may not read.
+        secrets: See `PlayersView`.
 
     Attributes:
         campaign: A campaign file with the players and the calendar only.
     """
 
-    def __init__(self, state: WorldState, campaign: Campaign, merged: Sequence[KnownEntity] = ()) -> None:
+    def __init__(
+        self, state: WorldState, campaign: Campaign, merged: Iterable[KnownEntity] = (), secrets: Iterable[str] = ()
+    ) -> None:
+        self._view = PlayersView([*map(_known, state.entities.values()), *merged], campaign, secrets)
         facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
-        # A page of an import that nobody knows cannot have been told, and has common words.
-        secrets = [
-            fact.claim.content
-            for fact in facts
-            if fact.visibility.scope in _GUARDED and (fact.visibility.knowers or fact.provenance.origin != "import")
-        ]
-        self._view = PlayersView(
-            [*map(_known, state.entities.values()), *merged],
-            campaign,
-            (text for text in secrets if isinstance(text, str)),
-        )
         scoped = ((each, each.visibility) for each in state.entities.values())
-        self._entities, known = players_part(self._view, scoped, facts)
+        self._entities, known = self._view.world(scoped, facts)
         self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in known]
         self._rules = state.own_rules()
         self._speakers = {"", *(player.id for player in campaign.players)}

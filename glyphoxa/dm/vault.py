@@ -16,11 +16,10 @@ from typing import Final
 
 import yaml
 
-from glyphoxa.chronicle.episodes import PlayersView
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.player_safe import players_part
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
@@ -77,7 +76,7 @@ class VaultContent:
 
     def for_players(self, view: PlayersView) -> VaultContent:
         """Return the part that players may know."""
-        known, facts = players_part(view, self.entities, self.facts)
+        known, facts = view.world(self.entities, self.facts)
         return replace(self, entities=[(each, PUBLIC) for each in known.values()], facts=facts)
 
 

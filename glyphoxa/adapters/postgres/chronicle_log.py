@@ -181,10 +181,10 @@ class PostgresChronicleLog:
         self._known[campaign] = head, known
         return known
 
-    async def merged(self, campaign: CampaignId) -> Sequence[KnownEntity]:
-        """Return the entities that were merged into others, as `WorldTables.merged`."""
+    async def guarded(self, campaign: CampaignId) -> tuple[list[KnownEntity], list[str]]:
+        """Return the entities that were merged into others, and texts of secrets, as `WorldTables.guarded`."""
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            return await WorldTables(connection, campaign).merged()
+            return await WorldTables(connection, campaign).guarded()
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
         advance = _Advance(campaign, step, self._worker, self._lease_ms)

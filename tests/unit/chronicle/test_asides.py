@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.effects import Effects, effects_of
-from glyphoxa.chronicle.episodes import PlayersView, heard_by
+from glyphoxa.chronicle.episodes import heard_by
 from glyphoxa.chronicle.llm_task import shown
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.summaries import LineSelection
@@ -23,6 +23,7 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.world.entity_events import EntityAdded

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.episodes import PlayersView, heard_by
+from glyphoxa.chronicle.episodes import heard_by
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by

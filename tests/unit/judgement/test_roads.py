@@ -22,7 +22,7 @@ from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
-from glyphoxa.chronicle.episodes import EpisodeWriter, PlayersView
+from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Unread
@@ -37,7 +37,7 @@ from glyphoxa.context.prompt import HotContext, with_hot_context
 from glyphoxa.context.scene import Past
 from glyphoxa.context.wording import wording
 from glyphoxa.desk import SessionRecaps
-from glyphoxa.dm.player_safe import PublicPart
+from glyphoxa.dm.player_safe import PlayersView, PublicPart
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
 from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance

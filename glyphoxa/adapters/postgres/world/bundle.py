@@ -150,7 +150,7 @@ async def export_for_players(
         described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
         if document is not None:
             described = check_document(document, campaign).authored
-        public = PublicPart(await world.tables.read_current(), described, await world.tables.merged())
+        public = PublicPart(await world.tables.read_current(), described, *await world.tables.guarded())
         await _mark_read(world, scratch)
         await _fill(WorldTransaction.of(world.connection, scratch), public)
         sources = dict.fromkeys(BUNDLED, scratch)

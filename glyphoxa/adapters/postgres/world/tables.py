@@ -246,10 +246,11 @@ class WorldTables(CampaignStatements):
         refused = await self._fetch("all_refused", sorted(REFUSED))
         return await self._read(refused=refused)
 
-    async def merged(self) -> list[KnownEntity]:
-        """The entities that were merged into others, with the names that no other one has now."""
-        rows = await self._fetch("merged_names")
-        return [KnownEntity(row["id"], row["type"], row["names"][0], tuple(row["names"][1:]), HIDDEN) for row in rows]
+    async def guarded(self) -> tuple[list[KnownEntity], list[str]]:
+        """The entities that were merged into others, with the names that no other one has now, and texts of secrets."""
+        rows, secrets = await self._fetch("merged_names"), await self._fetch("secrets")
+        merged = [KnownEntity(row["id"], row["type"], row["names"][0], tuple(row["names"][1:]), HIDDEN) for row in rows]
+        return merged, [row["text"] for row in secrets]
 
     async def _read(
         self, *, ended: Sequence[asyncpg.Record] = (), refused: Sequence[asyncpg.Record] = ()

@@ -76,6 +76,13 @@ SELECT gone_id, kept_id FROM entity_merges WHERE campaign_id = $1;
 -- Reads all events of the campaign, if anything was merged.
 SELECT id, type, names FROM merged_names WHERE campaign_id = $1 ORDER BY id;
 
+-- secrets --
+-- A page of an import that nobody knows cannot have been told, and has common words.
+SELECT value #>> '{}' AS text FROM attribute_facts
+ WHERE campaign_id = $1 AND scope IN ('secret', 'hidden') AND jsonb_typeof(value) = 'string'
+   AND (knowers <> '{}' OR origin <> 'import')
+ ORDER BY fact_id;
+
 -- all_rules --
 SELECT predicate, rule FROM slot_rules WHERE campaign_id = $1;
 
