@@ -1,16 +1,33 @@
-"""`glyphoxa doctor`, and the list of checks on the desk: which checks these settings need. See `config.doctor`."""
+"""`glyphoxa doctor`, and the list of checks on the desk: checks of settings, machine, installation and database.
+
+A check is a function that gives findings (see `glyphoxa.config.check`): each is `ok`, or a problem with its remedy.
+Checks run side by side, with deadlines.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import queue
+import shutil
+import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, partial
+from importlib.metadata import distributions
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Final
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from rich.filesize import decimal
 
 from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
@@ -20,10 +37,10 @@ from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.engines import find_host, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
-from glyphoxa.config import doctor
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, ports
-from glyphoxa.config.doctor import Check, DiskNeed, examined
 from glyphoxa.config.located_yaml import InvalidFile
+from glyphoxa.config.recipients import HERE
+from glyphoxa.config.sections import ServerSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.dsn import Dsn
@@ -56,14 +73,25 @@ _COVERED: Final = ("campaign", "memory", "port")
 """Subjects of `check` that are looked at more closely here."""
 _BUSY_DISK: Final = "the disk does not respond: set data_dir and models.dir to another disk"
 
+RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
+"""No clock that is right shows an earlier time to this version."""
+_YEARS: Final = 30
+"""A clock that is so far behind `RELEASED` is wrong, too."""
+_A_ZONE: Final = "Europe/Berlin"
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
+_LEAST_FREE: Final = 300_000_000
+"""Bytes: with less, a database soon takes no more writes."""
+_WELL_FREE: Final = 2_000_000_000
+"""Bytes: a database's write-ahead log may take this much for a time."""
+
 CertificateUntil = Callable[[Path | None, Path | None], datetime | None]
+"""Reads a certificate with its key: until when it is good; None where there is none."""
 
 
 def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, is_quick: bool) -> list[Finding]:
     """Return the findings before a table is opened. Blocks: mostly for a few seconds, at most for two minutes.
 
     Args:
-        certificate_until: See `config.doctor.https`.
         is_quick: No database is started, and no model is measured.
     """
     campaign = campaign_of(settings)
@@ -73,6 +101,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
         "server.port": (served.host, served.port),
         "observability.metrics_port": (watched.metrics_host, watched.metrics_port),
     }
+    microphone_of = partial(https, served, certificate_until=certificate_until)
     found = examined(
         [
             *_of_machine(WITHIN_S),
@@ -83,12 +112,7 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
             if is_quick
             else Check("database", partial(_started_database, settings), "look at its server.log", SLOW_WITHIN_S),
             Check("port", partial(ports, listening), "set server.host to an address instead of a name", WITHIN_S),
-            Check(
-                "microphone",
-                partial(doctor.https, served, certificate_until=certificate_until),
-                "look at server.tls_cert and server.tls_key",
-                WITHIN_S,
-            ),
+            Check("microphone", microphone_of, "look at server.tls_cert and server.tls_key", WITHIN_S),
         ]
     )
     if not is_quick:  # nothing may run beside a measurement
@@ -106,7 +130,7 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
     within_s, settings = AT_THE_DESK_WITHIN_S, for_campaign(settings, campaign)
     port = {"server.port": (settings.server.host, settings.server.port)}
     url = players_url or "http://localhost"
-    free = partial(doctor.memory, free=free_memory(), of=all_memory(), needed=_OPEN_TABLE_BYTES)
+    free = partial(memory, free=free_memory(), of=all_memory(), needed=_OPEN_TABLE_BYTES)
     return examined(
         [
             *_of_machine(within_s),
@@ -114,7 +138,7 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
             Check("memory", free, "try again", within_s),
             Check("database", partial(_database, settings), "check that its server responds", within_s),
             Check("port", partial(ports, port, is_serving=True), "try again", within_s),
-            Check("microphone", lambda: [doctor.microphone(url)], "try again", within_s),
+            Check("microphone", lambda: [microphone(url)], "try again", within_s),
         ]
     )
 
@@ -182,6 +206,58 @@ _COLOUR: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """
+    Attributes:
+        look: May block, and may raise: see `examined`.
+        if_late: Advice for when it does not return in time.
+    """
+
+    subject: str
+    look: Callable[[], Iterable[Finding]]
+    if_late: str
+    within_s: float
+
+
+def examined(checks: Sequence[Check]) -> list[Finding]:
+    """Run checks side by side, each in its own thread, and return what they find, in their order.
+
+    A check that raises, or does not return in time, is one finding of its own, and the others are not disturbed. What
+    does not return is left behind, and does not keep the process from ending.
+    """
+    began_s = time.monotonic()
+    running = [(each, _begun(each)) for each in checks]
+    found: list[Finding] = []
+    for each, answer in running:
+        try:
+            found += answer.get(timeout=max(0.0, began_s + each.within_s - time.monotonic()))
+        except queue.Empty:
+            text = f"not checked: no answer within {each.within_s:g} s: {each.if_late}"
+            found.append(Finding("error", each.subject, text))
+    return found
+
+
+def _begun(check: Check) -> queue.SimpleQueue[list[Finding]]:
+    answer: queue.SimpleQueue[list[Finding]] = queue.SimpleQueue()
+    threading.Thread(target=lambda: answer.put(_looked(check)), name=f"check-{check.subject}", daemon=True).start()
+    return answer
+
+
+def _looked(check: Check) -> list[Finding]:
+    try:
+        return list(check.look())
+    except GlyphoxaError as error:
+        return [Finding("error", check.subject, str(error))]
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        return [Finding("error", check.subject, f"not checked: {error.strerror or type(error).__name__}{place}")]
+    except Exception as error:  # one check that breaks must not keep the others from being told
+        # Not its message: that may hold what nobody shall read.
+        text = f"not checked: {type(error).__name__}, a bug in Glyphoxa: please report it"
+        return [Finding("error", check.subject, text)]
+
+
 def without_settings() -> list[Finding]:
     """Return the findings that need no settings."""
     return examined(_of_machine(WITHIN_S))
@@ -189,9 +265,9 @@ def without_settings() -> list[Finding]:
 
 def _of_machine(within_s: float) -> list[Check]:
     return [
-        Check("python", doctor.python, "try again", within_s),
+        Check("python", python, "try again", within_s),
         Check("packages", _packages, "try again when this machine is less busy", within_s),
-        Check("clock", doctor.clock, "try again", within_s),
+        Check("clock", clock, "try again", within_s),
     ]
 
 
@@ -201,12 +277,6 @@ def _of_settings(settings: Settings, campaign: Campaign | None, within_s: float)
         Check("models", partial(models, settings), _BUSY_DISK, within_s),
         Check("disk", partial(_disk, settings), _BUSY_DISK, within_s),
     ]
-
-
-@cache
-def _packages() -> Iterable[Finding]:
-    """Read once: a process goes on with the packages that it began with."""
-    return tuple(doctor.packages())
 
 
 def _providers(settings: Settings, campaign: Campaign | None) -> list[Finding]:
@@ -270,6 +340,59 @@ def _statuses(settings: Settings) -> dict[str, Status]:
     return {each.name: each for each in weights_for(settings).store.status()}
 
 
+@dataclass(frozen=True, slots=True)
+class DiskNeed:
+    """The space that a file or folder will need.
+
+    Attributes:
+        directory: It need not be there yet.
+        setting: The setting that names another directory.
+        n_bytes: The least that will be written.
+    """
+
+    what: str
+    directory: Path
+    setting: str
+    n_bytes: int = 0
+
+
+def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
+    """Check that each directory can be written to, and that its disk has room for all that comes there."""
+    places = {room.directory: _existing(room.directory) for room in rooms}
+    coming: dict[int, int] = {}
+    for room in rooms:
+        device = places[room.directory].stat().st_dev
+        coming[device] = coming.get(device, 0) + room.n_bytes
+    for room in rooms:
+        place = places[room.directory]
+        try:
+            tempfile.TemporaryFile(dir=place).close()  # it never has a name: nothing is left there
+        except OSError as error:
+            fault = f"{room.directory} cannot be written to ({place}: {error.strerror})"
+            remedy = f"let this user write there, or set {room.setting} to another directory"
+            yield Finding("error", "disk", f"{room.what}: {fault}: {remedy}")
+            continue
+        free, wanted = shutil.disk_usage(place).free, coming[place.stat().st_dev]
+        text = f"{room.what}: {decimal(free)} free for {room.directory}"
+        text += f", {decimal(wanted)} of models to download" if wanted else ""
+        remedy = f"free some space, or set {room.setting} to a directory on another disk"
+        if free < wanted + _LEAST_FREE:
+            yield Finding("error", "disk", f"{text}, which is too little: {remedy}")
+        elif free < wanted + _WELL_FREE:
+            yield Finding("warning", "disk", f"{text}, which is low: {remedy}")
+        else:
+            yield Finding("ok", "disk", text)
+
+
+def _existing(path: Path) -> Path:
+    """Return the path, or the nearest directory above that exists."""
+    for each in (path, *path.absolute().parents):
+        with contextlib.suppress(OSError):
+            if each.exists():
+                return each
+    return Path("/")
+
+
 def _disk(settings: Settings) -> Iterator[Finding]:
     statuses = _statuses(settings)
     wanted = [statuses[name] for name in dict.fromkeys(named(settings)) if name in statuses]
@@ -277,11 +400,27 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     rooms = [DiskNeed("data", settings.data_directory, "data_dir (or GLYPHOXA_DATA)")]
     if to_come:
         rooms.append(DiskNeed("models", weights_for(settings).store.directory, "models.dir", to_come))
-    return doctor.disk(rooms)
+    return disk(rooms)
+
+
+def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
+    """Check that the models have room in this machine's memory.
+
+    Args:
+        free, of, needed: Bytes: that a program can have, of the machine, and that models and program take.
+    """
+    room = f"{decimal(free)} of {decimal(of)} free, {decimal(needed)} needed"
+    if needed > of:
+        text = f"{room}: set a smaller model (see `glyphoxa models recommend`), or a cloud provider"
+        yield Finding("error", "memory", text)
+    elif needed > free:
+        yield Finding("warning", "memory", f"{room}: end other programs, or set a smaller model")
+    else:
+        yield Finding("ok", "memory", room)
 
 
 def _memory(settings: Settings) -> Iterator[Finding]:
-    return doctor.memory(free=free_memory(), of=all_memory(), needed=_needed_memory(settings))
+    return memory(free=free_memory(), of=all_memory(), needed=_needed_memory(settings))
 
 
 def _needed_memory(settings: Settings) -> int:
@@ -386,6 +525,59 @@ def told(condition: Condition, what: str) -> Iterator[Finding]:
         yield Finding("warning", "clock", f"the database's clock is {apart}: {remedy}")
 
 
+def clock(now: datetime | None = None) -> Iterator[Finding]:
+    """Check that this machine's time can be right, and that it knows time zones."""
+    now = now or datetime.now(UTC)
+    here = f"{now:%Y-%m-%d %H:%M} UTC"
+    if not RELEASED <= now < RELEASED.replace(year=RELEASED.year + _YEARS):
+        yield Finding(
+            "error", "clock", f"it shows {here}, which is wrong: set it, for example with `timedatectl set-ntp true`"
+        )
+    elif not time.get_clock_info("monotonic").monotonic:
+        yield Finding("error", "clock", "this system's monotonic clock goes backwards: use another system")
+    else:
+        yield Finding("ok", "clock", here)
+    try:
+        ZoneInfo.no_cache(_A_ZONE)
+    except (ZoneInfoNotFoundError, OSError):
+        yield Finding("error", "clock", "this system has no time zone data: run `pip install tzdata`")
+
+
+def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
+    """Check that browsers give the microphone to a page at that address: only to https, and to this machine itself."""
+    parts = urlsplit(url)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if parts.scheme == "https":
+        warned = "; browsers warn about its certificate once" if is_self_signed else ""
+        return Finding("ok", "microphone", f"players open {shown}, and browsers allow it on https{warned}")
+    if parts.hostname in HERE:
+        return Finding("ok", "microphone", f"the table is open to this machine only, at {shown}")
+    return Finding(
+        "warning",
+        "microphone",
+        f"players open {shown}, and browsers allow it only on https and localhost: set server.tls_self_signed, "
+        "server.tls_cert and server.tls_key, or server.public_url to an https address",
+    )
+
+
+def https(settings: ServerSettings, *, certificate_until: CertificateUntil) -> Iterator[Finding]:
+    """Check the certificate of the settings, and what their address means for the microphone.
+
+    Raises:
+        GlyphoxaError: The certificate cannot be read.
+    """
+    until = certificate_until(settings.tls_cert, settings.tls_key)
+    if until is not None and until < datetime.now(UTC):
+        text = f"{settings.tls_cert} expired on {until:%Y-%m-%d}: renew it, and set server.tls_cert to the new one"
+        yield Finding("error", "microphone", text)
+        return
+    is_secure = until is not None or settings.tls_self_signed
+    host = gethostname() if settings.host in _EVERYWHERE else settings.host
+    host = f"[{host}]" if ":" in host else host
+    here = f"{'https' if is_secure else 'http'}://{host}" + (f":{settings.port}" if settings.port else "")
+    yield microphone(settings.public_url or here, is_self_signed=until is None and not settings.public_url)
+
+
 def _speed(settings: Settings) -> Iterator[Finding]:
     """Measure the model of these settings like `glyphoxa models recommend`."""
     here = _with_llm_here(settings)
@@ -414,3 +606,149 @@ def _speed(settings: Settings) -> Iterator[Finding]:
         yield Finding("warning", "speed", f"{text}: {'; '.join(reckoned.against)}: {remedy}")
     else:
         yield Finding("ok", "speed", f"{text}: first words after {reckoned.first_clause_s:.1f} s")
+
+
+# The installation: Python's version, and the packages that Glyphoxa requires.
+
+OLDEST: Final = (3, 11)
+NEWEST: Final = (3, 14)
+"""Versions of Python that Glyphoxa supports, both included."""
+LOCK: Final = Path(__file__).parents[1] / "requirements" / "app.txt"
+"""The lock file of a checkout; an installed package has none."""
+_NAME: Final = "glyphoxa"
+_NAMED: Final = 5
+"""Packages in one line; of more their number is given."""
+
+
+def python(version: Sequence[int] = sys.version_info[:3], *, place: str = sys.prefix) -> Iterator[Finding]:
+    """Check that this version of Python is supported."""
+    here = ".".join(map(str, version))
+    supported = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    if tuple(version[:2]) < OLDEST:
+        remedy = f"install Python {supported} and create a new virtual environment with it"
+        yield Finding("error", "python", f"{here} in {place} is too old: {remedy}")
+    elif tuple(version[:2]) > NEWEST:
+        remedy = f"if something fails, create a virtual environment with Python {supported}"
+        yield Finding("warning", "python", f"{here} in {place} is newer than the supported versions: {remedy}")
+    else:
+        yield Finding("ok", "python", f"{here} in {place}")
+
+
+def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterator[Finding]:
+    """Check that all packages are installed which Glyphoxa and its installed extras require, in a checkout as locked.
+
+    Args:
+        path: Directories with packages; None is where Python looks for them.
+    """
+    find = cache(partial(_installed, tuple(sys.path if path is None else path)))
+    own = find(_NAME)
+    if own is None:
+        yield Finding("error", "packages", f"{_NAME} itself is not installed: run `pip install {_NAME}`, or `make`")
+        return
+    extras = [each for each in own.extras if _is_complete(each, own, find)]
+    named = ("all",) if "all" in extras else extras
+    wanted = f"{_NAME}[{','.join(named)}]" if named else _NAME
+    is_checkout = lock.is_file()
+    remedy = f"`pip install --no-deps --require-hashes -r {lock}`" if is_checkout else f"`pip install -U '{wanted}'`"
+    n_needed, unmet = _walked(find, extras)
+    for parent, texts in sorted(unmet.items()):
+        # What others require of each other is often stricter than what they need.
+        level: Level = "error" if parent == _NAME else "warning"
+        yield Finding(level, "packages", f"{parent} needs {_listed(sorted(texts))}: run {remedy}")
+    differing = _differing(find, lock) if is_checkout else []
+    if differing:
+        yield Finding("warning", "packages", f"different from {lock}: {_listed(differing)}: run {remedy}")
+    if not unmet and not differing:
+        locked = f", as in {lock}" if is_checkout else ""
+        yield Finding("ok", "packages", f"{wanted} {own.version}, with {counted(n_needed, 'package')}{locked}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Package:
+    version: str
+    extras: Sequence[str]
+    requirements: Sequence[Requirement]
+
+    def required(self, *extras: str) -> list[Requirement]:
+        """Return what is required on this machine with these extras."""
+        return [each for each in self.requirements if _applies(each, "", *extras)]
+
+
+_Find = Callable[[str], _Package | None]
+"""Finds an installed package. Reading one takes milliseconds."""
+
+
+def _installed(path: Sequence[str], name: str) -> _Package | None:
+    """Read a package. A requirement that cannot be read is left out."""
+    found = next(iter(distributions(name=canonicalize_name(name), path=[*path])), None)
+    if found is None:
+        return None
+    described, requirements = found.metadata, list[Requirement]()
+    for text in described.get_all("Requires-Dist") or ():
+        with contextlib.suppress(InvalidRequirement):
+            requirements.append(Requirement(text))
+    return _Package(described["Version"], described.get_all("Provides-Extra") or (), requirements)
+
+
+def _is_complete(extra: str, own: _Package, find: _Find) -> bool:
+    """Return whether all packages that an extra adds are installed, in any version. A sum of other extras is not."""
+    added = [each for each in own.required(extra) if each not in own.required()]
+    found = [(each, find(each.name)) for each in added if canonicalize_name(each.name) != _NAME]
+    return 0 < len(added) == len(found) and all(
+        package is not None and all(find(one.name) for one in package.required(*each.extras)) for each, package in found
+    )
+
+
+def _walked(find: _Find, extras: Iterable[str]) -> tuple[int, dict[str, set[str]]]:
+    """Return the number of packages that are needed, and by each package what is wrong with those that it requires."""
+    unmet: dict[str, set[str]] = {}
+    seen: set[tuple[str, frozenset[str]]] = set()
+    todo = [(_NAME, frozenset(extras))]
+    while todo:
+        name, wanted_extras = todo.pop()
+        if (package := find(name)) is None or (name, wanted_extras) in seen:
+            continue
+        seen.add((name, wanted_extras))
+        for each in package.required(*wanted_extras):
+            found = find(each.name)
+            if found is None:
+                fault = ", which is not installed"
+            elif not each.specifier.contains(found.version, prereleases=True):
+                fault = f", and {found.version} is installed"
+            else:
+                todo.append((canonicalize_name(each.name), frozenset(each.extras)))
+                continue
+            unmet.setdefault(name, set()).add(f"{each.name}{each.specifier}{fault}")
+    return len({name for name, _ in seen}) - 1, unmet
+
+
+def _applies(requirement: Requirement, *extras: str) -> bool:
+    return requirement.marker is None or any(requirement.marker.evaluate({"extra": each}) for each in extras)
+
+
+def _differing(find: _Find, lock: Path) -> list[str]:
+    """Return packages whose version is not the locked one. What is not installed belongs to another extra."""
+    differing = []
+    for line in lock.read_text("utf-8").splitlines():
+        if "==" not in line or line.startswith((" ", "#")):
+            continue
+        locked = Requirement(line.rstrip(" \\"))
+        found = find(locked.name) if _applies(locked, "") else None
+        if found is not None and not locked.specifier.contains(found.version, prereleases=True):
+            differing.append(f"{locked.name} {found.version} (locked{locked.specifier})")
+    return sorted(differing)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return "; ".join(texts[:_NAMED]) + more
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+@cache
+def _packages() -> Iterable[Finding]:
+    """Read once: a process goes on with the packages that it began with."""
+    return tuple(packages())

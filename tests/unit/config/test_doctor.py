@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.config.check import Finding, ports
-from glyphoxa.config.doctor import (
+from glyphoxa.config.sections import ServerSettings
+from glyphoxa.doctor import (
     OLDEST,
     RELEASED,
     Check,
@@ -29,7 +30,6 @@ from glyphoxa.config.doctor import (
     packages,
     python,
 )
-from glyphoxa.config.sections import ServerSettings
 from glyphoxa.domain.errors import Unavailable
 from tests.support.patience import DEADLINE_S
 
