@@ -13,14 +13,12 @@ import yaml
 from pydantic import TypeAdapter
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
-from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
-from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaignTimes
+from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
@@ -69,13 +67,12 @@ from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
 from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.recall.recall import Recall
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import SessionMark
-from glyphoxa.transcript.ports import TalkFilter, TalkSearch
+from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
-from glyphoxa.world.graph import KnowledgeGraph, Known
+from glyphoxa.world.graph import Known
 from glyphoxa.world.state import WorldState
 
 # Names, and how they are misheard.
@@ -209,32 +206,25 @@ class Desk:
 
     Attributes:
         seen: All entities, each with its visibility.
-        past_talk: Searches by words, and also by meaning if the store has an embeddings model.
-        days: The calendar and the current day when the desk was opened; `times` stores them.
+        days: The calendar and the current day when the desk was opened; `store.times` stores them.
         safety: Topics that the group does not play.
     """
 
+    store: Store
     campaign: CampaignId
     settings: Settings
     resolver: NameResolver
     seen: tuple[SeenEntity, ...]
     inspection: PostgresInspection
-    talk: TalkSearch
     facts: FactDesk
     entities: EntityDesk
     timeline: Timeline
     sessions: SessionDesk
     language: str
-    graph: KnowledgeGraph
-    past_talk: Recall
     turns: TurnDesk
-    times: PostgresCampaignTimes
     days: CampaignTimes
-    atoms: PostgresAtoms
-    states: PostgresSessionStates
     imports: PostgresImports
     safety: SafetyTopics
-    log: PostgresChronicleLog
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return the memory of a session for the DM and the NPCs.
@@ -249,7 +239,7 @@ class Desk:
         await self.timeline.session(session)
         named = {DM_VIEW: "DM", **{View(npc.id): npc.name for npc in self.resolver.npcs}}
         wanted = [DM_VIEW if view == DM_VIEW else View(self.resolver.npc(view))] if view else named
-        states = await self.states.states(self.campaign, session)
+        states = await self.store.states.states(self.campaign, session)
         return [
             await self._session_view(session, each, named[each], states.get(each, SessionState())) for each in wanted
         ]
@@ -266,12 +256,14 @@ class Desk:
             for fact in here
             if fact.claim.predicate == MEANING and fact.status == "accepted"
         }
-        said = await self.talk.search(self.campaign, npc or DM, TalkFilter(session=session, limit=_MOST_KNOWN))
+        said = await self.store.talk_search.search(
+            self.campaign, npc or DM, TalkFilter(session=session, limit=_MOST_KNOWN)
+        )
         spoke = {each.utterance.npc_id for each in said}
         met = {each for fact in here for each in (fact.claim.subject, fact.claim.object) if each is not None}
         met |= {each.entity_id for each in self.resolver.npcs if each.id in spoke}
         own = next((each.entity_id for each in self.resolver.npcs if each.id == npc), None)
-        threads = await self.atoms.open_threads(self.campaign, session, npc=npc, limit=_MOST_THREADS)
+        threads = await self.store.atoms.open_threads(self.campaign, session, npc=npc, limit=_MOST_THREADS)
         lists = {
             "characters": sorted(names[each].name for each in met & names.keys() if names[each].type == "npc"),
             "decisions": self._listed(fact for fact in here if fact.claim.predicate == "decision"),
@@ -305,12 +297,12 @@ class Desk:
             hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
             raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
         others = [each.entity for each in self.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
-        merged, _ = await self.log.guarded(self.campaign)
+        merged, _ = await PostgresChronicleLog(self.store.database, self.store.world).guarded(self.campaign)
         secret_names = [name for other in others for name in (other.name, *other.aliases)]
         secret_names += [name for other in merged for name in (other.name, *other.aliases)]
         # Of a person that not everybody may know of, the draft has only the name.
         is_public = self.resolver.visibility_of(entity.id) == PUBLIC
-        known = await self.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
+        known = await self.store.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
         # What is hidden about a person whom everybody knows is not for its NPC either.
         documents = [one.document for one in await self.imports.documents_of(entity.id)] if is_public else []
         of_npc = [text for one in documents if not one.hidden for text in one.texts]
@@ -353,27 +345,21 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
     resolver = NameResolver.of(stored, (each.entity for each in seen), sessions)
     resolver = replace(resolver, scopes={each.entity.id: each.visibility for each in seen})
     return Desk(
+        store,
         campaign,
         settings,
         resolver,
         tuple(seen),
         inspection,
-        store.talk_search,
         FactDesk(campaign, world, inspection, resolver, now_ms),
         EntityDesk(campaign, world, inspection, resolver, now_ms),
         Timeline(campaign, world, inspection, now_ms),
         SessionDesk(campaign, world, inspection, store.talk_search, now_ms),
         stored.language,
-        store.graph,
-        store.past_talk,
         TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
-        store.times,
         await store.times.times(campaign),
-        store.atoms,
-        store.states,
         imports_of(store, campaign),
         topics_of(stored),
-        PostgresChronicleLog(store.database, world),
     )
 
 
@@ -429,10 +415,6 @@ class DeskSource:
     async def models(self) -> Sequence[Status]:
         """Return which local models are on this machine. No model is loaded or fetched."""
         return await offload(lambda: list(weights_for(self.settings).store.status()), amount=_AS_ROWS)
-
-    async def recap(self, session: SessionId, audience: Audience) -> Sequence[str]:
-        """Return a recap; see `recap_of`."""
-        return await recap_of(self.store, self.campaign, session, audience)
 
 
 async def tables_for(

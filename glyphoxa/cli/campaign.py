@@ -542,7 +542,7 @@ _Act = Callable[[_Story, argparse.Namespace], Awaitable[int]]
 
 def _with_story(options: argparse.Namespace, act: _Act) -> int:
     async def at_desk(desk: Desk, options: argparse.Namespace) -> int:
-        kept = await desk.times.kept(desk.campaign)
+        kept = await desk.store.times.kept(desk.campaign)
         if kept.calendar is None:
             raise InvalidInput(
                 f"campaign {desk.campaign!r} has no calendar: add a block `calendar:` to its file, "
@@ -598,7 +598,7 @@ def _as_written(day: str, calendar: StoryCalendar) -> str:
 async def _today(story: _Story, options: argparse.Namespace) -> int:
     day = story.day(" ".join(options.day))
     session = await _played_now(story)
-    await story.desk.times.tell(story.desk.campaign, session, day)
+    await story.desk.store.times.tell(story.desk.campaign, session, day)
     of_what = f"session {session} continues on it" if session else "the next session begins on it"
     print(f"it is {day}: {of_what}")
     return 0
@@ -607,7 +607,7 @@ async def _today(story: _Story, options: argparse.Namespace) -> int:
 async def _played_now(story: _Story) -> str:
     """Return the session that was opened or used within the last hours, unless this machine closed it."""
     since_ms = time.time_ns() // 1_000_000 - STILL_PLAYED_MS
-    said = await story.desk.times.last_said(story.desk.campaign)
+    said = await story.desk.store.times.last_said(story.desk.campaign)
     recent = [(told.told_ms, told.session) for told in story.kept.told if told.session != BETWEEN]
     if said is not None:
         recent.append((said[1], said[0]))
@@ -629,6 +629,6 @@ async def _days(story: _Story, options: argparse.Namespace) -> int:
     if story.calendar.day_named(days[0]) > story.calendar.day_named(days[-1]):
         raise InvalidInput(f"{days[0]} is after {days[-1]}: write the earlier day first")
     days = list(dict.fromkeys(days))
-    await story.desk.times.set_days(story.desk.campaign, session, days)
+    await story.desk.store.times.set_days(story.desk.campaign, session, days)
     print(f"session {session} was played on {' to '.join(days)}")
     return 0

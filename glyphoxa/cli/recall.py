@@ -100,7 +100,7 @@ async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSe
     from glyphoxa.app.background import open_deep_recall
 
     async with AsyncExitStack() as stack:
-        yield await open_deep_recall(desk.settings, desk.past_talk, stack, method=method, safety=desk.safety)
+        yield await open_deep_recall(desk.settings, desk.store.past_talk, stack, method=method, safety=desk.safety)
 
 
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
@@ -135,7 +135,7 @@ def _is_compared(one: Recalled) -> bool:
 
 
 def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
-    index = desk.past_talk.transcripts.index(desk.campaign)
+    index = desk.store.past_talk.transcripts.index(desk.campaign)
     if index is None or not len(index):
         return "nothing was said yet"
     if not index.speakers(npc):
@@ -223,12 +223,12 @@ class ExplainedQuestion:
         if self.deep is not None:
             world = await self._world() if self.deep.asks_a_model else ""
             return await self.deep.recall(campaign, npc, query, world=world)
-        return await self.desk.past_talk.search(campaign, npc, query, by_words=by_words, patient=True)
+        return await self.desk.store.past_talk.search(campaign, npc, query, by_words=by_words, patient=True)
 
     async def _world(self) -> str:
         """Return what the NPC knows of itself."""
         itself = self.desk.resolver.played(self.npc)
-        known = None if itself is None else await self.desk.graph.known(self.desk.campaign, self.npc, itself)
+        known = None if itself is None else await self.desk.store.graph.known(self.desk.campaign, self.npc, itself)
         words = self.desk.resolver.relations
         return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known, words))
 
@@ -265,7 +265,7 @@ class ExplainedQuestion:
         entity = self.desk.resolver.played(self.npc)
         if entity is None:
             return NOTHING_KNOWN
-        snapshot = await self.desk.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
+        snapshot = await self.desk.store.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
         if snapshot is None:
             return NOTHING_KNOWN
         words = self.desk.resolver.relations
@@ -304,7 +304,7 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
         NotFound: There is no such NPC or entity.
     """
     npc, entity = desk.resolver.npc(options.npc), desk.resolver.entity(options.around)
-    around = RecallAround.of(graph, desk.past_talk.vectors)
+    around = RecallAround.of(graph, desk.store.past_talk.vectors)
     if around is None:
         raise InvalidInput("--around: this memory cannot be searched by relations; remove it")
     found = await around.recall_around(desk.campaign, npc, question, around=entity.id, limit=options.limit)

@@ -233,7 +233,7 @@ async def _said(desk: Desk, options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     viewer = DM if options.viewer is None else desk.resolver.npc(options.viewer)
-    found = await desk.talk.search(desk.campaign, viewer, wanted)
+    found = await desk.store.talk_search.search(desk.campaign, viewer, wanted)
     narrowed = (words, options.session, options.speaker, options.viewer, options.after, options.before)
     said = [(short_utterance(each.utterance.id), each.ordinal, each.utterance) for each in found]
     return show_rows(
@@ -262,13 +262,12 @@ def _time(text: str | None, option: str) -> int | None:
 )
 async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
     if options.corrected:
-        entries = await desk.inspection.corrected(desk.campaign, options.session, limit=options.limit)
+        found = await desk.inspection.corrected(desk.campaign, options.session, limit=options.limit)
     else:
-        entries = (await desk.inspection.recent(desk.campaign, options.session, limit=options.limit))[::-1]
+        found = (await desk.inspection.recent(desk.campaign, options.session, limit=options.limit))[::-1]
     rows = []
-    for entry in entries:
-        said = entry.said
-        heard = entry.raw_text if entry.raw_text != said.text else ""
+    for said in found:
+        heard = said.raw_text if said.raw_text != said.text else ""
         rows.append((str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state))
     nothing, which = ("nothing was corrected", "first") if options.corrected else ("", "last")
     headings = ("ordinal", "when", "who", "said", "heard", "")
@@ -327,7 +326,7 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     limit(_MOST_SAID),
 )
 async def _threads(desk: Desk, options: argparse.Namespace) -> int:
-    found = await desk.atoms.open_threads(desk.campaign, options.session, limit=options.limit)
+    found = await desk.store.atoms.open_threads(desk.campaign, options.session, limit=options.limit)
     rows = (
         (moment(each.at_ms), each.session, each.summary, ", ".join(map(short_utterance, each.evidence)))
         for each in found

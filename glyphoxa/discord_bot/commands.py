@@ -24,7 +24,7 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.config.campaign_csv import is_tables
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
-from glyphoxa.desk import Desk, DeskSource, SessionRecaps, tables_for
+from glyphoxa.desk import Desk, DeskSource, SessionRecaps, recap_of, tables_for
 from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
@@ -389,7 +389,7 @@ async def _recap(call: DiscordCall, session: int | None = None, dm: bool = False
     if dm:
         call.caller.need_dm()
     desk = await call.desk()
-    lines = await call.services.source.recap(await _session(desk, session), "dm" if dm else "players")
+    lines = await recap_of(desk.store, desk.campaign, await _session(desk, session), "dm" if dm else "players")
     return Answer(tuple(lines) or ("the session has no lines worth recalling",))
 
 

@@ -23,6 +23,7 @@ class CitedUtterance:
         is_retracted: It was rolled back or retracted, or is withheld.
         is_withheld: Its player does not want it to be remembered.
         aside: See `Utterance`.
+        raw_text: The words as they were heard; "" if they were not read.
     """
 
     utterance_id: UtteranceId
@@ -34,6 +35,7 @@ class CitedUtterance:
     is_retracted: bool = False
     is_withheld: bool = False
     aside: Unaddressed | None = None
+    raw_text: str = ""
 
     @property
     def state(self) -> str:

@@ -118,7 +118,7 @@ async def _said(  # noqa: PLR0913 - each is an argument of the tool
         speaker=desk.resolver.speaker(speaker) if speaker else None,
         limit=limit,
     )
-    found = await desk.talk.search(desk.campaign, desk.resolver.npc(heard_by) if heard_by else DM, wanted)
+    found = await desk.store.talk_search.search(desk.campaign, desk.resolver.npc(heard_by) if heard_by else DM, wanted)
     return [
         {
             "session": each.utterance.session_id,
@@ -133,7 +133,7 @@ async def _said(  # noqa: PLR0913 - each is an argument of the tool
 
 @_tool("dm.threads", "List promises, plans and questions that nothing later continues, latest first.")
 async def _threads(desk: Desk, *, session: Session = "", limit: Limit = _USUAL) -> _Found:
-    found = await desk.atoms.open_threads(desk.campaign, await _session(desk, session), limit=limit)
+    found = await desk.store.atoms.open_threads(desk.campaign, await _session(desk, session), limit=limit)
     return [{"when": moment(each.at_ms), "session": each.session, "thread": each.summary} for each in found]
 
 

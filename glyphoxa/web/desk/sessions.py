@@ -9,8 +9,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
-from glyphoxa.adapters.postgres.world.inspection import InspectedUtterance
-from glyphoxa.desk import Desk
+from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview, SessionPlace
@@ -74,7 +73,7 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
     lines += [
         f"**{escaped(said.speaker_name)}:** {escaped(said.text)}"
         f"{f' (aside: {said.aside_in_words})' if said.aside else ''}  "
-        for said in (line.said for line in await _lines(desk, wanted, 1, _LONGEST_SESSION))
+        for said in await desk.inspection.lines(desk.campaign, wanted, first=1, limit=_LONGEST_SESSION)
         if not said.is_retracted
     ]
     return PlainTextResponse(
@@ -88,9 +87,11 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
 async def recap(frame: DeskFrame, request: Request) -> Shown:
     source, session = frame.memory(), _session(request)
     here = await (await frame.desk()).timeline.session(session)
+    made = await SessionRecaps.of(source.store, source.campaign)
+    said = await made.said(session)
     recaps = [
-        ("For the players", await source.recap(session, "players")),
-        ("For you", await source.recap(session, "dm")),
+        ("For the players", await made.told(said, "players")),
+        ("For you", await made.told(said, "dm")),
     ]
     return {"id": session, "name": _name(here), "recaps": recaps}
 
@@ -116,14 +117,13 @@ async def memory_page(frame: DeskFrame, request: Request) -> Shown:
 async def line_page(frame: DeskFrame, request: Request) -> Shown:
     """Show a line with what was heard, and the facts that rest on it."""
     desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
-    found = await _find_line(desk, session, line)
-    said = found.said
+    said = await _find_line(desk, session, line)
     return {
         "id": session,
         "name": _name(await desk.timeline.session(session)),
         "line": line,
         "said": said,
-        "raw": found.raw_text,
+        "raw": said.raw_text,
         "groups": [] if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
         "names": sorted({each.entity.name for each in desk.seen}),
         "players": () if said.speaker_name in {npc.name for npc in desk.resolver.npcs} else desk.resolver.players,
@@ -153,14 +153,16 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         "id": wanted,
         "name": _name(here),
-        "lines": await _found(desk, wanted, words) if words else await _lines(desk, wanted, first),
+        "lines": await _found(desk, wanted, words)
+        if words
+        else await desk.inspection.lines(desk.campaign, wanted, first=first, limit=LINES_PER_PAGE),
         "words": words,
         "at": at,
         "n_pages": n_pages,
         "per_page": LINES_PER_PAGE,
         "summary": "" if kept is None else kept.text,
         "known_to": "" if kept is None else visibility_in_words(kept.visibility, desk.resolver),
-        "threads": await desk.atoms.open_threads(desk.campaign, wanted),
+        "threads": await desk.store.atoms.open_threads(desk.campaign, wanted),
         "before": next(reversed(here.earlier), None),
         "after": next(iter(here.later), None),
     }
@@ -180,7 +182,7 @@ async def by_utterance(frame: DeskFrame, request: Request) -> Response:
 async def change_line(frame: DeskFrame, request: Request, form: Form) -> Done:
     session, desk = _session(request), await frame.desk()
     line, what = _line(form.get("line", "")), form.get("do", "")
-    said = (await _find_line(desk, session, line)).said
+    said = await _find_line(desk, session, line)
     match what:
         case "correct":
             by = desk.resolver.speaking_player(form["speaker"]) if form.get("speaker") else None
@@ -213,30 +215,26 @@ async def summarise(frame: DeskFrame, request: Request, form: Form) -> Done:
     return Done("the summary is saved", _page_of(session))
 
 
-async def _lines(desk: Desk, wanted: SessionId, first: int, n: int = LINES_PER_PAGE) -> Sequence[InspectedUtterance]:
-    return await desk.inspection.lines(desk.campaign, wanted, first=first, limit=n)
-
-
-async def _found(desk: Desk, wanted: SessionId, words: str) -> Sequence[InspectedUtterance]:
+async def _found(desk: Desk, wanted: SessionId, words: str) -> Sequence[CitedUtterance]:
     """Return lines that contain the words, in order, without retracted ones."""
     filtered = TalkFilter(words, match="all", session=wanted, limit=_MOST_FOUND)
-    found = await desk.talk.search(desk.campaign, DM, filtered)
+    found = await desk.store.talk_search.search(desk.campaign, DM, filtered)
     said = [(each.ordinal, each.utterance) for each in sorted(found, key=lambda each: each.ordinal)]
     return [
-        InspectedUtterance(
-            CitedUtterance(one.id, one.session_id, n, one.speaker_name, one.text, one.at_ms, aside=one.aside), one.text
+        CitedUtterance(
+            one.id, one.session_id, n, one.speaker_name, one.text, one.at_ms, False, False, one.aside, one.text
         )
         for n, one in said
     ]
 
 
-async def _find_line(desk: Desk, session: SessionId, line: int) -> InspectedUtterance:
+async def _find_line(desk: Desk, session: SessionId, line: int) -> CitedUtterance:
     """
     Raises:
         NotFound: There is no such line.
     """
     found = await desk.inspection.lines(desk.campaign, session, first=line, limit=1)
-    if not found or found[0].said.ordinal != line:
+    if not found or found[0].ordinal != line:
         raise NotFound(f"session {session!r} has no line {line}")
     return found[0]
 

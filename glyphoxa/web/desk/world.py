@@ -115,7 +115,7 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
 async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> Shown:
     """Return everything up to so many relations away, as a drawing and a table."""
     walk = Walk(depth=depth, limit=MOST_DRAWN + 1)
-    reached = await desk.graph.traverse(desk.campaign, viewer, middle, walk)
+    reached = await desk.store.graph.traverse(desk.campaign, viewer, middle, walk)
     drawn = reached[:MOST_DRAWN]
     ids = [each.entity.id for each in drawn]
     relations = await desk.inspection.relations_among(desk.campaign, viewer, ids, limit=_MOST_RELATIONS)

@@ -79,8 +79,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         settings=Settings(context=context),
         resolver=NameResolver.of(campaign, [entity for entity, _ in graph.scoped]),
         language=campaign.language,
-        graph=graph,
-        past_talk=found,
+        store=SimpleNamespace(graph=graph, past_talk=found),
         days=SimpleNamespace(calendar=None),
         safety=topics_of(campaign),
     )

@@ -109,6 +109,7 @@ def said_of_row(row: asyncpg.Record) -> CitedUtterance:
         row["retracted"],
         row["withheld"],
         _aside(row),
+        row.get("raw_text", ""),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import asyncpg
 import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
@@ -40,14 +39,6 @@ class SessionTalk:
     n_entries: int
     n_retracted: int
     last_at_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class InspectedUtterance:
-    """A stored utterance and its raw text."""
-
-    said: CitedUtterance
-    raw_text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +175,13 @@ class PostgresInspection(CampaignQueries):
             for row in await self._fetch("entries_per_session", campaign)
         ]
 
-    async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[InspectedUtterance]:
+    async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[CitedUtterance]:
         """Latest first."""
-        return [_entry(row) for row in await self._fetch("recent", campaign, session, limit)]
+        return [said_of_row(row) for row in await self._fetch("recent", campaign, session, limit)]
 
-    async def lines(
-        self, campaign: CampaignId, session: SessionId, *, first: int, limit: int
-    ) -> list[InspectedUtterance]:
+    async def lines(self, campaign: CampaignId, session: SessionId, *, first: int, limit: int) -> list[CitedUtterance]:
         """In order, from the ordinal `first`."""
-        return [_entry(row) for row in await self._fetch("lines", campaign, session, first, limit)]
+        return [said_of_row(row) for row in await self._fetch("lines", campaign, session, first, limit)]
 
     async def own_lines(
         self, campaign: CampaignId, speaker: SpeakerId, *, before: UtteranceId | None = None, limit: int
@@ -204,9 +193,9 @@ class PostgresInspection(CampaignQueries):
         """
         return [said_of_row(row) for row in await self._fetch("own_lines", campaign, speaker, before, limit)]
 
-    async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[InspectedUtterance]:
+    async def corrected(self, campaign: CampaignId, session: SessionId, *, limit: int) -> list[CitedUtterance]:
         """Players' utterances whose text differs from the raw text, in order."""
-        return [_entry(row) for row in await self._fetch("corrected", campaign, session, limit)]
+        return [said_of_row(row) for row in await self._fetch("corrected", campaign, session, limit)]
 
     async def coverage(self, campaign: CampaignId) -> list[Coverage]:
         """Return one item for each session, earliest first."""
@@ -276,7 +265,3 @@ class PostgresInspection(CampaignQueries):
             ReachedEntity(EntityId(row["id"]), row["type"], row["name"], row["depth"])
             for row in await self._fetch("reach", campaign, entity, depth)
         ]
-
-
-def _entry(row: asyncpg.Record) -> InspectedUtterance:
-    return InspectedUtterance(said_of_row(row), row["raw_text"])
