@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from pydantic import Field
 
 from glyphoxa.chronicle.effects import folded
+from glyphoxa.chronicle.kinds import NOT_TOLD
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ModelAnswer, ShownLines, numbered, shown
 from glyphoxa.chronicle.new_names import CONCEPT, NameFinder
 from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
@@ -239,7 +240,7 @@ def _sentences_about(term: str, lines: Iterable[NumberedUtterance]) -> Iterator[
     for each in lines:
         for sentence in sentences_of(each.utterance.text, ()):
             is_short = len(sentence.text.split()) <= MAX_WORDS
-            if sentence.may_tell and is_short and folded(sentence.text).startswith(f"{folded(term)} "):
+            if sentence.told not in NOT_TOLD and is_short and folded(sentence.text).startswith(f"{folded(term)} "):
                 yield sentence.text, (each.utterance.id,)
 
 

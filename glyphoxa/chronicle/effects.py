@@ -12,7 +12,7 @@ from typing import Final
 from rapidfuzz import fuzz, process
 
 from glyphoxa.chronicle.atoms import StateAtom
-from glyphoxa.chronicle.kinds import Kind
+from glyphoxa.chronicle.kinds import NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
@@ -99,8 +99,10 @@ class _Writing:
         self._of_key: dict[str, EntityId] = {}
         self._events = defaultdict[UtteranceId, list[Event]](list)
         self._refused: list[str] = []
+        self._rumoured: set[str] = set()
 
     def write(self, extraction: Extraction) -> Effects:
+        self._rumoured = {fact.subject for fact in extraction.facts if fact.kind is Kind.RUMOUR}
         for entity in extraction.entities[:MAX_ENTITIES]:
             self._entity(entity)
         for relation in extraction.relations[:MAX_CLAIMS]:
@@ -127,7 +129,7 @@ class _Writing:
             return
         visibility = self._heard_by_any(rests_on)
         met = self._met(entity, name)
-        if met is None and not self._is_told(name, rests_on):
+        if met is None and not self._is_told(name, rests_on, is_rumoured=entity.key in self._rumoured):
             self._refused.append(f"only asked about, or first named by an NPC: {name!r}")
             return
         if met is None:
@@ -142,14 +144,14 @@ class _Writing:
             self._remember(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
         self._of_key[entity.key] = met.id
 
-    def _is_told(self, name: str, rests_on: Sequence[NumberedUtterance]) -> bool:
+    def _is_told(self, name: str, rests_on: Sequence[NumberedUtterance], *, is_rumoured: bool) -> bool:
         """Return whether a player states something about a new name that no NPC has just brought up."""
         spelled = folded(name)
         first = next((each for each in self._said.values() if spelled in folded(each.utterance.text)), None)
         if first is not None and first.utterance.npc_id is not None:
             return False
-        return any(
-            spelled in folded(sentence.text) and sentence.may_tell and not sentence.is_denied
+        return is_rumoured or any(
+            spelled in folded(sentence.text) and sentence.told not in (*NOT_TOLD, Kind.DENIED)
             for each in _of_players(rests_on)
             for sentence in sentences_of(each.utterance.text, ())
         )

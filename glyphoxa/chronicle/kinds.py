@@ -35,6 +35,8 @@ class Kind(StrEnum):
 
 STORED: Final = (Kind.PAST, Kind.DENIED, Kind.RUMOUR, Kind.PLAN)
 """Kinds of statements that are stored for the DM, each as a fact of this name that quotes the sentence."""
+NOT_TOLD: Final = (Kind.RUMOUR, Kind.UNREAL)
+"""Kinds of what the speaker does not state."""
 LEAST: Final = 0.75
 """Score from which a claim holds now. `python -m benchmarks.statements` measures it."""
 ANY: Final = -math.inf

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.kinds import LEAST, Kind
-from glyphoxa.chronicle.statements import NameSpan, clauses_of, sentences_of, stands_in
+from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
+from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
@@ -265,13 +265,13 @@ class ShownLines:
         if not exact.isdisjoint(foreign):
             raise ClaimRejected("a name or number is not in its evidence")
         said = [sentence for each in players for sentence in sentences_of(each.said.utterance.text, ())]
-        clauses = [each for sentence in said if sentence.may_tell for each in clauses_of(sentence)]
-        shared = [(len(telling.intersection(_folded(clause))), is_denied) for clause, is_denied in clauses]
+        clauses = [each for sentence in said for each in sentence.clauses() if each[1] not in NOT_TOLD]
+        shared = [(len(telling.intersection(_folded(clause))), kind is Kind.DENIED) for clause, kind in clauses]
         most = max((n for n, _ in shared), default=0)
         if not most:
             raise ClaimRejected("its evidence is a question or a guess")
         denials = {is_denied for n, is_denied in shared if 2 * n > most}
-        if any(sentence.is_denied for sentence in sentences_of(text, ())) not in denials:
+        if any(sentence.told is Kind.DENIED for sentence in sentences_of(text, ())) not in denials:
             raise ClaimRejected("its evidence denies what it says")
         witnesses = frozenset.intersection(*(each.said.utterance.witnesses for each in evidence))
         for line in self.lines:

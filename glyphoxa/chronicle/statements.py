@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, STORED, Kind, features, kind_of, shipped_weights
+from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, NOT_TOLD, STORED, Kind, features, kind_of, shipped_weights
 from glyphoxa.chronicle.new_names import occupation_in
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -33,8 +33,6 @@ _BY_LANGUAGE: Final = [
     lexicon("chronicle", language) for language in sorted(languages(), key=lambda each: each != "en")
 ]
 """English first: of two matching patterns, the earlier one wins."""
-_MAY_BE: Final = _WORDS.compile(r"\b{may_be}\b", flags=re.IGNORECASE)
-_DENIED: Final = _WORDS.compile(r"\b{denied}\b", flags=re.IGNORECASE)
 _CLAUSE_END: Final = _WORDS.compile(r"[,;:—–]| {clause_joins} ")
 _PRONOUN: Final = _WORDS.compile(r"{pronoun}(?=[ '])")
 
@@ -55,7 +53,7 @@ class MarkedSentence:
     Attributes:
         text: The original text.
         marked: The text with one placeholder for each name; `key_of` resolves it.
-        is_question: It asks. `is_open`: it is hypothetical. `is_denied`: it is negated.
+        is_question: It asks.
         line: The text of which it is one sentence; `text_before` and `text_after` are its rest, also with placeholders.
     """
 
@@ -63,8 +61,6 @@ class MarkedSentence:
     marked: str
     keys: tuple[str, ...]
     is_question: bool
-    is_open: bool
-    is_denied: bool
     line: str = ""
     text_before: str = ""
     text_after: str = ""
@@ -74,9 +70,9 @@ class MarkedSentence:
         return self.keys[ord(sign) - _FIRST_SIGN] if re.fullmatch(_NAMED, sign) else SPEAKER
 
     @property
-    def may_tell(self) -> bool:
-        """Whether it states how something is or is not."""
-        return not (self.is_question or self.is_open)
+    def told(self) -> Kind:
+        """The kind of the sentence as a whole; `UNREAL` for a question."""
+        return Kind.UNREAL if self.is_question else self.kind(*self.extent, least=ANY)
 
     @lru_cache(1_000)  # noqa: B019 - sentences are values, and several readers ask about one
     def kind(self, start: int, end: int, *, least: float = LEAST) -> Kind:
@@ -103,6 +99,12 @@ class MarkedSentence:
         }
         return {part: _ANY_NAME.sub(f" {A_NAME} ", text) for part, text in parts.items()}
 
+    def clauses(self) -> Iterator[tuple[str, Kind]]:
+        """Yield the clauses with the kind of each; those of a question are `UNREAL`."""
+        ends = [0, *(at for match in _CLAUSE_END.finditer(self.marked) for at in match.span()), len(self.marked)]
+        for start, end in zip(ends[::2], ends[1::2], strict=True):
+            yield self.marked[start:end], Kind.UNREAL if self.is_question else self.kind(start, end, least=ANY)
+
     @property
     def extent(self) -> tuple[int, int]:
         """The part of `marked` from the first name to the last one, or to the end after a single name."""
@@ -117,11 +119,6 @@ class MarkedSentence:
             return self
         sign = chr(_FIRST_SIGN + len(self.keys))
         return replace(self, marked=sign + self.marked[pronoun.end() :], keys=(*self.keys, person))
-
-
-def clauses_of(sentence: MarkedSentence) -> list[tuple[str, bool]]:
-    """Return the clauses of a sentence, and whether each is negated."""
-    return [(clause, _DENIED.search(clause) is not None) for clause in _CLAUSE_END.split(sentence.marked)]
 
 
 _ALIKE: Final = 0.6
@@ -189,8 +186,6 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
             marked,
             tuple(name.key for name in here),
             is_question="?" in said[-3:],
-            is_open=_MAY_BE.search(marked) is not None,
-            is_denied=_DENIED.search(marked) is not None,
             line=" ".join(text.split()),
             text_before=_marked(text, 0, start, [name for name in names if name.end <= start]),
             text_after=_marked(text, end, len(text), [name for name in names if end <= name.start]),
@@ -243,6 +238,7 @@ class FactClaim:
 
 
 _HOLDS_NOW: Final = ("occupation", "status")
+_PLEDGES: Final = frozenset({"promise", "decision", "plan"})
 _MIN_WORDS: Final = 4
 """Minimum words of a sentence worth keeping."""
 _MAX_VALUE_CHARS: Final = 300
@@ -256,18 +252,15 @@ _COSTS: Final = _WORDS.compile(r"\b{costs}\b", flags=re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Saying:
-    """A sentence form that is kept verbatim. `is_of_denial`: even with "not" or "never"."""
+    """A sentence form that is kept verbatim."""
 
     about: str
     pattern: re.Pattern[str]
     confidence: float
-    is_of_denial: bool
 
 
 _SAYINGS: Final = [
-    _Saying(
-        each["about"], _pattern(of, each["pattern"]), each.get("confidence", 0.75), bool(each.get("of_denial", False))
-    )
+    _Saying(each["about"], _pattern(of, each["pattern"]), each.get("confidence", 0.75))
     for of, each in _listed("sayings")
 ]
 """The most informative first: a sentence is kept once."""
@@ -280,7 +273,7 @@ def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
         return []
     found: dict[tuple[str, str], FactClaim] = {}
     described = (claim for claim in _described(sentence) if claim.kind is Kind.NOW)
-    for claim in (*described, *(() if sentence.is_open else _said(sentence))):
+    for claim in (*described, *_said(sentence)):
         found.setdefault((claim.subject, claim.about), claim)
     return list(found.values())
 
@@ -309,7 +302,9 @@ def least_of(about: str) -> float:
 
 def fits(about: str, kind: Kind) -> bool:
     """Return whether a fact of this attribute may be of this kind. A promise may deny, and a plan is kept as one."""
-    return kind is Kind.NOW if about in _HOLDS_NOW else kind not in (Kind.UNREAL, Kind.RUMOUR)
+    if kind is Kind.DENIED:
+        return about in _PLEDGES
+    return kind is Kind.NOW if about in _HOLDS_NOW else kind not in NOT_TOLD
 
 
 def verbatim(sentence: str) -> str:
@@ -317,7 +312,6 @@ def verbatim(sentence: str) -> str:
     return sentence.strip().rstrip(".;,!… ")[:_MAX_VALUE_CHARS]
 
 
-_PLEDGES: Final = frozenset({"promise", "decision", "plan"})
 _FIRST_PERSON: Final = _WORDS.compile(r"\b{first_person}\b", flags=re.IGNORECASE)
 _PEOPLE: Final = _WORDS.compile(r"{people}\b", flags=re.IGNORECASE)
 
@@ -333,8 +327,7 @@ def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salien
     """
     if sentence.is_question:
         return False
-    # "If you bring me the ring, I will pay six crowns" is a pledge, but no fact.
-    facts = facts_in(replace(sentence, is_open=False))
+    facts = facts_in(sentence)
     about = {fact.about for fact in facts}
     if about & _PLEDGES:
         return True
@@ -343,12 +336,12 @@ def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salien
         return False
     if "price" in about or _AMOUNT.search(sentence.marked):
         return True
-    if not sentence.may_tell or "discovery" in about:
+    if sentence.told in NOT_TOLD or "discovery" in about:
         return False
     if any(fact.subject == SPEAKER for fact in facts):
         return True
     is_of_speaker = _FIRST_PERSON.search(sentence.marked) is not None and _PEOPLE.search(sentence.marked) is None
-    return is_of_speaker and (sentence.is_denied or is_salient(sentence.text))
+    return is_of_speaker and (sentence.told is Kind.DENIED or is_salient(sentence.text))
 
 
 def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
@@ -369,12 +362,13 @@ def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
         return
     value = verbatim(sentence.text)
     for saying in _SAYINGS:
-        match = None if sentence.is_denied and not saying.is_of_denial else saying.pattern.search(sentence.marked)
+        match = saying.pattern.search(sentence.marked)
         if match is not None and fits(saying.about, sentence.kind(*match.span(), least=ANY)):
             subject = match.groupdict().get("s") or SPEAKER
             yield FactClaim(sentence.key_of(subject), saying.about, value, saying.confidence)
             return
-    if not sentence.is_denied and _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked):
+    is_price = _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked)
+    if is_price and fits("price", sentence.told):
         yield FactClaim(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, 0.7)
 
 
