@@ -297,29 +297,6 @@ def evenings_in(at_ms: NDArray[int64]) -> NDArray[int64]:
     return np.stack([ordered[np.r_[0, breaks + 1]], ordered[np.r_[breaks, len(ordered) - 1]]], axis=1)
 
 
-def days_at(now_ms: int, zone: Zone, evenings: NDArray[int64]) -> Days:
-    """Return what words for days mean now, at a table that has played those evenings."""
-    at = int(np.searchsorted(evenings[:, 0], now_ms, "right")) - 1
-    if at >= 0:
-        first_ms, last_ms = (int(one) for one in evenings[at])
-        began = _day_of(zone, first_ms)
-        if now_ms - last_ms < STILL_PLAYED_MS and now_ms < began.noon_ms:
-            return Days(now_ms, zone, began.day)
-    return Days(now_ms, zone)
-
-
-def as_of_its_evening(at_ms: NDArray[int64], zone: Zone, evenings: NDArray[int64]) -> NDArray[int64]:
-    """Return the moments for comparison with whole days: after midnight, the end of the day before. Shape (n,)."""
-    night = [(began.ends_ms, min(last, began.noon_ms - 1)) for began, last in _past_midnight(zone, evenings)]
-    if not night:
-        return at_ms
-    begins, ends = np.array(night, int64).T
-    which = np.searchsorted(begins, at_ms, "right") - 1
-    is_night = (which >= 0) & (at_ms <= ends[which])
-    counted: NDArray[int64] = np.where(is_night, begins[which] - 1, at_ms)
-    return counted
-
-
 class TimesOfCampaigns(Protocol):
     async def times(self, campaign: CampaignId) -> CampaignTimes:
         """Return how a campaign counts time; the default for one that is not stored.
@@ -364,11 +341,25 @@ class TableTimes:
 
     def days(self, now_ms: int) -> Days:
         """Return what words for days mean now."""
-        return days_at(now_ms, self.zone, self.evenings)
+        at = int(np.searchsorted(self.evenings[:, 0], now_ms, "right")) - 1
+        if at >= 0:
+            first_ms, last_ms = (int(one) for one in self.evenings[at])
+            began = _day_of(self.zone, first_ms)
+            if now_ms - last_ms < STILL_PLAYED_MS and now_ms < began.noon_ms:
+                return Days(now_ms, self.zone, began.day)
+        return Days(now_ms, self.zone)
 
     def as_of_its_evening(self, at_ms: NDArray[int64]) -> NDArray[int64]:
-        """See the function of that name."""
-        return as_of_its_evening(at_ms, self.zone, self.evenings)
+        """Return the moments for comparison with whole days: after midnight, the end of the day before. Shape (n,)."""
+        played = [(_day_of(self.zone, first_ms), last_ms) for first_ms, last_ms in self.evenings.tolist()]
+        night = [(day.ends_ms, min(last_ms, day.noon_ms - 1)) for day, last_ms in played if last_ms >= day.ends_ms]
+        if not night:
+            return at_ms
+        begins, ends = np.array(night, int64).T
+        which = np.searchsorted(begins, at_ms, "right") - 1
+        is_night = (which >= 0) & (at_ms <= ends[which])
+        counted: NDArray[int64] = np.where(is_night, begins[which] - 1, at_ms)
+        return counted
 
 
 class _Day(NamedTuple):
@@ -383,12 +374,3 @@ class _Day(NamedTuple):
 def _day_of(zone: Zone, at_ms: int) -> _Day:
     days = Days(at_ms, zone)
     return _Day(days.today, days.begins_ms(days.today + 1), days.begins_ms(days.today + 1, hour=_NOON))
-
-
-def _past_midnight(zone: Zone, evenings: NDArray[int64]) -> list[tuple[_Day, int]]:
-    found = []
-    for first_ms, last_ms in evenings.tolist():
-        began = _day_of(zone, first_ms)
-        if last_ms >= began.ends_ms:
-            found.append((began, last_ms))
-    return found

@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
 from glyphoxa.recall.days import TimesOfCampaigns
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
-from glyphoxa.recall.recap_questions import Recaps, asks_for_recap
+from glyphoxa.recall.recap_questions import Recaps
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
 from glyphoxa.recall.transcript_memory import TranscriptMemory
@@ -154,7 +154,7 @@ class Recall:
             return NOTHING_ASKED
         key = (campaign, npc, asked.text, frozenset(query.exclude), query.limit, asked.vector is None, query.between)
         # The same words mean another day tomorrow, and a summary may change while the transcript does not.
-        is_lasting = not (asked.time.tells_a_time or asks_for_recap(asked))
+        is_lasting = not (asked.time.tells_a_time or asked.time.asks_for_events)
         known = self._answers.get(key)
         if is_lasting and known is not None and known[0] == index.changes:
             return RecallResult(known[1], tuple(left_out))

@@ -32,7 +32,6 @@ from glyphoxa.recall.signals import (
     turns_of,
 )
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
-from glyphoxa.recall.terms import RecallQuestion
 from glyphoxa.recall.time_reader import SessionReference, TimeAsk
 from glyphoxa.transcript.ports import SessionSummaries
 
@@ -52,10 +51,6 @@ _TRIED: Final = 3
 _ROUNDING: Final = 1e-6
 _TOKEN_CHARACTERS: Final = 4
 _LAST_SESSION: Final = SessionReference("session", back=1)
-
-
-def asks_for_recap(question: RecallQuestion) -> bool:
-    return question.time.asks_for_recap or question.time.asks_for_order
 
 
 class Recaps:
@@ -84,7 +79,7 @@ class Recaps:
             items: Turns similar to the question, best first.
             left_out: Receives what was not considered.
         """
-        if not asks_for_recap(ranked.question):
+        if not ranked.question.time.asks_for_events:
             return items
         happened = recap(ranked, await self._read(ranked, campaign, npc, left_out))
         happened = [one for one in happened if ranked.query.between.holds(one.at_ms)]  # a summary is not a turn
@@ -218,12 +213,12 @@ def timeline_of(
     Args:
         current: Number of the session being played; None between sessions.
     """
-    if not (ask.asks_for_recap or ask.asks_for_order) or not len(talk.turns):
+    if not ask.asks_for_events or not len(talk.turns):
         return []
-    if not (ask.asks_for_order or ask.tells_a_time):
+    if not ("order" in ask.asks or ask.tells_a_time):
         ask = replace(ask, place=_LAST_SESSION, words="what happened")
     fit = fit_in_time(ask, sessions, talk.turns, current=current, anchors=talk.anchors)
-    if fit is None and not ask.asks_for_order:
+    if fit is None and "order" not in ask.asks:
         return []  # events since something that nobody mentioned
     chosen = _chosen(fit, sessions, talk, most=budget_tokens // LEAST_TOKENS)
     reason = "asked about the order of events" if fit is None else fit.reason

@@ -64,8 +64,8 @@ def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset
     asks = _has(seen, Trait.ASKS)
     follows = _shifted(asks, 1, seen)
     time = question.time
-    asks_when = time.asks_for_time or time.asks_how_long
-    asks_how_many = time.asks_how_often or time.asks_how_long
+    asks_when = not time.asks.isdisjoint(("when", "how_long"))
+    asks_how_many = not time.asks.isdisjoint(("how_often", "how_long"))
     found = {
         Signal.WORDS: words,
         Signal.LED_UP: led_up * scale,
@@ -307,7 +307,7 @@ class TurnTimes:
         at_ms: Milliseconds since the Unix epoch.
         sessions: Session of each turn, from 0, never decreasing.
         as_of_evening_ms: Like `at_ms`, for comparison with whole days; None if equal. See
-            `glyphoxa.recall.days.as_of_its_evening`.
+            `glyphoxa.recall.days.TableTimes.as_of_its_evening`.
     """
 
     at_ms: NDArray[int64]

@@ -216,7 +216,7 @@ def read_question(
 def asks_for_a_time(text: str, *, language: str) -> bool:
     """Return whether a question asks for events or contains a time, so that more than similar utterances bear on it."""
     ask = read_time(text[-MOST_CHARACTERS:], language=language, days=Days(_ANY_DAY_MS))
-    return ask.asks_for_recap or ask.asks_for_order or ask.tells_a_time
+    return ask.asks_for_events or ask.tells_a_time
 
 
 def _read_time(text: str, language: str, now_ms: int, times: TableTimes) -> TimeAsk:

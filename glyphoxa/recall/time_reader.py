@@ -18,11 +18,11 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
 from glyphoxa.language.lexicon import data_file, primary_language
@@ -31,6 +31,7 @@ from glyphoxa.recall.days import DAY_MS, Days, Story, TimeWindow
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]
+Asks = Literal["when", "how_long", "how_often", "order", "recap"]
 
 _YEAR: Final = r"(?:19|20|21)\d\d"
 _NUMBERED: Final = {"n": ("numbers", 1), "o": ("ordinals", 1), "m": ("months", 1), "w": ("weekdays", 0)}
@@ -203,8 +204,7 @@ class TimeAsk:
 
     Attributes:
         story: Story days.
-        asks_for_time: The answer is a time: "when did ...".
-        asks_for_recap: The answer is everything in a span, not one event.
+        asks: Kinds of its answer: a time for "when", everything in a span for "recap", not one event.
         words: The times in the question's words, for display.
         said: Their positions in the question: start and one past the end, in order. An anchor is not included, because
             its words are searched like others.
@@ -214,11 +214,7 @@ class TimeAsk:
     place: SessionReference | None = None
     anchor: Anchor | None = None
     story: StoryDays | None = None
-    asks_for_time: bool = False
-    asks_how_long: bool = False
-    asks_how_often: bool = False
-    asks_for_recap: bool = False
-    asks_for_order: bool = False
+    asks: frozenset[Asks] = frozenset()
     words: str = ""
     said: tuple[tuple[int, int], ...] = ()
 
@@ -226,6 +222,11 @@ class TimeAsk:
     def tells_a_time(self) -> bool:
         """Return whether some utterances fit the time better than others."""
         return any(told is not None for told in (self.window, self.place, self.anchor, self.story))
+
+    @property
+    def asks_for_events(self) -> bool:
+        """Return whether the answer is several events: all of them, or their order."""
+        return not self.asks.isdisjoint(("recap", "order"))
 
     def tells_what_is_over(self, *, now_ms: int, story_day: int | None) -> bool:
         """Return whether all days in the question are over, so that it asks for memories.
@@ -241,13 +242,6 @@ class TimeAsk:
 
 
 NO_TIME: Final = TimeAsk()
-_ASKS: Final[Mapping[str, Callable[[TimeAsk], TimeAsk]]] = {
-    "when": lambda ask: replace(ask, asks_for_time=True),
-    "how_long": lambda ask: replace(ask, asks_how_long=True),
-    "how_often": lambda ask: replace(ask, asks_how_often=True),
-    "order": lambda ask: replace(ask, asks_for_order=True),
-    "recap": lambda ask: replace(ask, asks_for_recap=True),
-}
 
 
 def read_time(question: str, *, language: str, days: Days, story: Story | None = None) -> TimeAsk:
@@ -318,20 +312,23 @@ class _Reading:
                 first, last = self._span(match)
                 if kind == "recap_of":
                     recaps.append((first, last))
-                elif kind in _ASKS:
-                    self._ask = _ASKS[kind](self._ask)
+                elif kind in get_args(Asks):
+                    self._asks(cast(Asks, kind))
                     # In "how long ago" nothing is long ago; a recap may contain its time: "the story so far".
                     self._asking.update(range({"recap": last + 1, "order": last}.get(kind, first), last + 1))
                 elif (self._taken | self._asking).isdisjoint(range(first, last + 1)):
                     self._read_span(*kind.split(), match=match)
         self._read_event()
         if any(self._is_of_a_time(first, last) for first, last in recaps):
-            self._ask = replace(self._ask, asks_for_recap=True)
+            self._asks("recap")
         spans = sorted(self._ask.said)
         told = [self.question[start:end] for start, end in spans]
         if (anchor := self._ask.anchor) is not None:
             told.append(f"{anchor.relation} {anchor.words}")
         return replace(self._ask, said=tuple(spans), words=", ".join(told))
+
+    def _asks(self, kind: Asks) -> None:
+        self._ask = replace(self._ask, asks=self._ask.asks | {kind})
 
     # -- dates
 
@@ -528,7 +525,7 @@ class _Reading:
                 continue
             is_all = at == 0 and end == len(self._tokens) and self.question.rstrip().endswith("?")
             if is_all and token in self._list("asks_alone"):
-                self._ask = replace(self._ask, asks_for_time=True)  # "When Joren has lost his ship?"
+                self._asks("when")  # "When Joren has lost his ship?"
             else:
                 told = self.question[self.left_out :][self.spoken[at + 1].start : self.spoken[end - 1].end]
                 self._ask = replace(self._ask, anchor=Anchor(told, relation))

@@ -16,8 +16,6 @@ from glyphoxa.recall.days import (
     STILL_PLAYED_MS,
     Days,
     TableTimes,
-    as_of_its_evening,
-    days_at,
     evenings_in,
     read_zone,
     zone_of_campaign,
@@ -187,9 +185,9 @@ def test_table_reopened_after_midnight_continues_the_evening() -> None:
 
 def test_an_evening_ends_at_noon_at_the_latest() -> None:
     endless = np.arange(ms("2026-11-21 20:00"), ms("2026-11-23 20:00"), HOUR_MS)
-    evenings = evenings_in(endless)
-    assert len(evenings) == 1
-    counted = as_of_its_evening(endless, BERLIN, evenings)
+    times = TableTimes(BERLIN, said_at_ms=lambda: endless)
+    assert len(times.evenings) == 1
+    counted = times.as_of_its_evening(endless)
     days = Days(0, BERLIN)
     by_day = {
         day: [int(at) for at, as_of in zip(endless, counted, strict=True) if days.day_of(int(as_of)) == day]
@@ -197,8 +195,8 @@ def test_an_evening_ends_at_noon_at_the_latest() -> None:
     }
     assert by_day[number("2026-11-21")][-1] == ms("2026-11-22 11:00")
     assert by_day[number("2026-11-22")][0] == ms("2026-11-22 12:00")
-    assert days_at(ms("2026-11-22 11:30"), BERLIN, evenings).today == number("2026-11-21")
-    assert days_at(ms("2026-11-22 12:30"), BERLIN, evenings).today == number("2026-11-22")
+    assert times.days(ms("2026-11-22 11:30")).today == number("2026-11-21")
+    assert times.days(ms("2026-11-22 12:30")).today == number("2026-11-22")
 
 
 @settings(derandomize=True, deadline=None, max_examples=n_examples(150))
@@ -209,8 +207,8 @@ def test_an_evening_ends_at_noon_at_the_latest() -> None:
 def test_talk_is_of_the_day_it_was_said_or_of_the_evening_before(spells: list[tuple[int, int]], zone: ZoneInfo) -> None:
     begin = ms("2026-10-10")
     at_ms = np.unique([begin + start + nth * 20 * 60_000 for start, n in spells for nth in range(n)]).astype(np.int64)
-    evenings = evenings_in(at_ms)
-    counted = as_of_its_evening(at_ms, zone, evenings)
+    times = TableTimes(zone, said_at_ms=lambda: at_ms)
+    evenings, counted = times.evenings, times.as_of_its_evening(at_ms)
     days = Days(0, zone)
     assert (counted <= at_ms).all()
     for at, as_of in zip(at_ms.tolist(), counted.tolist(), strict=True):

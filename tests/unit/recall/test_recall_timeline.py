@@ -277,9 +277,8 @@ def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
 ) -> None:
     turns, sessions = _first_turns(n), SESSIONS[:n]
     anchors = data.draw(st.lists(st.integers(0, len(turns) - 1), max_size=4)) if n else []
-    ask = replace(
-        asked(question, story=STORY), place=place, anchor=anchor, asks_for_recap=recap, asks_for_order=not recap
-    )
+    asks = frozenset({"recap" if recap else "order"})
+    ask = replace(asked(question, story=STORY), place=place, anchor=anchor, asks=asks)
     found = fit_in_time(ask, sessions, turns, current=current, anchors=anchors)
     if found is not None:
         assert found.scores.shape == (len(turns),)

@@ -3,8 +3,10 @@
 """
 
 import csv
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Final
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,6 +21,7 @@ from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.time_reader import (
     MOST_CHARACTERS,
     NO_TIME,
+    Asks,
     SessionReference,
     TimeAsk,
     TimeWords,
@@ -41,7 +44,13 @@ STORIES = {
     "lost": Story(HARPTOS),  # nobody has said what day it is
 }
 QUESTIONS = Path(__file__).with_name("times.tsv")
-ASKS = ("asks_for_time", "asks_how_long", "asks_how_often", "asks_for_recap", "asks_for_order")
+ASKS: Final[Mapping[Asks, str]] = {
+    "when": "asks for time",
+    "how_long": "asks how long",
+    "how_often": "asks how often",
+    "recap": "asks for recap",
+    "order": "asks for order",
+}
 
 
 def read(question: str, language: str = "en", *, zone: Zone = UTC, story: Story | None = None) -> TimeAsk:
@@ -63,7 +72,7 @@ def in_words(ask: TimeAsk, story: Story | None) -> str:
         told.append(" ".join(word for word in (place.kind, which, relation, place.part or "") if word))
     if ask.anchor is not None:
         told.append(f"{ask.anchor.relation}: {ask.anchor.words}")
-    return "; ".join(told + [kind.replace("_", " ") for kind in ASKS if getattr(ask, kind)])
+    return "; ".join(told + [wording for kind, wording in ASKS.items() if kind in ask.asks])
 
 
 def _span(first: str, last: str) -> str:
