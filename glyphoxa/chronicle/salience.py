@@ -11,7 +11,6 @@ weights are data, `salience.json`, written by `python -m benchmarks.salience_fit
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import deque
@@ -19,8 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy import float32
@@ -29,6 +27,7 @@ from numpy.typing import NDArray
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
+from glyphoxa.language.content import shipped
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
@@ -46,7 +45,6 @@ VECTORS_OF: Final = "minilm-l6-v2-int8"
 """The embedding model that the weights were fitted with; a vector of another one would mislead."""
 _BEFORE: Final = 8
 """Number of lines before a line whose mean vector is looked at."""
-_WEIGHTS: Final = Path(__file__).with_name("salience.json")
 _WORDS: Final = lexicon("chronicle")
 
 
@@ -129,14 +127,13 @@ class SalienceModel:
 @cache
 def shipped_models() -> Mapping[str, SalienceModel]:
     """Return the models: `gate` and `backstop`, each also `with vectors`."""
-    read: dict[str, Any] = json.loads(_WEIGHTS.read_text("utf-8"))
     return {
         name: SalienceModel(
             row["always"],
             row["signs"],
             {place: np.array(weights, float32) for place, weights in row.get("vectors", {}).items()},
         )
-        for name, row in read.items()
+        for name, row in shipped(__package__, "salience").items()
     }
 
 
@@ -204,12 +201,8 @@ class SalienceJudge:
         telling = frozenset(
             word.folded for word in spoken if self._vocabulary.rarity(word.folded) > 0 and len(word.folded) > 2
         )
-        mentions = () if self._names is None else self._names.mentions(line.text)
-        taken = [(each.start, each.end) for each in mentions]
-        new = list(self._finder.names_in(line.text, taken=taken, nobody=()))
-        spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
-        spans += [NameSpan(each.text, each.start, each.end) for each in new]
-        sentences = list(sentences_of(line.text, sorted(spans, key=lambda span: span.start)))
+        spans = list(names_in(line.text, self._finder, self._names))
+        sentences = list(sentences_of(line.text, spans))
         said_lately = frozenset[str]().union(*(each.telling for each in self._lately))
         is_aside = marked_out_of_character(line.text) or out_of_character(line.text) is not None
         quoted = sum(len(each.group()) for each in _QUOTED.finditer(line.text))
@@ -241,6 +234,15 @@ class SalienceJudge:
         told = sorted(weighed, key=lambda sign: weighed[sign], reverse=is_kept)
         why = tuple(islice((sign for sign in told if weighed[sign] and (weighed[sign] > 0) == is_kept), 3))
         return Salience(score, is_kept, why, forget)
+
+
+def names_in(text: str, finder: NameFinder, names: Gazetteer | None) -> Mapping[NameSpan, str]:
+    """Return the known and the new names in a text, in order, each with the type of what it names."""
+    mentions = () if names is None else names.mentions(text)
+    found = {NameSpan(each.name.entity_id, each.start, each.end): each.name.entity_type for each in mentions}
+    new = finder.names_in(text, taken=[(each.start, each.end) for each in mentions], nobody=())
+    found |= {NameSpan(each.text, each.start, each.end): each.type for each in new}
+    return dict(sorted(found.items(), key=lambda one: one[0].start))
 
 
 def _mean(vectors: Iterable[NDArray[float32] | None], like: NDArray[float32]) -> NDArray[float32]:

@@ -114,11 +114,8 @@ class MarkedSentence:
 
     def after(self, person: str) -> MarkedSentence:
         """Return the sentence with its first pronoun replaced by the person just mentioned."""
-        pronoun = _PRONOUN.match(self.marked)
-        if pronoun is None:
-            return self
-        sign = chr(_FIRST_SIGN + len(self.keys))
-        return replace(self, marked=sign + self.marked[pronoun.end() :], keys=(*self.keys, person))
+        marked = named_first(self.marked, chr(_FIRST_SIGN + len(self.keys)))
+        return self if marked == self.marked else replace(self, marked=marked, keys=(*self.keys, person))
 
 
 _ALIKE: Final = 0.6

@@ -17,10 +17,9 @@ from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ModelAnswer, ShownLines, numbered, shown
 from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
-from glyphoxa.chronicle.salience import SalienceJudge
+from glyphoxa.chronicle.salience import SalienceJudge, names_in
 from glyphoxa.chronicle.statements import (
     MarkedSentence,
-    NameSpan,
     StatementWords,
     commits_speaker,
     facts_in,
@@ -69,15 +68,9 @@ _OWN_SHARE: Final = 1 / 4
 
 def _marked(text: str, finder: NameFinder, names: Gazetteer | None) -> tuple[Iterator[MarkedSentence], set[str]]:
     """Return the sentences of a line with their names marked, and the keys of people among these."""
-    mentions = () if names is None else names.mentions(text)
-    taken = [(each.start, each.end) for each in mentions]
-    new = list(finder.names_in(text, taken=taken, nobody=()))
-    spans = [NameSpan(each.name.entity_id, each.start, each.end) for each in mentions]
-    spans += [NameSpan(each.text, each.start, each.end) for each in new]
-    people = {str(each.name.entity_id) for each in mentions if each.name.entity_type in PEOPLE}
-    people.update(each.text for each in new if each.type in PEOPLE)
-    spoken_of = without_called(text, sorted(spans, key=lambda span: span.start))
-    return sentences_of(text, spoken_of), people
+    spans = names_in(text, finder, names)
+    people = {name.key for name, type_ in spans.items() if type_ in PEOPLE}
+    return sentences_of(text, without_called(text, list(spans))), people
 
 
 def findings_in(text: str, finder: NameFinder, names: Gazetteer | None = None) -> frozenset[str]:
