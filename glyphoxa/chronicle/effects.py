@@ -192,7 +192,6 @@ class _Writing:
         sure = min(max(found.confidence, 0.0), 1.0)
         if self._would_overrule(claim):
             sure = min(sure, MAX_OVERRULING_CONFIDENCE)
-        is_now = isinstance(found, ExtractedRelation) or found.kind is Kind.NOW
         cause = self._cause(last)
         provenance = Provenance(
             sure,
@@ -202,7 +201,7 @@ class _Writing:
             ordinal=cause.ordinal,
             at_ms=cause.at_ms,
             reason=f"{last.utterance.speaker_name} said so",
-            accept_at=self._accept_at if is_now else NEVER,
+            accept_at=self._accept_at if found.kind is Kind.NOW else NEVER,
         )
         # If a scene mentions a guarded entity, only its listeners may know the claim.
         also = {"evidence": [each.utterance.id for each in rests_on]} if len(rests_on) > 1 else {}

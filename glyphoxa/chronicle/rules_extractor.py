@@ -219,12 +219,12 @@ class _Reading:
         for relation in relations_in(sentence):
             source, target = self._key(relation.source, said), self._key(relation.target, said)
             if source is not None and target is not None and source != target:
-                found = ExtractedRelation(source, relation.type, target, evidence, relation.confidence)
+                found = replace(relation, source=source, target=target, evidence=evidence)
                 self._relations.setdefault((source, relation.type, target), found)
         for fact in (*facts_in(sentence), *other_kinds_in(sentence)):
             subject = self._key(fact.subject, said)
             if subject is not None:
-                stated = ExtractedFact(subject, fact.about, fact.value, evidence, fact.confidence, fact.kind)
+                stated = replace(fact, subject=subject, evidence=evidence)
                 self._facts.setdefault((subject, fact.about, fact.value), stated)
 
     def _person_of(self, sentence: MarkedSentence) -> str | None:

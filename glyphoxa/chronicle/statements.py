@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, NOT_TOLD, STORED, Kind, features, kind_of, shipped_weights
 from glyphoxa.chronicle.new_names import occupation_in
+from glyphoxa.chronicle.talk import ExtractedFact, ExtractedRelation
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
@@ -26,7 +27,7 @@ _NAMED: Final = "[\ue100-\uf8ff]"
 """Pattern of one name in `MarkedSentence.marked`."""
 _ANY_NAME: Final = re.compile(_NAMED)
 SPEAKER: Final = "I"
-"""Used in place of a key for the speaker."""
+"""Used in place of a key for the speaker. What is found in a sentence has no evidence yet."""
 
 _WORDS: Final = lexicon("chronicle")
 _BY_LANGUAGE: Final = [
@@ -71,13 +72,17 @@ class MarkedSentence:
 
     @property
     def told(self) -> Kind:
-        """The kind of the sentence as a whole; `UNREAL` for a question."""
-        return Kind.UNREAL if self.is_question else self.kind(*self.extent, least=ANY)
+        """The kind of the sentence as a whole."""
+        return self.kind(*self.extent, least=ANY)
 
     @lru_cache(1_000)  # noqa: B019 - sentences are values, and several readers ask about one
     def kind(self, start: int, end: int, *, least: float = LEAST) -> Kind:
-        """Return the kind of a claim, a part of `marked`; for `least`, see `kind_of`."""
-        return kind_of(features(self.parts(start, end)), shipped_weights(), least=least)
+        """Return the kind of a claim, a part of `marked`: `UNREAL` in a question. For `least`, see `kind_of`."""
+        return (
+            Kind.UNREAL
+            if self.is_question
+            else kind_of(features(self.parts(start, end)), shipped_weights(), least=least)
+        )
 
     def parts(self, start: int, end: int) -> Mapping[str, str]:
         """Return the surroundings of a claim with a word for each name.
@@ -100,10 +105,10 @@ class MarkedSentence:
         return {part: _ANY_NAME.sub(f" {A_NAME} ", text) for part, text in parts.items()}
 
     def clauses(self) -> Iterator[tuple[str, Kind]]:
-        """Yield the clauses with the kind of each; those of a question are `UNREAL`."""
+        """Yield the clauses with the kind of each."""
         ends = [0, *(at for match in _CLAUSE_END.finditer(self.marked) for at in match.span()), len(self.marked)]
         for start, end in zip(ends[::2], ends[1::2], strict=True):
-            yield self.marked[start:end], Kind.UNREAL if self.is_question else self.kind(start, end, least=ANY)
+            yield self.marked[start:end], self.kind(start, end, least=ANY)
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -223,17 +228,6 @@ def _listed(name: str) -> Iterator[tuple[Lexicon, Mapping[str, Any]]]:
     return ((of, each) for of in _BY_LANGUAGE for each in of.value(name) or ())
 
 
-@dataclass(frozen=True, slots=True)
-class FactClaim:
-    """A fact. `subject` is the key of a name, or `SPEAKER`; `value` is verbatim."""
-
-    subject: str
-    about: str
-    value: str
-    confidence: float
-    kind: Kind = Kind.NOW
-
-
 _HOLDS_NOW: Final = ("occupation", "status")
 _PLEDGES: Final = frozenset({"promise", "decision", "plan"})
 _MIN_WORDS: Final = 4
@@ -264,31 +258,28 @@ _SAYINGS: Final = [
 FACT_KINDS: Final = tuple(dict.fromkeys(("occupation", "status", "price", *(each.about for each in _SAYINGS))))
 
 
-def facts_in(sentence: MarkedSentence) -> list[FactClaim]:
-    """Return facts that hold now about a named entity or the speaker. Questions yield none."""
-    if sentence.is_question:
-        return []
-    found: dict[tuple[str, str], FactClaim] = {}
+def facts_in(sentence: MarkedSentence) -> list[ExtractedFact]:
+    """Return facts that hold now about a named entity or the speaker."""
+    found: dict[tuple[str, str], ExtractedFact] = {}
     described = (claim for claim in _described(sentence) if claim.kind is Kind.NOW)
     for claim in (*described, *_said(sentence)):
         found.setdefault((claim.subject, claim.about), claim)
     return list(found.values())
 
 
-def other_kinds_in(sentence: MarkedSentence) -> list[FactClaim]:
-    """Return what is stated, but not as holding now: a fact of each kind with the sentence. Questions yield none."""
-    if sentence.is_question:
-        return []
-    now, found = set[tuple[str, str]](), dict[tuple[str, str], FactClaim]()
-    claims: list[FactClaim | RelationClaim] = [*_kin_in(sentence), *_formed_in(sentence), *_described(sentence)]
+def other_kinds_in(sentence: MarkedSentence) -> list[ExtractedFact]:
+    """Return what is stated, but not as holding now: a fact of each kind with the sentence."""
+    now, found = set[tuple[str, str]](), dict[tuple[str, str], ExtractedFact]()
+    claims: list[ExtractedFact | ExtractedRelation] = [*_kin_in(sentence), *_formed_in(sentence), *_described(sentence)]
     for claim in sorted(claims, key=lambda each: each.kind is not Kind.NOW):
-        ends = (claim.subject, claim.about) if isinstance(claim, FactClaim) else (claim.source, claim.target)
+        ends = (claim.subject, claim.about) if isinstance(claim, ExtractedFact) else (claim.source, claim.target)
         if claim.kind is Kind.NOW:
             now.add(ends)
         elif claim.kind in STORED and ends not in now:
             # The words that make it a rumour may be in another sentence.
             value = verbatim(sentence.line)
-            found[ends[0], claim.kind] = FactClaim(ends[0], str(claim.kind), value, claim.confidence, claim.kind)
+            stated = ExtractedFact(ends[0], str(claim.kind), value, (), claim.confidence, claim.kind)
+            found[ends[0], claim.kind] = stated
     return list(found.values())
 
 
@@ -341,20 +332,20 @@ def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salien
     return is_of_speaker and (sentence.told is Kind.DENIED or is_salient(sentence.text))
 
 
-def _described(sentence: MarkedSentence) -> Iterator[FactClaim]:
+def _described(sentence: MarkedSentence) -> Iterator[ExtractedFact]:
     for each in _TRADES:
         for match in each.finditer(sentence.marked):
             occupation = occupation_in(match["v"])
             if occupation is not None:
                 kind = sentence.kind(*match.span())
-                yield FactClaim(sentence.key_of(match["s"]), "occupation", occupation, 0.8, kind)
+                yield ExtractedFact(sentence.key_of(match["s"]), "occupation", occupation, (), 0.8, kind)
     for each in _STATES:
         for match in each.finditer(sentence.marked):
             kind = sentence.kind(*match.span())
-            yield FactClaim(sentence.key_of(match["s"]), "status", match["v"].lower(), 0.8, kind)
+            yield ExtractedFact(sentence.key_of(match["s"]), "status", match["v"].lower(), (), 0.8, kind)
 
 
-def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
+def _said(sentence: MarkedSentence) -> Iterator[ExtractedFact]:
     if len(sentence.text.split()) < _MIN_WORDS or _OF_A_FIGHT.search(sentence.marked):
         return
     value = verbatim(sentence.text)
@@ -362,22 +353,11 @@ def _said(sentence: MarkedSentence) -> Iterator[FactClaim]:
         match = saying.pattern.search(sentence.marked)
         if match is not None and fits(saying.about, sentence.kind(*match.span(), least=ANY)):
             subject = match.groupdict().get("s") or SPEAKER
-            yield FactClaim(sentence.key_of(subject), saying.about, value, saying.confidence)
+            yield ExtractedFact(sentence.key_of(subject), saying.about, value, (), saying.confidence)
             return
     is_price = _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked)
     if is_price and fits("price", sentence.told):
-        yield FactClaim(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, 0.7)
-
-
-@dataclass(frozen=True, slots=True)
-class RelationClaim:
-    """A relation. `source` and `target` are keys of names, or `SPEAKER`."""
-
-    source: str
-    type: str
-    target: str
-    confidence: float
-    kind: Kind = Kind.NOW
+        yield ExtractedFact(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, (), 0.7)
 
 
 def _kin_by_type() -> dict[str, frozenset[str]]:
@@ -413,24 +393,22 @@ _FORMS: Final = [
 RELATION_TYPES: Final = tuple(dict.fromkeys((*KIN_BY_TYPE, *(each.type for each in _FORMS))))
 
 
-def relations_in(sentence: MarkedSentence) -> list[RelationClaim]:
-    """Return relations that hold now between named entities or the speaker. Questions yield none."""
-    if sentence.is_question:
-        return []
-    seen: dict[frozenset[str], RelationClaim] = {}
+def relations_in(sentence: MarkedSentence) -> list[ExtractedRelation]:
+    """Return relations that hold now between named entities or the speaker."""
+    seen: dict[frozenset[str], ExtractedRelation] = {}
     for claim in (*_kin_in(sentence), *_formed_in(sentence)):
         if claim.source != claim.target and claim.kind is Kind.NOW:
             seen.setdefault(frozenset((claim.source, claim.target)), claim)
     return list(seen.values())
 
 
-def _kin_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
+def _kin_in(sentence: MarkedSentence) -> Iterator[ExtractedRelation]:
     for each in _KIN_PATTERNS:
         for match in each.finditer(sentence.marked):
             yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
 
 
-def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
+def _formed_in(sentence: MarkedSentence) -> Iterator[ExtractedRelation]:
     if not sentence.keys:
         return
     for form in _FORMS:
@@ -438,6 +416,6 @@ def _formed_in(sentence: MarkedSentence) -> Iterator[RelationClaim]:
             yield _claim(sentence, match, form.type, form.confidence)
 
 
-def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> RelationClaim:
+def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> ExtractedRelation:
     source, target = sentence.key_of(match["s"]), sentence.key_of(match["o"])
-    return RelationClaim(source, type_, target, confidence, sentence.kind(*match.span()))
+    return ExtractedRelation(source, type_, target, (), confidence, sentence.kind(*match.span()))

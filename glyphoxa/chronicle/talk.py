@@ -169,6 +169,7 @@ class ExtractedRelation:
     target: str
     evidence: tuple[UtteranceId, ...]
     confidence: float
+    kind: Kind = Kind.NOW
 
 
 @dataclass(frozen=True, slots=True)
