@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from glyphoxa.chronicle.statements import MarkedSentence, StatementWords, facts_in, sentences_of
+from glyphoxa.chronicle.statements import FIRST_PERSON, MarkedSentence, StatementWords, facts_in, sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedRelation,
@@ -31,7 +31,6 @@ _PEOPLE: Final = ("npc", "player")
 _LEFT_OPEN: Final = frozenset({"promise", "plan", "decision", "wish", "quest"})
 """Subjects of a thread. Other findings are discoveries, except relations between people."""
 _WITHOUT_FINDING: Final = 0.5
-_FIRST_PERSON: Final = lexicon("chronicle").compile(r"\b{first_person}\b", flags=re.IGNORECASE)
 _SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
 
 
@@ -165,7 +164,7 @@ def _kind_of(
     if not all(each in _PEOPLE for each in named):
         return "world_discovery"
     # Narration speaks to "you" without an "I".
-    speaker, other = (any(form.search(each.text) for each in sentences) for form in (_FIRST_PERSON, _SECOND_PERSON))
+    speaker, other = (any(form.search(each.text) for each in sentences) for form in (FIRST_PERSON, _SECOND_PERSON))
     is_between = len(named) > 1 or (speaker and (other or named))
     return "relationship_beat" if is_between else "world_discovery"
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.statements import NameSpan, facts_in, sentences_of
+from glyphoxa.chronicle.statements import PEOPLE, NameSpan, facts_in, sentences_of
 from glyphoxa.language.content import shipped
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -45,15 +45,7 @@ VECTORS_OF: Final = "minilm-l6-v2-int8"
 """The embedding model that the weights were fitted with; a vector of another one would mislead."""
 _BEFORE: Final = 8
 """Number of lines before a line whose mean vector is looked at."""
-_WORDS: Final = lexicon("chronicle")
-
-
-def _sign(template: str) -> re.Pattern[str]:
-    return _WORDS.compile(template, flags=re.IGNORECASE)
-
-
-_PEOPLE: Final = _sign(r"{people}\b")
-_REAL_WORLD: Final = _sign(r"\b{real_world}\b")
+_REAL_WORLD: Final = lexicon("chronicle").compile(r"\b{real_world}\b", flags=re.IGNORECASE)
 _SOUND: Final = re.compile(r"\(\w[^)]*\)")
 _QUOTED: Final = re.compile(r"[\"“„][^\"“”„]*[\"“”]?")
 
@@ -213,7 +205,7 @@ class SalienceJudge:
             "an answer": float(bool(self._lately) and self._lately[-1].is_question),
             "a name": float(min(len(spans), 3)),
             "a promise, plan or fact": float(any(facts_in(sentence) for sentence in sentences)),
-            "people": float(_PEOPLE.search(line.text) is not None),
+            "people": float(PEOPLE.search(line.text) is not None),
             "quoted speech": quoted / max(len(line.text), 1),
             "a sound": float(_SOUND.search(line.text) is not None),
             "the players' world": float(is_aside or _REAL_WORLD.search(line.text) is not None),

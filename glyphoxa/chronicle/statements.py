@@ -242,20 +242,19 @@ _COSTS: Final = _WORDS.compile(r"\b{costs}\b", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Saying:
-    """A sentence form that is kept verbatim."""
+class _Form:
+    """A form of a sentence that tells an attribute or a type of relation."""
 
-    about: str
+    tells: str
     pattern: re.Pattern[str]
     confidence: float
 
 
 _SAYINGS: Final = [
-    _Saying(each["about"], _pattern(of, each["pattern"]), each.get("confidence", 0.75))
-    for of, each in _listed("sayings")
+    _Form(each["about"], _pattern(of, each["pattern"]), each.get("confidence", 0.75)) for of, each in _listed("sayings")
 ]
 """The most informative first: a sentence is kept once."""
-FACT_KINDS: Final = tuple(dict.fromkeys(("occupation", "status", "price", *(each.about for each in _SAYINGS))))
+FACT_KINDS: Final = tuple(dict.fromkeys(("occupation", "status", "price", *(each.tells for each in _SAYINGS))))
 
 
 def facts_in(sentence: MarkedSentence) -> list[ExtractedFact]:
@@ -300,8 +299,8 @@ def verbatim(sentence: str) -> str:
     return sentence.strip().rstrip(".;,!… ")[:_MAX_VALUE_CHARS]
 
 
-_FIRST_PERSON: Final = _WORDS.compile(r"\b{first_person}\b", flags=re.IGNORECASE)
-_PEOPLE: Final = _WORDS.compile(r"{people}\b", flags=re.IGNORECASE)
+FIRST_PERSON: Final = _WORDS.compile(r"\b{first_person}\b", flags=re.IGNORECASE)
+PEOPLE: Final = _WORDS.compile(r"{people}\b", flags=re.IGNORECASE)
 
 
 def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salient: Callable[[str], bool]) -> bool:
@@ -328,7 +327,7 @@ def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salien
         return False
     if any(fact.subject == SPEAKER for fact in facts):
         return True
-    is_of_speaker = _FIRST_PERSON.search(sentence.marked) is not None and _PEOPLE.search(sentence.marked) is None
+    is_of_speaker = FIRST_PERSON.search(sentence.marked) is not None and PEOPLE.search(sentence.marked) is None
     return is_of_speaker and (sentence.told is Kind.DENIED or is_salient(sentence.text))
 
 
@@ -351,9 +350,9 @@ def _said(sentence: MarkedSentence) -> Iterator[ExtractedFact]:
     value = verbatim(sentence.text)
     for saying in _SAYINGS:
         match = saying.pattern.search(sentence.marked)
-        if match is not None and fits(saying.about, sentence.kind(*match.span(), least=ANY)):
+        if match is not None and fits(saying.tells, sentence.kind(*match.span(), least=ANY)):
             subject = match.groupdict().get("s") or SPEAKER
-            yield ExtractedFact(sentence.key_of(subject), saying.about, value, (), saying.confidence)
+            yield ExtractedFact(sentence.key_of(subject), saying.tells, value, (), saying.confidence)
             return
     is_price = _AMOUNT.search(sentence.marked) and _COSTS.search(sentence.marked)
     if is_price and fits("price", sentence.told):
@@ -372,25 +371,16 @@ _KIN: Final = {word: type_ for type_, listed in KIN_BY_TYPE.items() for word in 
 _KIN_PATTERNS: Final = _patterns("kin_patterns", relative=f"(?:{'|'.join(sorted(_KIN, key=len, reverse=True))})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A relation pattern: two names and the words between them."""
-
-    pattern: re.Pattern[str]
-    type: str
-    confidence: float
-
-
 _FORMS: Final = [
     _Form(
-        _pattern(of, f"{{subject}}{each['between']}{{object}}{each.get('behind', '')}"),
         each["type"],
+        _pattern(of, f"{{subject}}{each['between']}{{object}}{each.get('behind', '')}"),
         each.get("confidence", 0.8),
     )
     for of, each in _listed("relations")
 ]
 """The most informative first: of two matches for the same names, the first wins."""
-RELATION_TYPES: Final = tuple(dict.fromkeys((*KIN_BY_TYPE, *(each.type for each in _FORMS))))
+RELATION_TYPES: Final = tuple(dict.fromkeys((*KIN_BY_TYPE, *(each.tells for each in _FORMS))))
 
 
 def relations_in(sentence: MarkedSentence) -> list[ExtractedRelation]:
@@ -413,7 +403,7 @@ def _formed_in(sentence: MarkedSentence) -> Iterator[ExtractedRelation]:
         return
     for form in _FORMS:
         for match in form.pattern.finditer(sentence.marked):
-            yield _claim(sentence, match, form.type, form.confidence)
+            yield _claim(sentence, match, form.tells, form.confidence)
 
 
 def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> ExtractedRelation:
