@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Final
 
+from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
 from glyphoxa.chronicle.kinds import STORED, Kind
 from glyphoxa.chronicle.llm_task import (
@@ -288,9 +289,10 @@ class Merging:
         """
         if kind not in STORED:
             raise ClaimRejected("its evidence does not say that it is so")
-        fact = ExtractedFact(subject, str(kind), verbatim(sentence), _ids(rests_on), sure, kind)
-        if all((one.subject, one.about, one.value) != (subject, fact.about, fact.value) for one in self._facts):
-            self._facts.append(fact)
+        value = verbatim(sentence)
+        if all((one.subject, one.about) != (subject, kind) or value not in one.value for one in self._facts):
+            quoted = said_in_words(rests_on[-1].said.utterance.speaker_name, value, self._talk.language)
+            self._facts.append(ExtractedFact(subject, str(kind), quoted, _ids(rests_on), sure, kind))
 
     def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[ShownLine]) -> bool:
         if set(_ids(rests_on)).isdisjoint(one.evidence):

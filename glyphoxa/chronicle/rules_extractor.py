@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.new_names import NameFinder, NewName
 from glyphoxa.chronicle.statements import (
@@ -224,8 +225,10 @@ class _Reading:
         for fact in (*facts_in(sentence), *other_kinds_in(sentence)):
             subject = self._key(fact.subject, said)
             if subject is not None:
-                stated = replace(fact, subject=subject, evidence=evidence)
-                self._facts.setdefault((subject, fact.about, fact.value), stated)
+                quoted = said_in_words(said.utterance.speaker_name, fact.value, self._talk.language)
+                value = quoted if fact.about == str(fact.kind) else fact.value
+                stated = replace(fact, subject=subject, value=value, evidence=evidence)
+                self._facts.setdefault((subject, fact.about, value), stated)
 
     def _person_of(self, sentence: MarkedSentence) -> str | None:
         """Return the person that "he" or "she" means in the next sentence: the only person named in this one."""

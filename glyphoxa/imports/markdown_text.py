@@ -366,7 +366,9 @@ def _field_for_dm(tokens: Sequence[Token]) -> str:
     texts += [f"{tokens[at + 1].content}: {tokens[at + 4].content}" for at in cells if at + 3 in cells]
     for key, second, value in _FIELD.findall("\n".join(texts)):
         plain = value.strip(" *_")
-        is_level = is_answer(plain) or (asks_who_sees(key) and (second or is_mark(plain)))
+        is_level = (
+            is_answer(plain) or (asks_who_sees(key) and (second or is_mark(plain))) or (second and is_mark(plain))
+        )
         if is_level and property_mark(key, [plain]) == "note":
             return f"field '{key}: {plain}'"
     return ""

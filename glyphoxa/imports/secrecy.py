@@ -53,9 +53,9 @@ def is_mark(name: str, of: Place = "label") -> bool:
 
 
 def is_end(name: str) -> bool:
-    """Return whether a label is the mark of the end of a part: "/GM", "end of secret"."""
+    """Return whether a label is the mark of the end of a part: "/GM", "end of secret", "GM END"."""
     tokens = _tokens(name[:_LONGEST_NAME])
-    return is_mark(name) and (name.strip().startswith("/") or tokens[0] in _set("ends"))
+    return is_mark(name) and (name.strip().startswith("/") or not _set("ends").isdisjoint((tokens[0], tokens[-1])))
 
 
 @lru_cache(maxsize=8192)

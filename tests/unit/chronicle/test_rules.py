@@ -83,7 +83,10 @@ def test_statement_that_does_not_hold_now_is_stored_with_its_kind_only() -> None
 
 def test_rumour_is_stored_with_the_sentence_that_makes_it_one() -> None:
     [rumour] = found("Wenna works for Odo. So they say.").facts
-    assert (rumour.about, rumour.value) == ("rumour", "Wenna works for Odo. So they say")
+    assert (rumour.about, rumour.value) == (
+        "rumour",
+        "Tamsin said: “Wenna works for Odo. So they say”",
+    )
 
 
 def test_gift_in_a_dream_is_not_kept() -> None:

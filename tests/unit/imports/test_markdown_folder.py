@@ -386,3 +386,14 @@ def test_value_that_names_a_hidden_note_is_a_hidden_relation(tmp_path: Path, val
     visible = [each.text for each in bob.texts if not each.hidden]
     assert "Vey" not in str((bob.attributes, visible)) and "him" not in str(visible)
     assert [each.hidden for each in bob.links if each.target == "Vey.md"] == [True]
+
+
+@pytest.mark.parametrize("marks", [("<!-- GM START -->", "<!-- GM END -->"), ("%% GM %%", "%% /GM %%")])
+def test_part_between_comments_for_the_dm_ends_where_they_end(marks: tuple[str, str]) -> None:
+    found = note_text(f"Open.\n\n{marks[0]}\n\nHush.\n\n{marks[1]}\n\nOpen again.")
+    assert found.visible == "Open.\n\nOpen again."
+    assert "Hush." in found.hidden
+
+
+def test_field_whose_value_is_a_mark_hides_the_note() -> None:
+    assert note_text("The guild has a banner.\n\nstatus:: hidden").mark == "field 'status: hidden'"

@@ -16,13 +16,14 @@ Secret identity|Secret plans|Hidden agenda|Hidden|Private|Confidential|Secret?|d
 SL-Notizen|Nur SL|Spielleiter|Spielleitungsnotizen|Für die Spielleitung|Meister|Meisterinfos|Meisterwissen
 Nur für den Meister|Nicht für Spieler|Was die Helden nicht wissen|Den Spielern unbekannt|Hinter dem Schirm|Geheim
 Geheimnisse der Stadt|Geheime Pläne|Vertraulich|Privat|Die Wahrheit (SL)|Streng geheim|Nicht vorlesen|Spoilerwarnung
+Behind the curtain|What really happened|The truth|Twist|True identity|Was wirklich geschah|Die Wahrheit
 """
 ORDINARY = """
 Secret Door|Secret passage|Hidden Valley|The Hidden Vale|The Master Smith|The Spoils|Dmitri|Secret Societies|Notes
 The Chamber of Secrets|Non-Player Characters|Keepers|Master Plan|St. Cuthbert|Private Room|Players|Player Characters
 What the players know|Player knowledge|History|The Keeper of the Lighthouse|Session notes|Public|Private detective
 Hidden treasure|Secret Service|Notes for players|McDonald|Director Vane|Author Bell|The Judge|Rumours|No Heroes
-The heroes are not here|Secret Party|Appearance|Warden of the North
+The heroes are not here|Secret Party|Appearance|Warden of the North|Temple of Truth|Oliver Twistle|The Truth Shop
 Sekretär|Geheimgang|Geheime Tür|Meister Eder|Meisterbrief|Der Bund der Erzähler|Nicht-Spieler-Charaktere|Gruppe
 Nichtspielercharaktere|Wissen|Hintergrund|Bekannt|Helden ohne Furcht|Ausrüstung der Helden|Keine Gnade|Versteck
 """
