@@ -16,7 +16,7 @@ from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_langu
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.titles import TITLES
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
-from glyphoxa.language.words import fold, words
+from glyphoxa.language.words import fold
 
 
 def asks_for_memory(question: str, *, language: str) -> bool:
@@ -50,6 +50,14 @@ def asks_of_perception(question: str, *, language: str) -> bool:
 def asks_of_the_past(question: str, *, language: str) -> bool:
     """Return whether it presupposes a past event, or asks whether one happened."""
     return _begins("past", question, language)
+
+
+def speaks_of_the_past(text: str, *, language: str) -> bool:
+    """Return whether it refers to the past; uses English for a language without patterns.
+
+    Checked for every partial transcript, so that recall can start before the speaker has finished.
+    """
+    return _has("refers_to_past", text, _known(language))
 
 
 def wants_to_be_told(question: str, *, language: str) -> bool:
@@ -210,32 +218,6 @@ def _is_adjective(folded: str, vocabulary: Vocabulary, language: str) -> bool:
         and vocabulary.rarity(folded) < UNLISTED
         and vocabulary.proper.get(folded, UNLISTED) == UNLISTED
     )
-
-
-# Whether a sentence refers to the past. Checked for every partial transcript, so that recall can start before the
-# speaker
-# has finished.
-
-
-def speaks_of_the_past(text: str, *, language: str) -> bool:
-    """Return whether a text refers to the past; uses English words for a language without its own."""
-    phrases = _phrases_of(primary_language(language))
-    spoken = [word.full for word in words(text)]
-    return any(
-        tuple(spoken[at : at + len(parts)]) == parts
-        for at, word in enumerate(spoken)
-        for parts in phrases.get(word, ())
-    )
-
-
-@cache
-def _phrases_of(language: str) -> Mapping[str, list[tuple[str, ...]]]:
-    """Return the phrases by their first word."""
-    phrases: dict[str, list[tuple[str, ...]]] = {}
-    for phrase in (lexicon("asking", language) or lexicon("asking", "en")).words("refers_to_past"):
-        parts = tuple(word.full for word in words(phrase))
-        phrases.setdefault(parts[0], []).append(parts)
-    return phrases
 
 
 def _forms(language: str) -> Mapping[str, str]:
