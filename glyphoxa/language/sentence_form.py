@@ -17,20 +17,23 @@ from glyphoxa.language.lexicon import lexicon
 _WORDS: Final = lexicon("sentence")
 _OPENING: Final = r"(?:{openers}\b(?: ?[,:;-])? ?)*"
 
-_SECOND: Final = _WORDS.pattern("second")
-_OTHERS: Final = _WORDS.pattern("others")
-_QUESTION: Final = _WORDS.compile(r"^{opening}{question}\b", opening=_OPENING)
-_ORDER: Final = _WORDS.compile(r"^{opening}(?:{before_order} )?{order}\b", opening=_OPENING)
-_REQUEST: Final = _WORDS.pattern("request")
-_GREETING: Final = _WORDS.compile(r"^{opening}{greeting}\b", opening=_OPENING)
-_PLAN: Final = _WORDS.pattern("plan")
-_TALKED: Final = _WORDS.pattern("talked")
-_ALOUD: Final = _WORDS.compile(r"\b{aloud}\b")
-_NARRATION: Final = _WORDS.compile(r"{narration}|^\*[^*]*\*?$|^/ me\b", opening=_OPENING)
-_WEAK_ACT: Final = _WORDS.compile(r"^(?:\w+ )?{weak_act}")
-_DOUBT: Final = _WORDS.pattern("doubt")
-_TO_ALL: Final = _WORDS.pattern("to_all")
-_GREETED_ALL: Final = _WORDS.pattern("greeted_all")
+_SIGNS: Final = {
+    "second": _WORDS.pattern("second"),
+    "others": _WORDS.pattern("others"),
+    "question": _WORDS.compile(r"^{opening}{question}\b", opening=_OPENING),
+    "order": _WORDS.compile(r"^{opening}(?:{before_order} )?{order}\b", opening=_OPENING),
+    "request": _WORDS.pattern("request"),
+    "greeting": _WORDS.compile(r"^{opening}{greeting}\b", opening=_OPENING),
+    "plan": _WORDS.pattern("plan"),
+    "talked": _WORDS.pattern("talked"),
+    "aloud": _WORDS.compile(r"\b{aloud}\b"),
+    "narration": _WORDS.compile(r"{narration}|^\*[^*]*\*?$|^/ me\b", opening=_OPENING),
+    "weak_act": _WORDS.compile(r"^(?:\w+ )?{weak_act}"),
+    "doubt": _WORDS.pattern("doubt"),
+    "to_all": _WORDS.pattern("to_all"),
+    "greeted_all": _WORDS.pattern("greeted_all"),
+}
+"""The pattern of each signal of a `Form`."""
 _SAYS_SELF: Final = _WORDS.pattern("says_self")
 
 # A text split into sentences, normalised for patterns.
@@ -164,7 +167,7 @@ def _is_own(text: str, quote: re.Match[str], others: Collection[int]) -> bool:
         if _QUOTES_OTHERS.search(clause):
             return False
     if before:
-        return _NARRATION.search(before) is not None
+        return _SIGNS["narration"].search(before) is not None
     return not after or _QUOTE_ENDS.search(quote[0].rstrip(_QUOTATION_MARKS)) is not None
 
 
@@ -239,27 +242,12 @@ def all_of(forms: Sequence[Form]) -> Form:
 
 def without_call_to_all(text: str) -> str:
     """Return a text in lower case without the words that ask everybody."""
-    return _TO_ALL.sub(" ", text.lower())
+    return _SIGNS["to_all"].sub(" ", text.lower())
 
 
 @lru_cache(1024)  # a partial transcript repeats the sentences of the one before it
 def form_of(sentence: SaidSentence) -> Form:
-    text = sentence.text
-    request = _REQUEST.search(text) is not None
-    plan = _PLAN.search(text) is not None
-    return Form(
-        second=_SECOND.search(text) is not None,
-        others=_OTHERS.search(text) is not None,
-        question=sentence.end == "?" or _QUESTION.search(text) is not None,
-        order=_ORDER.search(text) is not None,
-        request=request,
-        greeting=_GREETING.search(text) is not None,
-        plan=plan and not request,
-        talked=_TALKED.search(text) is not None,
-        aloud=_ALOUD.search(text) is not None,
-        narration=_NARRATION.search(text) is not None,
-        weak_act=_WEAK_ACT.search(text) is not None,
-        doubt=_DOUBT.search(text) is not None,
-        to_all=_TO_ALL.search(text) is not None,
-        greeted_all=_GREETED_ALL.search(text) is not None,
-    )
+    found = {sign: pattern.search(sentence.text) is not None for sign, pattern in _SIGNS.items()}
+    found["question"] |= sentence.end == "?"
+    found["plan"] &= not found["request"]
+    return Form(**found)
