@@ -33,29 +33,18 @@ from glyphoxa.language.asking import (
     speaks_of_the_asker,
     wants_to_be_told,
 )
-from glyphoxa.language.content import language_of
+from glyphoxa.language.content import language_of, stem_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold, words
 
 _CONTENT: Final = lexicon("content")
-_ENDINGS: Final = ("ies", "ied", "ing", "ed", "es", "en", "er", "em", "est", "st", "te", "e", "s", "n", "t", "y")
-_STEM: Final = 5
 _SHORTEST: Final = 3
 _COMPOUND: Final = 5
 """Letters of a word that may be the end of another: "Kessel" in "Kupferkessel"."""
 
 
-def _stem(word: str) -> str:
-    while True:
-        shorter = (word.removesuffix(end) for end in _ENDINGS if word.endswith(end))
-        short = next((each for each in shorter if len(each) >= _SHORTEST), word)
-        if short == word:
-            return word[:_STEM]
-        word = short
-
-
-_NO_TOPIC: Final = frozenset(_stem(fold(word)) for word in _CONTENT.words("asks_or_times") | _CONTENT.words("vague"))
+_NO_TOPIC: Final = frozenset(stem_of(fold(word)) for word in _CONTENT.words("asks_or_times") | _CONTENT.words("vague"))
 
 
 class TopicWords:
@@ -70,7 +59,7 @@ class TopicWords:
         stop, verbs = vocabulary_of(language).stop, IRREGULAR.get(self.language, {})
         folded = (word.folded for word in words(text))
         about = (verbs.get(each, each) for each in folded if len(each) >= _SHORTEST and each.isalpha())
-        self._by_stem = {_stem(word): word for word in about if word not in stop and _stem(word) not in _NO_TOPIC}
+        self._by_stem = {stem_of(word): word for word in about if word not in stop and stem_of(word) not in _NO_TOPIC}
 
     def __sub__(self, other: TopicWords) -> TopicWords:
         left = TopicWords("", self.language)

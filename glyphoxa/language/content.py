@@ -52,14 +52,13 @@ def spoken_words(text: str) -> list[str]:
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the content words. "Sewed" and "sews" share one, as do "poisonous" and "poison"."""
     return frozenset(
-        _stem(word)
-        for word in spoken_words(text)
-        if len(word) >= _SHORTEST and word not in FUNCTION_WORDS and word not in NEGATIONS
+        stem_of(word) for word in spoken_words(text) if len(word) >= _SHORTEST and not is_grammatical(word)
     )
 
 
 @lru_cache(20_000)
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
+    """Return the stem of an English or German word in lower case: at most its first letters."""
     for stemmer in _STEMMERS:
         word = stemmer.stemWord(word)
     return word[:_STEM]
@@ -75,7 +74,7 @@ def is_grammatical(word: str) -> bool:
 
 def stem_of_content(word: str) -> str:
     """Return the stem of a content word; any other word as it is."""
-    return word if is_grammatical(word) else _stem(word)
+    return word if is_grammatical(word) else stem_of(word)
 
 
 def phrases(text: str, form: Callable[[str], str] = stem_of_content) -> frozenset[str]:
