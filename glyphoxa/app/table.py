@@ -57,7 +57,7 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies, trigger_words
+from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
@@ -392,14 +392,16 @@ class _Wiring:
 
     def _npcs(self) -> dict[NpcId, NpcActor]:
         tiers, campaign = self.opening.settings.tiers, self.opening.campaign
-        words = trigger_words(campaign.language, deep=tiers.deep_words, standard=tiers.standard_words)
+        selector = partial(
+            TierSelector, language=campaign.language, deep=tiers.deep_words, standard=tiers.standard_words
+        )
         return {
             npc.id: NpcActor(
                 self.state.conversations[npc.id],
                 open_mouth=partial(self._open_mouth, slot),
                 tell=self.to_room.post,
                 now_ms=now_ms,
-                tiers=TierSelector(npc.budget_tier, words=words),
+                tiers=selector(npc.budget_tier),
             )
             for slot, npc in enumerate(campaign.npcs)
         }

@@ -59,25 +59,6 @@ DEFAULT_RULES: Mapping[BudgetTier, TierRule] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerWords:
-    """Phrases in one language that ask for more than a quick answer."""
-
-    deep: tuple[str, ...]
-    standard: tuple[str, ...]
-
-
-def trigger_words(language: str, *, deep: Sequence[str] = (), standard: Sequence[str] = ()) -> TriggerWords:
-    """Return the phrases for a language (BCP 47), with English as fallback.
-
-    Args:
-        deep: Additional phrases.
-        standard: Additional phrases.
-    """
-    own = lexicon("tiers", language) or lexicon("tiers", "en")
-    return TriggerWords((*sorted(own.words("deep")), *deep), (*sorted(own.words("standard")), *standard))
-
-
 def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
     return min(one, other, key=TIERS.index)
 
@@ -89,14 +70,18 @@ class TierSelector:
 
     Args:
         npc_tier: The NPC's highest tier.
-        words: Phrases that ask for depth or memory; None: English.
+        language: BCP 47 tag of the phrases that ask for depth or memory, with English as fallback.
+        deep: Additional phrases.
+        standard: Additional phrases.
     """
 
-    def __init__(self, npc_tier: BudgetTier, *, words: TriggerWords | None = None) -> None:
+    def __init__(
+        self, npc_tier: BudgetTier, *, language: str = "en", deep: Sequence[str] = (), standard: Sequence[str] = ()
+    ) -> None:
         self._npc_tier = npc_tier
-        words = words or trigger_words("en")
-        self._deep = _any_of(words.deep)
-        self._standard = _any_of(words.standard)
+        own = lexicon("tiers", language) or lexicon("tiers", "en")
+        self._deep = _any_of((*own.words("deep"), *deep))
+        self._standard = _any_of((*own.words("standard"), *standard))
         self._first = True
         self._last_deep_ms: int | None = None
 
@@ -129,8 +114,7 @@ class TierSelector:
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
     # Match whole words: "quest" is not in "question", nor "search" in "research".
-    joined = "|".join(re.escape(phrase) for phrase in phrases)
-    return re.compile(rf"\b(?:{joined})\b" if joined else r"(?!)", re.IGNORECASE)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(phrases)))})\b", re.IGNORECASE)
 
 
 # Measured durations of tools, so that a model sees only those that fit its tier.

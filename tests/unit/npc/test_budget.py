@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier, trigger_words
+from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier
 
 
 def take(selector: TierSelector, question: str, *, at_ms: int, queued: int = 0) -> BudgetTier:
@@ -81,13 +81,13 @@ def test_cancelled_turn_does_not_count_for_the_next() -> None:
     ],
 )
 def test_a_campaign_has_the_words_of_its_language(question: str, tier: BudgetTier) -> None:
-    selector = TierSelector("DEEP", words=trigger_words("de-AT"))
+    selector = TierSelector("DEEP", language="de-AT")
     take(selector, "Guten Morgen.", at_ms=0)
     assert take(selector, question, at_ms=60_000) == tier
 
 
 def test_words_of_the_settings_are_added() -> None:
-    selector = TierSelector("DEEP", words=trigger_words("en", deep=("by the old gods",), standard=("my ledger",)))
+    selector = TierSelector("DEEP", deep=("by the old gods",), standard=("my ledger",))
     take(selector, "Hello.", at_ms=0)
     assert take(selector, "By the old gods, who was it?", at_ms=1) == "DEEP"
     assert take(selector, "Read me my ledger.", at_ms=2) == "STANDARD"
