@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import itemgetter
@@ -32,7 +32,6 @@ from glyphoxa.domain.knowledge import (
     Provenance,
     RecalledFact,
     Status,
-    Viewer,
     Visibility,
     secret_of,
 )
@@ -42,7 +41,7 @@ from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
 from glyphoxa.recall.facts import RUMOUR, WHOLE_SENTENCES, spoken_value
 from glyphoxa.recall.terms import Terms
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world_memory import NamedWorld, known_in
 from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
@@ -88,54 +87,6 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     state = WorldState()
     state.load((), StateRows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
     return state
-
-
-class ScopedKnowledge:
-    """Entities and accepted facts, queried for a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
-
-    def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
-        self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}
-        self._facts = facts
-
-    @classmethod
-    def of_file(cls, campaign: Campaign, *, accept_at: float) -> ScopedKnowledge:
-        """See `facts_of`."""
-        return cls(scoped_entities(campaign), facts_of(campaign, accept_at=accept_at))
-
-    def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
-        found, visibility = self._entities.get(entity, (None, PUBLIC))
-        return found if visibility.is_visible_to(viewer) else None
-
-    def facts(self, viewer: Viewer) -> list[Fact]:
-        return [fact for fact in self._facts if may_know(viewer, fact, self._visibility_of)]
-
-    def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
-        found = self.entity(viewer, entity)
-        if found is None:
-            return None
-        attributes: list[Fact] = []
-        relations: list[tuple[Fact, Entity]] = []
-        for fact in self.facts(viewer):
-            claim = fact.claim
-            if entity not in (claim.subject, claim.object):
-                continue
-            if claim.object is None:
-                attributes.append(fact)
-                continue
-            other = self.entity(viewer, claim.object if claim.subject == entity else claim.subject)
-            if other is not None:
-                relations.append((fact, other))
-        return Known(found, tuple(attributes), tuple(relations))
-
-    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        known = self.known(npc, entity)
-        if known is None:
-            return None
-        # Hidden facts are visible to nobody, so what remains here is secret.
-        return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
-
-    def _visibility_of(self, entity: EntityId) -> Visibility | None:
-        return self._entities[entity][1] if entity in self._entities else None
 
 
 def _visibility(known_by: Sequence[NpcId], *, hidden: bool) -> Visibility:
@@ -228,7 +179,7 @@ class Identities:
         self._world = world
         self._tokens = tokens
         self._terms = Terms(campaign.language)
-        self._of_file = ScopedKnowledge.of_file(campaign, accept_at=accept_at)
+        self._of_file = state_of_file(campaign, accept_at=accept_at)
         self._last: dict[NpcId, Identity] = {}
         self._snapshots: dict[NpcId, IdentitySnapshot] = {}
 
@@ -261,8 +212,11 @@ class Identities:
             self._read_file(npc)  # it is not stored yet
 
     def _read_file(self, npc: NpcId) -> None:
-        snapshot = self._of_file.identity(npc, self._campaign.npc(npc).entity_id)
-        known = partial(self._of_file.known, npc)
+        known, facts = partial(known_in, self._of_file, npc), self._of_file.facts.values()
+        secrets = (fact for fact in facts if fact.visibility.scope == "secret")
+        mine = tuple(fact for fact in secrets if may_know(npc, fact, self._of_file.visibility_of))
+        found = known(self._campaign.npc(npc).entity_id)
+        snapshot = None if found is None else IdentitySnapshot(found, mine)
         self._last[npc] = NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, known)
 
     def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, known: Callable[[EntityId], Known | None]) -> Identity:
@@ -352,7 +306,7 @@ def _filled(example: Example, told: dict[str, str]) -> Exchange:
 
 
 def _known_of_file(campaign: Campaign, npc: Npc) -> Known | None:
-    return ScopedKnowledge.of_file(campaign, accept_at=_SURE).known(npc.id, npc.entity_id)
+    return known_in(state_of_file(campaign, accept_at=_SURE), npc.id, npc.entity_id)
 
 
 def _told_of(known: Known | None) -> dict[str, str]:
@@ -438,7 +392,7 @@ class KnownSentences:
 
     def __init__(self, campaign: Campaign, world_of: WorldOf) -> None:
         self._campaign = campaign
-        self._of_file = ScopedKnowledge(scoped_entities(campaign), ())
+        self._of_file = {entity.id: (entity, visibility) for entity, visibility in scoped_entities(campaign)}
         self._world_of = world_of
         self._held: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
 
@@ -447,8 +401,8 @@ class KnownSentences:
         know = self._world_of(npc)
         if know is not None:
             return know(entity)
-        found = self._of_file.entity(npc, entity)
-        return None if found is None else Known(found)
+        found, visibility = self._of_file.get(entity, (None, PUBLIC))
+        return None if found is None or not visibility.is_visible_to(npc) else Known(found)
 
     def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
         """Return the sentences that name nothing unknown to the NPC, each with the entities in it."""

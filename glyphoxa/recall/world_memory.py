@@ -261,7 +261,7 @@ class NamedWorld:
                 may_see = may_know(viewer, fact, self._state.visibility_of) and self._holds(fact)
                 if node is None or near < ABOUT_IT or not may_see:
                     continue
-                known = self._known(viewer, node, [fact])
+                known = _known(self._state, node, [fact])
                 found.append(KnownByName(known, f"its meaning: {near:.2f}", is_named=False, similarity=near))
         return sorted(found, key=lambda one: -(one.similarity or 0.0))[:_MOST_BY_MEANING]
 
@@ -286,19 +286,15 @@ class NamedWorld:
         Args:
             entity: Also the id of an entity that was merged into it.
         """
-        node = self._state.entity(entity)
-        if node is None or not node.visibility.is_visible_to(viewer):
-            return None
-        kept = self._kept.get((viewer, node.id))
+        own = self._state.resolve(entity)
+        kept = self._kept.get((viewer, own))
         if kept is not None:
             return kept
-        visibility_of = self._state.visibility_of
-        facts = [fact for fact in self._state.touching(node.id) if may_know(viewer, fact, visibility_of)]
-        known = self._known(viewer, node, [fact for fact in facts if self._holds(fact)])
-        if all(fact.validity == ALWAYS for fact in facts):
+        known = known_in(self._state, viewer, own, holds=self._holds)
+        if known is not None and all(fact.validity == ALWAYS for fact in self._state.touching(own)):
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            self._kept[viewer, node.id] = known
+            self._kept[viewer, own] = known
         return known
 
     def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
@@ -337,21 +333,6 @@ class NamedWorld:
     def _holds(self, fact: Fact) -> bool:
         now_ms, since, until = self._now_ms(), fact.validity.from_ms, fact.validity.to_ms
         return (since is None or since <= now_ms) and (until is None or now_ms < until)
-
-    def _known(self, viewer: Viewer, node: WorldEntity, facts: Iterable[Fact]) -> Known:
-        attributes: list[Fact] = []
-        relations: list[tuple[Fact, Entity]] = []
-        for fact in facts:
-            claim = fact.claim
-            if claim.object is None:
-                attributes.append(fact)
-                continue
-            other = self._state.entities.get(claim.object if claim.subject == node.id else claim.subject)
-            if other is not None:
-                relations.append((fact, _entity(other)))
-        attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
-        relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
-        return Known(_entity(node), tuple(attributes), tuple(relations))
 
     def _may_see(self, viewer: Viewer) -> Callable[[Named], bool]:
         entities, ties, visibility_of = self._state.entities, self._ties, self._state.visibility_of
@@ -445,6 +426,37 @@ class NamedWorld:
     def _drop_secret(self, fact: FactId) -> None:
         for npc in self._knowers_of.pop(fact, ()):
             self._secrets_of[npc].discard(fact)
+
+
+def known_in(
+    state: WorldState, viewer: Viewer, entity: EntityId, *, holds: Callable[[Fact], bool] = lambda _: True
+) -> Known | None:
+    """Return what a viewer may know of an entity in a state; None if there is none for this viewer.
+
+    Args:
+        holds: Returns whether a fact holds now.
+    """
+    node = state.entity(entity)
+    if node is None or not node.visibility.is_visible_to(viewer):
+        return None
+    facts = (fact for fact in state.touching(node.id) if may_know(viewer, fact, state.visibility_of))
+    return _known(state, node, filter(holds, facts))
+
+
+def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:
+    attributes: list[Fact] = []
+    relations: list[tuple[Fact, Entity]] = []
+    for fact in facts:
+        claim = fact.claim
+        if claim.object is None:
+            attributes.append(fact)
+            continue
+        other = state.entities.get(claim.object if claim.subject == node.id else claim.subject)
+        if other is not None:
+            relations.append((fact, _entity(other)))
+    attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
+    relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
+    return Known(_entity(node), tuple(attributes), tuple(relations))
 
 
 def _text_of(fact: Fact) -> str:

@@ -9,13 +9,13 @@ from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
-from glyphoxa.context.identity import ScopedKnowledge, facts_of, scoped_entities
+from glyphoxa.context.identity import facts_of, scoped_entities
 from glyphoxa.context.selection import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, PUBLIC, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.words import words
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
@@ -31,6 +31,7 @@ from glyphoxa.world.graph import (
     Subgraph,
     Walk,
     beginnings_of,
+    may_know,
 )
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
@@ -47,6 +48,49 @@ class Weather:
             raise Unavailable("the database is away")
         if self.late:
             await asyncio.Event().wait()
+
+
+class ScopedKnowledge:
+    """Entities and accepted facts, queried for a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
+
+    def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
+        self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}
+        self._facts = facts
+
+    def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
+        found, visibility = self._entities.get(entity, (None, PUBLIC))
+        return found if visibility.is_visible_to(viewer) else None
+
+    def facts(self, viewer: Viewer) -> list[Fact]:
+        return [fact for fact in self._facts if may_know(viewer, fact, self._visibility_of)]
+
+    def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
+        found = self.entity(viewer, entity)
+        if found is None:
+            return None
+        attributes: list[Fact] = []
+        relations: list[tuple[Fact, Entity]] = []
+        for fact in self.facts(viewer):
+            claim = fact.claim
+            if entity not in (claim.subject, claim.object):
+                continue
+            if claim.object is None:
+                attributes.append(fact)
+                continue
+            other = self.entity(viewer, claim.object if claim.subject == entity else claim.subject)
+            if other is not None:
+                relations.append((fact, other))
+        return Known(found, tuple(attributes), tuple(relations))
+
+    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+        known = self.known(npc, entity)
+        if known is None:
+            return None
+        # Hidden facts are visible to nobody, so what remains here is secret.
+        return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
+
+    def _visibility_of(self, entity: EntityId) -> Visibility | None:
+        return self._entities[entity][1] if entity in self._entities else None
 
 
 class GraphTwin:

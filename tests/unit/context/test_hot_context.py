@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.facts import Sentence, fitting
-from glyphoxa.context.identity import ScopedKnowledge, beginning_of
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.scene import Scenes
@@ -38,7 +38,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory import LogTwin
+from tests.support.memory import LogTwin, ScopedKnowledge
 from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 
