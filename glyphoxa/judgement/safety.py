@@ -30,15 +30,13 @@ from functools import cache, lru_cache
 from itertools import pairwise, product
 from typing import Any, Final
 
-import Stemmer
-
 from glyphoxa.domain.campaign import Campaign, Safety
 from glyphoxa.domain.ids import INVISIBLE
 from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.language.content import FUNCTION_WORDS, spoken_words, straight
-from glyphoxa.language.lexicon import languages, lexicon, primary_language
+from glyphoxa.language.content import FUNCTION_WORDS, spoken_words, stemmer_of, straight
+from glyphoxa.language.lexicon import languages, lexicon
 from glyphoxa.language.sentences import sentences
 
 MINORS: Final = f"{LEGAL_FLOOR}minors"
@@ -206,8 +204,7 @@ def _of_idea(name: str, language: str) -> re.Pattern[str] | None:
 
 
 def _of_word(word: str, language: str) -> re.Pattern[str]:
-    tag = primary_language(language)
-    stem = Stemmer.Stemmer(tag).stemWord(word) if tag in languages() else word
+    stem = stemmer_of(language)(word)
     endings = "|".join(sorted(lexicon("safety", language).words("endings")))
     forms = (
         rf"\w*{re.escape(form)}\w*" if len(form) >= _LEAST_WITHIN else rf"{re.escape(form)}(?:{endings})?"

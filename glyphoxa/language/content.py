@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import Stemmer
 
-from glyphoxa.language.lexicon import languages, lexicon
+from glyphoxa.language.lexicon import languages, lexicon, primary_language
 from glyphoxa.language.words import words
 
 _ALL: Final = lexicon("content")
@@ -24,8 +24,6 @@ NEGATIONS: Final = _ALL.words("negations")
 GREETINGS: Final = {language: lexicon("content", language).words("greetings") for language in languages()}
 
 _STEM: Final = 6
-_STEMMERS: Final = (Stemmer.Stemmer("english"), Stemmer.Stemmer("german"))
-"""Applied one after the other, whatever the word's language."""
 _SHORTEST: Final = 3
 
 _OWN: Final = {
@@ -56,12 +54,23 @@ def content_words(text: str) -> frozenset[str]:
     )
 
 
+def stemmer_of(language: str) -> Callable[[str], str]:
+    """Return Snowball's function from a word to its stem in a language (BCP 47); without one it changes nothing."""
+    primary = primary_language(language)
+    try:
+        stem: Callable[[str], str] = Stemmer.Stemmer({"nb": "no", "nn": "no"}.get(primary, primary)).stemWord
+    except KeyError:
+        return str
+    return stem
+
+
+_ENGLISH, _GERMAN = stemmer_of("en"), stemmer_of("de")
+
+
 @lru_cache(20_000)
 def stem_of(word: str) -> str:
     """Return the stem of an English or German word in lower case: at most its first letters."""
-    for stemmer in _STEMMERS:
-        word = stemmer.stemWord(word)
-    return word[:_STEM]
+    return _GERMAN(_ENGLISH(word))[:_STEM]  # whatever its language
 
 
 _GRAMMATICAL: Final = FUNCTION_WORDS | NEGATIONS

@@ -251,7 +251,7 @@ def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
 
 def _the_question(ranked: Ranked) -> list[int]:
     """Return the question's own place in the log: among the latest turns, or among those with all its words."""
-    seen, asked = ranked.seen, ranked.question.terms.words
+    seen, asked = ranked.seen, ranked.question.terms
     places = set(range(max(0, len(seen) - _LATEST), len(seen)))
     if seen.matches and len(seen.matches) == len(asked):
         places |= set.intersection(*(set(match.places.tolist()) for match in seen.matches))
@@ -315,8 +315,8 @@ def second_hop(index: TalkIndex, viewer: Viewer, asked: SearchTerms, seen: ViewS
     words = by_words(seen)
     hits = np.argpartition(-words, min(_FIRST_HITS, len(words) - 1))[:_FIRST_HITS]
     said = [index.said(int(seen.columns.rows[at])) for at in hits if words[at] > 0]
-    terms = {term for one in said for term in index.terms.of_turn("", one.text)} - set(asked.words)
-    for match in index.look(viewer, SearchTerms(tuple(sorted(terms)))).matches:
+    terms = {term for one in said for term in index.terms.of_turn("", one.text)} - set(asked)
+    for match in index.look(viewer, tuple(sorted(terms))).matches:
         if _FEWEST <= len(match.places) <= _MOST:
             places = match.places[match.places < len(seen)]  # the transcript may have grown since
             found[places] += rarity(match, len(seen))

@@ -99,7 +99,7 @@ def said_at_best(question: RecallQuestion, seen: ViewSnapshot, led_up: Values) -
     transcripts of the weights, by 2.2 over that of a table, and LoCoMo's own questions lose nothing that can be shown.
     """
     asked = sum(rarity(match, len(seen)) for match in seen.matches)
-    asked += (len(question.terms.words) - len(seen.matches)) * _idf(0, max(len(seen), _LEAST_TURNS))
+    asked += (len(question.terms) - len(seen.matches)) * _idf(0, max(len(seen), _LEAST_TURNS))
     return float(led_up.max(initial=0.0)) / asked if asked > 0 else 1.0
 
 

@@ -296,7 +296,7 @@ class TalkIndex:
         with self._lock:
             view = self._views.of(viewer)
             columns = view.columns()
-            matches = tuple(match for term in asked.words if (match := self._match(view, term)) is not None)
+            matches = tuple(match for term in asked if (match := self._match(view, term)) is not None)
             mean_length = view.total_length / len(view) if len(view) else 0.0
             if vector is None:
                 return ViewSnapshot(columns, mean_length, matches)

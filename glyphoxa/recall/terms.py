@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import IntFlag
 from functools import lru_cache
+from typing import TypeAlias
 
-import Stemmer
 from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.language.asking import IRREGULAR
+from glyphoxa.language.content import stemmer_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
@@ -29,24 +30,12 @@ from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, re
 # finds it as well.
 
 NAME = "="
-_STEMMERS = {
-    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
-    "fr": "french", "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian",
-    "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
-}  # fmt: skip
 _NOUNS_ARE_CAPITAL = frozenset(("de",))
 _CACHE = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class SearchTerms:
-    """The search terms of a question.
-
-    Attributes:
-        words: Terms of the index, each once, in the order of the question.
-    """
-
-    words: tuple[str, ...]
+SearchTerms: TypeAlias = tuple[str, ...]
+"""Terms of the index, each once, in the order of the question."""
 
 
 class Terms:
@@ -63,9 +52,7 @@ class Terms:
         self._stop = vocabulary_of(language).stop
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
         read_words(primary)  # load the patterns now, not while a player waits for audio
-        algorithm = _STEMMERS.get(primary)
-        stem = (lambda word: word) if algorithm is None else Stemmer.Stemmer(algorithm).stemWord
-        verbs = IRREGULAR.get(primary, {})
+        stem, verbs = stemmer_of(primary), IRREGULAR.get(primary, {})
         self._stem = lru_cache(_CACHE)(lambda word: stem(verbs.get(word, word)))
 
     def of_turn(self, speaker: str, text: str) -> Counter[str]:
@@ -89,7 +76,7 @@ class Terms:
                 found[NAME + word.folded] = None
             elif word.folded not in self._stop:
                 found[self._stem(word.folded)] = None
-        return SearchTerms(tuple(found))
+        return tuple(found)
 
     def stems(self, text: str) -> Iterable[str]:
         """Return the stems of the words of a text without stop words, in order."""
@@ -204,7 +191,7 @@ def read_question(
                 meaning = _as_self(meaning, called, terms.language)
     return RecallQuestion(
         text,
-        SearchTerms(tuple(term for term in asked.words if term not in spoken)),
+        tuple(term for term in asked if term not in spoken),
         frozenset(named),
         meaning,
         _read_time(text, terms.language, now_ms, times),
