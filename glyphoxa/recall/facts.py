@@ -71,22 +71,18 @@ def asked_predicates(
     heard = _without_names([word.full for word in spoken], names)
     sides: dict[str, Side] = {}
     sex = 0
-    phrases, nouns = _phrases_of(primary_language(language)), asked_types(language)
+    asks = _asks_of(primary_language(language))
     at = 0
     while at < len(heard):
-        length, side, asked = _longest_phrase_at(heard, at, phrases)
-        n_of_noun, types = _longest_noun_at(heard, at, nouns)
-        if asked or not types:
-            _ask(sides, dict.fromkeys(asked, side))
-        else:
-            length, sex = n_of_noun, sex or types[0].sex
-            _ask(sides, {each.type: "object" for each in types})
-        at += length
+        parts, asked, of_sex = _longest_at(heard, at, asks)
+        _ask(sides, asked)
+        sex = sex or of_sex
+        at += len(parts)
     for predicate in predicates:
         own = _own_words(predicate, language)
         if predicate.upper() in sides:
             continue
-        if (side_of_it := _side_of_known(predicate, sides, sex, nouns)) is not None:
+        if (side_of_it := _side_of_known(predicate, sides, sex, asked_types(language))) is not None:
             sides[predicate.upper()] = side_of_it
         elif own and own <= set(heard):
             sides[predicate.upper()] = "either"
@@ -126,41 +122,38 @@ def _side_of_known(predicate: str, asked: Mapping[str, Side], sex: int, nouns: _
     return _TURNED[side] if known.is_turned else side
 
 
-def _longest_noun_at(heard: Sequence[str], at: int, nouns: _Nouns) -> tuple[int, Sequence[RelationType]]:
-    for length in range(_LONGEST_NOUN, 0, -1):
-        if types := nouns.get(tuple(heard[at : at + length])):
-            return length, types
-    return 1, ()
-
-
-_LONGEST_NOUN: Final = 3
-"""Words: "mother-in-law"."""
-
-
-_Phrases = Mapping[str, Sequence[tuple[tuple[str, ...], Side, tuple[str, ...]]]]
+_Asks = tuple[tuple[str, ...], Mapping[str, Side], int]
+"""Words of a question, the predicates that they ask for, and the sex of the person."""
 _Nouns = Mapping[tuple[str, ...], Sequence[RelationType]]
 _BREAK: Final = ""
 """Placeholder for a name."""
 
 
-def _longest_phrase_at(heard: Sequence[str], at: int, phrases: _Phrases) -> tuple[int, Side, tuple[str, ...]]:
-    for parts, side, asked in phrases.get(heard[at], ()):
-        if tuple(heard[at : at + len(parts)]) == parts:
-            return len(parts), side, asked
-    return 1, "either", ()
+def _longest_at(heard: Sequence[str], at: int, asks: Mapping[str, Sequence[_Asks]]) -> _Asks:
+    for known in asks.get(heard[at], ()):
+        if tuple(heard[at : at + len(known[0])]) == known[0]:
+            return known
+    return (heard[at],), {}, 0
 
 
 @cache
-def _phrases_of(language: str) -> _Phrases:
-    """Return phrases by their first word, the longest first."""
-    phrases: dict[str, list[tuple[tuple[str, ...], Side, tuple[str, ...]]]] = {}
-    for listed, side, predicates in lexicon("recall", language).value("asks") or ():
-        for phrase in listed.split("|"):
-            parts = tuple(word.full for word in words(phrase))
-            phrases.setdefault(parts[0], []).append((parts, side, tuple(predicates.split(", "))))
-    for same_start in phrases.values():
-        same_start.sort(key=lambda each: -len(each[0]))
-    return phrases
+def _asks_of(language: str) -> Mapping[str, Sequence[_Asks]]:
+    """Return phrases by their first word, the longest first, and nouns after them."""
+    listed = lexicon("recall", language).value("asks") or ()
+    phrases: list[_Asks] = [
+        (tuple(word.full for word in words(phrase)), dict.fromkeys(predicates.split(", "), side), 0)
+        for same, side, predicates in listed
+        for phrase in same.split("|")
+    ]
+    nouns: list[_Asks] = [
+        (noun, dict.fromkeys((each.type for each in types), "object"), types[0].sex)
+        for noun, types in asked_types(language).items()
+    ]
+    found: dict[str, list[_Asks]] = {}
+    for asks in (phrases, nouns):
+        for each in sorted(asks, key=lambda ask: -len(ask[0])):
+            found.setdefault(each[0][0], []).append(each)
+    return found
 
 
 def _without_names(heard: Sequence[str], names: Iterable[str]) -> list[str]:
