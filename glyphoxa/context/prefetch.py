@@ -23,6 +23,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.language.asking import speaks_of_the_past
+from glyphoxa.language.content import spoken_words
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _FEW_WORDS: Final = 3
@@ -65,11 +66,11 @@ class Prefetch:
         self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
 
     def has_asked(self, npc: NpcId, question: str) -> bool:
-        """Return whether memory has answered this question during the speech, ignoring its final punctuation.
+        """Return whether memory has answered this question during the speech, ignoring punctuation.
 
         The last word often carries it.
         """
-        return self._answered.get(npc) == _words(question)
+        return self._answered.get(npc) == spoken_words(question)
 
     def forget(self, player: PlayerId) -> None:
         """Start a new speech: drop earlier results, and read changes of the world."""
@@ -147,8 +148,4 @@ class Prefetch:
         assert self._talk is not None  # noqa: S101 - only started with memory
         recalled = await self._talk.recall(self._campaign, npc, self.query(npc, question), patient=True)
         self._recalled[npc] = tuple(recalled)
-        self._answered[npc] = _words(question)
-
-
-def _words(question: str) -> list[str]:
-    return question.casefold().rstrip(" .,!?").split()
+        self._answered[npc] = spoken_words(question)

@@ -26,7 +26,7 @@ from glyphoxa.domain.knowledge import ALWAYS, Validity
 from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.gazetteer import is_written_as_a_name
-from glyphoxa.names.naming import Entry, Name, Speech, names_of
+from glyphoxa.names.naming import ARTICLES, Entry, Name, Speech, names_of
 
 # -- typos
 #
@@ -118,7 +118,6 @@ def _rests(word: str) -> set[str]:
 _SHORTEST_PLURAL: Final = 4
 _REACH: Final = 8
 """Words between the start of a name and a typo in it."""
-_ARTICLES: Final = ("the ", "a ", "an ", "der ", "die ", "das ")
 
 IsWanted = Callable[[str], bool]
 
@@ -305,9 +304,8 @@ def _with_tight_joins(spoken: Sequence[Word], text: str) -> list[Word]:
 
 def _without_article(name: str) -> str:
     """Return "Rusty Tankard" for "The Rusty Tankard"; nothing if a single word is left: "the Tower" is any tower."""
-    article = next((article for article in _ARTICLES if name.casefold().startswith(article)), "")
-    rest = name[len(article) :].strip()
-    return rest if article and len(words(rest)) > 1 else ""
+    parts = words(name)
+    return name[parts[1].start :] if len(parts) > 2 and parts[0].folded in ARTICLES else ""
 
 
 def _unheard(_: str) -> str:

@@ -30,6 +30,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind, Calls, calls_in
+from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.turns.barge_in import BACKCHANNEL
@@ -107,8 +108,6 @@ _THINKING: Final = _SOUNDS | lexicon("fillers").words("thinking")
 """These sounds and words of thinking. As a question ("Well?") the words ask for an answer."""
 _FILLERS: Final = _THINKING | BACKCHANNEL
 _WORDS_REMEMBERED = 8192
-_WORD = re.compile(r"[^\W\d_]+")
-_DIGIT = re.compile(r"\d")
 
 
 def marked_out_of_character(text: str) -> bool:
@@ -142,8 +141,7 @@ def is_filler(text: str, *, is_answer: bool) -> bool:
         is_answer: In a conversation with an NPC, "yes" and "all right" are answers, not fillers.
     """
     fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
-    said = _WORD.finditer(text.lower())
-    return all(word[0] in fillers for word in said) and _DIGIT.search(text) is None
+    return fillers.issuperset(spoken_words(text))
 
 
 # Trades: their names, and what people ask them for.
@@ -206,9 +204,6 @@ def _masculine(noun: str) -> str:
 # The NPCs of a campaign as addressees: their roles and trades, and whether they answer without being called.
 
 
-_CAST_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-
-
 @dataclass(frozen=True, slots=True)
 class CastMember:
     """An NPC's role and trades.
@@ -243,7 +238,7 @@ class Cast:
 
     def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
         """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
-        words = [word.lower() for word in _CAST_WORD.findall(text)]
+        words = spoken_words(text)
         counted = [
             (character.knows_about(words), npc)
             for npc in present
