@@ -214,7 +214,7 @@ def _about(entity: Entity, text: str) -> str:
 def as_sentence(text: str) -> str:
     """Return the text in one line, with a mark at its end."""
     text = " ".join(text.split())
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 # How two entities in a question are related. The prompt contains the facts about each of them. A chain over others ("Is

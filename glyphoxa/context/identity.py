@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -81,11 +81,16 @@ def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
     return facts
 
 
-def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
-    """Return the file's world, as it would be stored. See `facts_of`."""
+def state_of_file(campaign: Campaign, *, accept_at: float, about: EntityId | None = None) -> WorldState:
+    """Return the file's world, as it would be stored. See `facts_of`.
+
+    Args:
+        about: Only the facts about this entity.
+    """
     entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
+    facts = (fact for fact in facts_of(campaign, accept_at=accept_at) if about in (None, *fact.claim.ends))
     state = WorldState()
-    state.load((), StateRows(entities=entities, facts=facts_of(campaign, accept_at=accept_at)))
+    state.load((), StateRows(entities=entities, facts=facts))
     return state
 
 
@@ -179,9 +184,13 @@ class Identities:
         self._world = world
         self._tokens = tokens
         self._terms = Terms(campaign.language)
-        self._of_file = state_of_file(campaign, accept_at=accept_at)
+        self._accept_at = accept_at
         self._last: dict[NpcId, Identity] = {}
         self._snapshots: dict[NpcId, IdentitySnapshot] = {}
+
+    @cached_property
+    def _of_file(self) -> WorldState:
+        return state_of_file(self._campaign, accept_at=self._accept_at)
 
     def last(self, npc: NpcId) -> Identity:
         """Return the identity as it was read last."""
@@ -306,7 +315,7 @@ def _filled(example: Example, told: dict[str, str]) -> Exchange:
 
 
 def _known_of_file(campaign: Campaign, npc: Npc) -> Known | None:
-    return known_in(state_of_file(campaign, accept_at=_SURE), npc.id, npc.entity_id)
+    return known_in(state_of_file(campaign, accept_at=_SURE, about=npc.entity_id), npc.id, npc.entity_id)
 
 
 def _told_of(known: Known | None) -> dict[str, str]:
@@ -514,7 +523,9 @@ class Bible:
     def _lines(self, npc: NpcId, meanings: Mapping[str, str]) -> dict[str, str]:
         """Return the terms, each with its line; "" for one that was coined and whose meaning the NPC may not know."""
         authors = self._campaign.glossary
-        lines = {term: self._known(npc, f"{term}: {_ended(text)}" if text else "") for term, text in meanings.items()}
+        lines = {
+            term: self._known(npc, f"{term}: {as_sentence(text)}" if text else "") for term, text in meanings.items()
+        }
         return {term: " ".join(line) for term, line in lines.items() if line or term not in authors}
 
     def _occurring(self, meanings: Mapping[str, str], texts: Sequence[str]) -> dict[str, str]:
@@ -542,9 +553,4 @@ class Bible:
                 yield "bible", sentence, self._words.of_us.format(what=sentence)
 
     def _known(self, npc: NpcId, text: str) -> list[str]:
-        return [sentence for sentence, _ in self._sentences.of(npc, _ended(text))] if text else []
-
-
-def _ended(text: str) -> str:
-    text = " ".join(text.split())
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+        return [sentence for sentence, _ in self._sentences.of(npc, as_sentence(text))] if text else []

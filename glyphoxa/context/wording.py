@@ -208,10 +208,6 @@ def cue_for(question: str, cue: Cue, **values: str) -> str:
 # A line in character for when nothing of a reply may be said, chosen without a model.
 
 
-_WITH_LINES_OF_THEIR_OWN: Final = (Fault.SECRET, Fault.UNFOUNDED, Fault.SAFETY)
-"""For a secret that the NPC keeps, an answer that it does not know, and a topic that the group does not play."""
-
-
 class StandIns:
     """The lines of one NPC, in turn: no line is repeated at once.
 
@@ -236,14 +232,13 @@ class StandIns:
         words = wording(language)
         if only_states(question) and fault is not Fault.SAFETY:
             return self._next_of(words.noted, language, None)
-        why = fault if fault in _WITH_LINES_OF_THEIR_OWN else None
         of_fault: dict[Fault | None, tuple[str, ...]] = {
             Fault.SECRET: words.deflects,
             Fault.UNFOUNDED: words.knows_nothing,
             Fault.SAFETY: words.changes_subject,
         }
-        lines = of_fault.get(why, words.at_a_loss)
-        return self._next_of(lines, language, why)
+        why = fault if fault in of_fault else None
+        return self._next_of(of_fault.get(why, words.at_a_loss), language, why)
 
     def shrug(self, question: str, lines: Sequence[str]) -> str:
         """Return one of the lines for a question that the NPC knows nothing about.

@@ -184,6 +184,10 @@ class ContextualBiasing:
         """Record that it was named."""
         self._said[entity] = max(at_ms, self._said.get(entity, at_ms))
 
+    def nearby(self, *, since_ms: int) -> frozenset[EntityId]:
+        """The entities of the scene, and those named since then."""
+        return self._scene.union(entity for entity, at_ms in self._said.items() if at_ms >= since_ms)
+
     def garbled(self, entity: EntityId, times: int = 1) -> None:
         """Record that its name was misheard."""
         self._garbled[entity] += times
@@ -265,8 +269,6 @@ class Hints:
         self._expectation = ContextualBiasing()
         self._listeners: list[Callable[[], None]] = []
         self._scene: Scene | None = None
-        self._here: frozenset[EntityId] = frozenset()
-        self._named_ms: dict[EntityId, int] = {}
         self._expectation.names_are(names)
         self._told = self.keyterms()
 
@@ -280,8 +282,7 @@ class Hints:
 
     def nearby(self) -> frozenset[EntityId]:
         """Entities of the scene, and recently named ones."""
-        since_ms = self._now_ms() - LATELY_MS
-        return self._here.union(entity for entity, at_ms in self._named_ms.items() if at_ms >= since_ms)
+        return self._expectation.nearby(since_ms=self._now_ms() - LATELY_MS)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` when key terms change. Returns a function that unsubscribes.
@@ -308,12 +309,12 @@ class Hints:
         self._names = names
         self._expectation.names_are(names)
         if self._scene is not None:
-            self._set(self._scene)
+            self._expectation.scene_is(self._in(self._scene))
         self._tell()
 
     def scene_is(self, scene: Scene) -> None:
         self._scene = scene
-        self._set(scene)
+        self._expectation.scene_is(self._in(scene))
         self._tell()
 
     def garbled_before(self, pairs: Iterable[LearnedName]) -> None:
@@ -322,10 +323,6 @@ class Hints:
             if pair.status.state in ("active", "suggested"):
                 self._expectation.garbled(pair.entity_id, pair.status.count)
         self._tell()
-
-    def _set(self, scene: Scene) -> None:
-        self._here = frozenset(self._in(scene))
-        self._expectation.scene_is(self._here)
 
     def _in(self, scene: Scene) -> set[EntityId]:
         """The place, everybody present, the players, and entities named in the scene's description."""
@@ -336,9 +333,7 @@ class Hints:
 
     def _heard(self, utterance: Utterance, *, known: Sequence[Correction] = ()) -> None:
         for mention in self._names.mentions(utterance.text):
-            entity = mention.name.entity_id
-            self._expectation.said(entity, utterance.at_ms)
-            self._named_ms[entity] = max(utterance.at_ms, self._named_ms.get(entity, utterance.at_ms))
+            self._expectation.said(mention.name.entity_id, utterance.at_ms)
         for correction in utterance.corrections:
             if correction in known:  # counted when the utterance was recorded
                 continue
