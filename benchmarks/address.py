@@ -160,9 +160,9 @@ def decided(case: Case, embed: Embed | None = None) -> tuple[Addressed, float]:
         at_ms = NOW_MS - round(said.seconds_ago * 1_000)
         if said.speaker in npcs:
             if said.to in players:
-                questions.remember(PlayerId(str(said.to)), NpcId(said.speaker), at_ms=at_ms)
+                questions.addressing.remember(PlayerId(str(said.to)), NpcId(said.speaker), at_ms=at_ms)
         elif said.to in npcs:
-            questions.remember(PlayerId(said.speaker), NpcId(str(said.to)), at_ms=at_ms)
+            questions.addressing.remember(PlayerId(said.speaker), NpcId(str(said.to)), at_ms=at_ms)
         else:
             player = PlayerId(said.speaker)
             questions.passed(player, questions.decide(player, said.text, at_ms=at_ms), at_ms=at_ms)

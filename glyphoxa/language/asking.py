@@ -65,6 +65,15 @@ def wants_to_be_told(question: str, *, language: str) -> bool:
     return _has("tell", question, language)
 
 
+def wants_several(question: str, *, language: str) -> bool:
+    """Return whether it asks for several things.
+
+    >>> wants_several("Which cities has Joren seen?", language="en")
+    True
+    """
+    return _has("several", question, language)
+
+
 def speaks_of_the_asker(question: str, *, language: str) -> bool:
     """Return whether it is about the asker. "Tell me ..." alone is not."""
     asked = _pattern("tell_me", primary_language(language)).sub(" ", _plain(question))

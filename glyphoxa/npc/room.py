@@ -170,7 +170,7 @@ class Room:
     def remember(self, said: Sequence[Utterance]) -> None:
         """Restore conversations from what was said before a restart."""
         for player, npc, at_ms in exchanges(said):
-            self._turn_taking.questions.remember(player, npc, at_ms=at_ms)
+            self._turn_taking.questions.addressing.remember(player, npc, at_ms=at_ms)
 
     async def wait_until_quiet(self) -> None:
         while len(self.mailbox) or not self._turn_taking.is_quiet:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from types import MappingProxyType
 from typing import Final
 
@@ -14,7 +12,7 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.asking import wants_several
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, SearchTerms
@@ -28,20 +26,6 @@ APART: Final = 0.5
 """Each selected turn lowers the other turns of its session by this, in the scale of the ranking."""
 POOL: Final = 50
 """Reorder at most this many of the best turns."""
-
-
-@cache
-def _several(language: str) -> re.Pattern[str]:
-    return lexicon("recall", language).pattern("several", flags=re.IGNORECASE)
-
-
-def wants_several(question: str, *, language: str) -> bool:
-    """Return whether the question asks for several things; False for an unknown language.
-
-    >>> wants_several("Which cities has Joren seen?", language="en")
-    True
-    """
-    return _several(language).search(question) is not None
 
 
 def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32], *, cost: float = APART) -> list[int]:

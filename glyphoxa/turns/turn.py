@@ -250,10 +250,6 @@ class Questions:
         """Remove and return the question that the player seemed to continue."""
         return self._carried.pop(player, None)
 
-    def remember(self, player: PlayerId, npc: NpcId, *, at_ms: int) -> None:
-        """Note an exchange between a player and an NPC."""
-        self.addressing.remember(player, npc, at_ms=at_ms)
-
     def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
         """Note words of a player that were meant for no NPC."""
         if addressed.unaddressed in (Unaddressed.PLAYER, Unaddressed.WHISPER):

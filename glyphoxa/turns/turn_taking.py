@@ -296,7 +296,7 @@ class TurnTaking:
             self.turns.moved_ms = at_ms
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
         if turn.phase is Phase.HEARD and turn.answers is None:
-            self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
+            self.questions.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         waiting = (t for t in self.turns if t.npc == turn.npc and not t.begun)
         queued = min(waiting, key=lambda t: not t.words, default=None)
         begin: list[Effect] = []
@@ -455,7 +455,7 @@ class TurnTaking:
         if not turn.begun and not any(other.begun for other in self.turns if other.npc == turn.npc):
             effects.append(self.turns.begin(turn))
         if turn.answers is None:
-            self.questions.remember(turn.player, turn.npc, at_ms=at_ms)
+            self.questions.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         effects.append(Commit(turn.id, turn.npc, draft, addressed, at_ms))
         if turn.begun:  # an answer that was not begun cannot be heard
             self.turns.queue_up(turn)
