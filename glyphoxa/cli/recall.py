@@ -17,7 +17,7 @@ from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
 from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
 from glyphoxa.context.prompt import Budgets
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, Selection, select, without_call
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, Selection, select, without_call
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
@@ -204,8 +204,9 @@ class ExplainedQuestion:
         found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)
         # A turn chooses among so many.
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
-        candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids)
-        selection = select(candidates, budgets, PromptSoFar(await self._identity(budgets)))
+        own = await self._identity(budgets)
+        candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own)
+        selection = select(candidates, budgets)
         why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
         recalled: list[RecalledThen] = []
         for fact, why_rejected in zip(facts, why, strict=False):

@@ -22,7 +22,7 @@ from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
 from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
 from glyphoxa.context.scene import Past, Scenes
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, PromptSoFar, in_no_talk, select
+from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, select
 from glyphoxa.context.when import SaidWhen
 from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
@@ -311,10 +311,17 @@ class HotContextAssembly:
         said = [self._dated(one) for one in said]
         selection = select(
             Candidates(
-                npc, question, self._campaign.language, with_chain(chain or (), found), said, self._safety.forbids
+                npc,
+                question,
+                self._campaign.language,
+                with_chain(chain or (), found),
+                said,
+                self._safety.forbids,
+                identity,
+                self._in_talk(npc),
+                self._shown.get(npc, ()),
             ),
             self._budgets,
-            PromptSoFar(identity, self._in_talk(npc), self._shown.get(npc, ())),
         )
         if question:
             self._shown[npc] = selection.lines
@@ -429,7 +436,7 @@ class HotContextAssembly:
         may contain all that it says.
         """
         if (heard := self.prefetch.conversations.get(npc)) is None:
-            return in_no_talk
+            return lambda _: False
         in_talk, past = set(heard.utterance_ids), self._past_of(npc)
         return lambda one: (
             one.utterance_id in in_talk

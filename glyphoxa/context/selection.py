@@ -99,7 +99,7 @@ def worth_telling(
     near = [
         one
         for one in said
-        if bears_on(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
+        if not why_unrelated(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
         or _is_of_the_time(one, asks_of_the_past=asks_of_the_past)
     ]
     if not any(one.score >= least for one in near) or _is_small_talk(question):
@@ -130,18 +130,13 @@ def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
     return answers or len(telling_words(one.text)) >= TELLING_WORDS
 
 
-def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
-    """Return whether a past utterance is near enough in meaning or words.
+def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> str:
+    """Return why an utterance does not bear on the question; "" if it is near enough in meaning or words.
 
     The NPC's own words must share a word: its "I do not know" is near to every question. An earlier question carries no
     information, unless the past is asked about, and it is not the same question. A summary is not compared, because it
     is recalled only on request.
     """
-    return not why_unrelated(question, recalled, npc=npc, asks_of_the_past=asks_of_the_past)
-
-
-def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> str:
-    """Return why an utterance does not bear on the question; "" if it does. See `bears_on`."""
     if isinstance(recalled, RecalledSummary):
         return "no summary was asked for"
     telling = telling_words(recalled.text)
@@ -315,6 +310,9 @@ class Candidates:
         facts: About the entities in the question, in its order.
         talk: Best first.
         forbids: Returns whether a text must not come up.
+        identity: The content of all prompts of the NPC.
+        in_talk: Returns whether an utterance is in the transcript of the prompt.
+        shown: Lines of an earlier selection for the same speech, in their order: a prompt cache has read them.
     """
 
     npc: NpcId
@@ -323,24 +321,8 @@ class Candidates:
     facts: Sequence[RecalledFact] = ()
     talk: Sequence[RecalledTalk] = ()
     forbids: Callable[[str], bool] = lambda _: False
-
-
-def in_no_talk(_: RecalledUtterance) -> bool:
-    """Return that an utterance is not in a prompt without a transcript."""
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class PromptSoFar:
-    """The present content of the prompt.
-
-    Attributes:
-        in_talk: Returns whether an utterance is in its transcript.
-        shown: Lines of an earlier selection for the same speech, in their order: a prompt cache has read them.
-    """
-
     identity: Identity = NOTHING_KNOWN
-    in_talk: Callable[[RecalledUtterance], bool] = in_no_talk
+    in_talk: Callable[[RecalledUtterance], bool] = lambda _: False
     shown: Sequence[str] = ()
 
 
@@ -369,19 +351,18 @@ class Selection:
         return tuple(recalled_line(one) for one in self.chosen)
 
 
-def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None = None) -> Selection:
+def select(candidates: Candidates, budgets: Budgets) -> Selection:
     """Select items for a prompt.
 
     Facts precede utterances, unless the past is asked about. What was shown for the same speech comes first and in the
     same order, so that most of what a prompt cache has read stays valid.
     """
-    prompt = prompt or PromptSoFar()
     npc, question, language = candidates.npc, candidates.question, candidates.language
     tokens, most = budgets.facts_tokens, budgets.most_facts
     asks_of_the_past = speaks_of_the_past(question, language=language)
     said = [one for one in candidates.talk if not candidates.forbids(one.text)]
     stated = [one for one in candidates.facts if not candidates.forbids(one.text)]
-    fresh = [one for one in said if not (isinstance(one, RecalledUtterance) and prompt.in_talk(one))]
+    fresh = [one for one in said if not (isinstance(one, RecalledUtterance) and candidates.in_talk(one))]
     others = of_others(fresh, npc)
     if len(others) < len(fresh) and asks_what_it_said(question, language=language):
         others = fresh
@@ -390,12 +371,12 @@ def select(candidates: Candidates, budgets: Budgets, prompt: PromptSoFar | None 
     least = max((one.similarity or 0.0 for one in (*near, *stated) if _is_compared(one)), default=0.0)
     least -= _NEAR_THE_BEST
     repeated = [one for one in stated if one.is_asked or one.is_named]
-    new = [one for one in stated if one in repeated or not prompt.identity.tells(one)]
+    new = [one for one in stated if one in repeated or not candidates.identity.tells(one)]
     facts = [one for one in _without_parts(new) if one.similarity is None or one.similarity >= least]
     ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
     if tokens <= TIGHT_TOKENS:
-        ranked = [excerpted(one, question, shown=prompt.shown) for one in ranked]
-    found = chosen(ranked, tokens=tokens, most=most, already=prompt.shown)
+        ranked = [excerpted(one, question, shown=candidates.shown) for one in ranked]
+    found = chosen(ranked, tokens=tokens, most=most, already=candidates.shown)
     unrelated = {
         id(one): why_unrelated(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
         for one in _without(near, others)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.prompt import Budgets, tokens_of
-from glyphoxa.context.selection import LONGEST_TOKENS, Candidates, PromptSoFar, excerpted, select
+from glyphoxa.context.selection import LONGEST_TOKENS, Candidates, excerpted, select
 from glyphoxa.domain.ids import NpcId
 from tests.support.recalled import heard
 
@@ -55,6 +55,6 @@ def test_a_tight_budget_holds_more_of_what_was_said_and_a_wide_one_holds_it_whol
     tight = select(candidates, Budgets(facts_tokens=90))
     assert len(tight.talk) >= 2
     assert all(one.text != whole.text for one in tight.talk for whole in talk)
-    again = select(candidates, Budgets(facts_tokens=90), PromptSoFar(shown=tight.lines))
+    again = select(replace(candidates, shown=tight.lines), Budgets(facts_tokens=90))
     assert again.lines == tight.lines
     assert {one.text for one in select(candidates, Budgets(facts_tokens=900)).talk} == {one.text for one in talk}

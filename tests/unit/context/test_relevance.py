@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.selection import bears_on, without_call, worth_telling
-from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.knowledge import RecalledSummary, RecalledUtterance, Signal
+from glyphoxa.context.selection import why_unrelated, without_call, worth_telling
+from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
 
@@ -17,6 +17,10 @@ BROTHER = "My brother Thomas was lost near Graumsted."
 
 def said(text: str = BROTHER, *, similarity: float | None = None, speaker: str = "tamsin") -> RecalledUtterance:
     return heard(text, by=speaker, similarity=similarity)
+
+
+def bears_on(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> bool:
+    return not why_unrelated(question, recalled, npc=npc, asks_of_the_past=asks_of_the_past)
 
 
 @pytest.mark.parametrize(
