@@ -33,7 +33,7 @@ from glyphoxa.domain.knowledge import (
     RecalledFact,
     Status,
     Visibility,
-    secret_of,
+    visibility_of,
 )
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import in_one_line
@@ -50,7 +50,7 @@ from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
     """Return the file's entities, each with its visibility."""
-    return [(entity, _visibility(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
+    return [(entity, visibility_of(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
 
 
 def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
@@ -68,7 +68,7 @@ def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
     for related in campaign.relationships:
         fact = _fact(
             Claim.relation(related.source, related.type, related.target),
-            _visibility(related.known_by, hidden=related.hidden),
+            visibility_of(related.known_by, hidden=related.hidden),
             Provenance(related.confidence, related.origin, related.dm_confirmed, "campaign_file", accept_at=accept_at),
         )
         facts.append(fact.with_(attributes=related.attributes))
@@ -76,7 +76,7 @@ def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
         if not secret.known_by:
             continue  # known to nobody
         about = secret.about or campaign.npc(min(secret.known_by)).entity_id
-        visibility = _visibility(sorted(secret.known_by), hidden=secret.hidden)
+        visibility = visibility_of(sorted(secret.known_by), hidden=secret.hidden)
         facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))
     return facts
 
@@ -92,13 +92,6 @@ def state_of_file(campaign: Campaign, *, accept_at: float, about: EntityId | Non
     state = WorldState()
     state.load((), StateRows(entities=entities, facts=facts))
     return state
-
-
-def _visibility(known_by: Sequence[NpcId], *, hidden: bool) -> Visibility:
-    if not known_by and not hidden:
-        return PUBLIC
-    named = secret_of(known_by)
-    return Visibility("hidden", named.knowers) if hidden else named
 
 
 _OF_THE_FILE = Provenance(dm_confirmed=True, origin="campaign_file")

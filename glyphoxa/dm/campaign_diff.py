@@ -10,7 +10,7 @@ A changed value replaces the old one for the whole time it was current.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from operator import attrgetter
@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Knower, Origin, Provenance, Visibility, secret_of
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Visibility, visibility_of
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.world.entity_events import (
     AliasAdded,
@@ -40,13 +40,6 @@ from glyphoxa.world.state import DEFAULT_RULES, WorldState, rule_of
 OFFERED: Final = "its attribute `location` names it"
 """Why a LOCATED_AT that the file does not state is offered."""
 _OFFERED_CONFIDENCE = 0.6
-
-
-def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
-    """Return the visibility that a campaign file states with `known_by` and `hidden`."""
-    if hidden:
-        return Visibility.of("hidden", (Knower(npc, "secret") for npc in known_by))
-    return secret_of(known_by) if known_by else PUBLIC
 
 
 @dataclass(frozen=True, slots=True)

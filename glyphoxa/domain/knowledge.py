@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Literal, TypeAlias
@@ -123,6 +123,13 @@ def witnessed_by(
 def secret_of(npcs: Iterable[NpcId], *, at_ms: int | None = None) -> Visibility:
     """Visibility for those chosen by the DM."""
     return Visibility.of("secret", (Knower(npc, "secret", None, at_ms) for npc in npcs))
+
+
+def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
+    """Return the visibility that a campaign file states with `known_by` and `hidden`."""
+    if hidden:
+        return Visibility.of("hidden", (Knower(npc, "secret") for npc in known_by))
+    return secret_of(known_by) if known_by else PUBLIC
 
 
 @dataclass(frozen=True, slots=True)
