@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Any
 
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
@@ -21,11 +23,12 @@ from glyphoxa.cli.scope import (
     run_at_desk,
     session_argument,
 )
-from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
+from glyphoxa.cli.verb import Argument, Call, Verb, any_option, argument, limit, one_of
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.desk import Desk
-from glyphoxa.dm.entities import NameResolver, attributes_of, json_object, json_or_text
+from glyphoxa.dm.entities import EntityDesk, NameResolver, attributes_of, json_object, json_or_text
+from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.timeline import moment_of
@@ -41,7 +44,7 @@ _MOST_SHOWN = 50
 _MOST_LISTED = 5
 
 _ID = argument("fact", metavar="ID", help="a fact's id, or the beginning of it")
-_IDS = argument("fact", nargs="+", metavar="ID", help="a fact's id, or the beginning of it")
+_IDS = argument("facts", nargs="+", metavar="ID", help="a fact's id, or the beginning of it")
 _CLAIM = (
     argument("--object", metavar="NAME", help="the other entity"),
     argument("--value", type=json_or_text, metavar="VALUE", help="JSON, or plain text"),
@@ -54,6 +57,29 @@ _UTTERANCE = argument("utterance", metavar="ID", help="its id, the end of it, or
 FACTS = Verb(run_at_desk, common=CAMPAIGN)
 ENTITY = Verb(run_at_desk, common=CAMPAIGN)
 TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
+
+
+def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
+    for recorded in events:
+        print(recorded.event.in_words(Words(resolver or desk.resolver)))
+    return 0
+
+
+def _deciding(part: Callable[[Desk], object], show: Callable[[Desk, Any], int]) -> Call[Callable[..., Any]]:
+    """Make a `Call` for methods of a part of the desk. A method gets the options named like its parameters."""
+
+    def call(options: argparse.Namespace, act: Callable[..., Any]) -> int:
+        async def decide(desk: Desk, options: argparse.Namespace) -> int:
+            given = {name: getattr(options, name) for name in signature(act).parameters if name in options}
+            return show(desk, await act(part(desk), **given))
+
+        return run_at_desk(options, decide)
+
+    return call
+
+
+_ON_FACT = Verb(_deciding(lambda desk: desk.facts, show_decision), common=CAMPAIGN, of=FACTS)
+_ON_ENTITY = Verb(_deciding(lambda desk: desk.entities, _tell_events), common=CAMPAIGN, of=ENTITY)
 
 
 def _people(option: str, *, required: bool = False) -> Argument:
@@ -99,31 +125,17 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-@FACTS.action("accept facts; facts that contradict them end", _IDS)
-async def _accept(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.confirm(options.fact))
-
-
-@FACTS.action("reject facts: they were never true, but misunderstood", _IDS)
-async def _reject(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.reject(options.fact))
-
-
-@FACTS.action("correct a misunderstood fact: something else is true", *_INSTEAD)
-async def _correct(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.edit(options.fact, **_instead(options)))  # type: ignore[arg-type]
+_ON_FACT.action("accept facts; facts that contradict them end", _IDS, name="accept")(FactDesk.confirm)
+_ON_FACT.action("reject facts: they were never true, but misunderstood", _IDS, name="reject")(FactDesk.reject)
+_ON_FACT.action("correct a misunderstood fact: something else is true", *_INSTEAD, name="correct")(FactDesk.edit)
 
 
 @FACTS.action("change the story: a fact was never true, or something else was true instead", *_INSTEAD)
 async def _retcon(desk: Desk, options: argparse.Namespace) -> int:
-    instead = _instead(options)
+    instead = {"predicate": options.predicate, "object": options.object, "value": options.value}
     if all(each is None for each in instead.values()):
         return show_decision(desk, await desk.facts.retcon(options.fact))
     return show_decision(desk, await desk.facts.retcon_to(options.fact, **instead))
-
-
-def _instead(options: argparse.Namespace) -> dict[str, object]:
-    return {"predicate": options.predicate, "object": options.object, "value": options.value}
 
 
 @FACTS.action(
@@ -140,49 +152,26 @@ async def _close(desk: Desk, options: argparse.Namespace) -> int:
     return show_decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
 
 
-@FACTS.action("keep a fact secret: only these NPCs know it", _ID, _people("--known-by", required=True))
-async def _secret(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.keep_secret(options.fact, options.known_by))
-
-
-@FACTS.action("hide a fact: nobody knows it until you reveal it", _ID)
-async def _hide(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.hide(options.fact))
-
-
-@FACTS.action("reveal a fact, to these NPCs or to everybody", _ID, _people("--to"))
-async def _reveal(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.reveal(options.fact, options.to))
-
-
-@FACTS.action(
+_ON_FACT.action(
+    "keep a fact secret: only these NPCs know it", _ID, _people("--known-by", required=True), name="secret"
+)(FactDesk.keep_secret)
+_ON_FACT.action("hide a fact: nobody knows it until you reveal it", _ID)(FactDesk.hide)
+_ON_FACT.action("reveal a fact, to these NPCs or to everybody", _ID, _people("--to"))(FactDesk.reveal)
+_ON_FACT.action(
     "record that somebody told a fact to NPCs",
     _ID,
     _people("--to", required=True),
     argument("--by", required=True, metavar="WHO", help="a player, an NPC, or dm"),
-)
-async def _tell(desk: Desk, options: argparse.Namespace) -> int:
-    return show_decision(desk, await desk.facts.tell(options.fact, options.to, by=options.by))
-
-
-@FACTS.action(
+)(FactDesk.tell)
+_ON_FACT.action(
     "state a new fact",
     argument("subject", metavar="SUBJECT", help="an entity's name, alias or id"),
     argument("predicate", metavar="PREDICATE", help="such as LOCATED_AT or occupation"),
     *_CLAIM,
     _people("--known-by"),
-    argument("--hidden", help="nobody knows it until you reveal it"),
-)
-async def _state(desk: Desk, options: argparse.Namespace) -> int:
-    decision = await desk.facts.add(
-        options.subject,
-        options.predicate,
-        object=options.object,
-        value=options.value,
-        known_by=options.known_by,
-        is_hidden=options.hidden,
-    )
-    return show_decision(desk, decision)
+    argument("--hidden", dest="is_hidden", help="nobody knows it until you reveal it"),
+    name="state",
+)(FactDesk.add)
 
 
 @FACTS.action(
@@ -272,13 +261,11 @@ async def _change(desk: Desk, options: argparse.Namespace) -> int:
     return _tell_events(desk, more, resolver=desk.resolver.with_names({entity.id: options.new_name or entity.name}))
 
 
-@ENTITY.action(
+_ON_ENTITY.action(
     "merge two entities: GONE is the same as KEPT",
-    argument("entity", metavar="KEPT", help="an entity's name, alias or id"),
+    argument("kept", metavar="KEPT", help="an entity's name, alias or id"),
     argument("gone", metavar="GONE", help="the one that KEPT replaces"),
-)
-async def _merge(desk: Desk, options: argparse.Namespace) -> int:
-    return _tell_events(desk, await desk.entities.merge(options.entity, options.gone))
+)(EntityDesk.merge)
 
 
 @ENTITY.action("undo a merge: NAME is an entity of its own again", _NAME)
@@ -290,34 +277,16 @@ async def _split(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-@ENTITY.action("add an alias: NAME is also called ALIAS", _NAME, _ALIAS)
-async def _alias(desk: Desk, options: argparse.Namespace) -> int:
-    return _tell_events(desk, await desk.entities.add_alias(options.entity, options.alias))
-
-
-@ENTITY.action("remove an alias: NAME is not called ALIAS", _NAME, _ALIAS)
-async def _unalias(desk: Desk, options: argparse.Namespace) -> int:
-    return _tell_events(desk, await desk.entities.remove_alias(options.entity, options.alias))
-
-
-@ENTITY.action(
+_ON_ENTITY.action("add an alias: NAME is also called ALIAS", _NAME, _ALIAS, name="alias")(EntityDesk.add_alias)
+_ON_ENTITY.action("remove an alias: NAME is not called ALIAS", _NAME, _ALIAS, name="unalias")(EntityDesk.remove_alias)
+_ON_ENTITY.action(
     "keep an entity secret: only these NPCs know that it exists",
     _NAME,
     _people("--known-by", required=True),
     name="secret",
-)
-async def _keep_secret(desk: Desk, options: argparse.Namespace) -> int:
-    return _tell_events(desk, await desk.entities.keep_secret(options.entity, options.known_by))
-
-
-@ENTITY.action("hide an entity: nobody knows of it until you reveal it", _NAME, name="hide")
-async def _hide_entity(desk: Desk, options: argparse.Namespace) -> int:
-    return _tell_events(desk, await desk.entities.hide(options.entity))
-
-
-@ENTITY.action("reveal an entity: everybody may know of it", _NAME, name="reveal")
-async def _reveal_entity(desk: Desk, options: argparse.Namespace) -> int:
-    return _tell_events(desk, await desk.entities.reveal(options.entity))
+)(EntityDesk.keep_secret)
+_ON_ENTITY.action("hide an entity: nobody knows of it until you reveal it", _NAME)(EntityDesk.hide)
+_ON_ENTITY.action("reveal an entity: everybody may know of it", _NAME)(EntityDesk.reveal)
 
 
 @ENTITY.action(
@@ -350,12 +319,6 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
     AtomicFile(path).replace(added, base=stamp_of(text))
     line = made.source.line(("npcs", len(before.npcs)))
     print(f"added to {path}, line {line}: edit the persona there; it applies when the table is next opened")
-    return 0
-
-
-def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
-    for recorded in events:
-        print(recorded.event.in_words(Words(resolver or desk.resolver)))
     return 0
 
 
