@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,16 +29,7 @@ from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
 from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
-from glyphoxa.web.requests import (
-    Guard,
-    address_of,
-    content_of,
-    error_answer,
-    in_words,
-    kind_of,
-    on_error,
-    values_of,
-)
+from glyphoxa.web.requests import Guard, address_of, content_of, error_answer, on_error, problem_of
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
 from glyphoxa.web.sound import ConnectPeer, Offer, OfferedServer, with_credentials
 
@@ -137,28 +129,24 @@ def create_app(  # noqa: PLR0913 - independent parts of a served table
     return app
 
 
+@dataclass(eq=False)
 class _Web:
-    def __init__(  # noqa: PLR0913 - independent parts of a served table
-        self,
-        table: Table,
-        connect: ConnectPeer,
-        entrance: Entrance,
-        deadlines: Deadlines | None,
-        pulse: Pulse,
-        remembered: OwnLinesOfTable | None,
-    ) -> None:
-        self._table = table
-        self._remembered = remembered
-        self._pulse = pulse
-        self._entrance = entrance
-        self._authenticator = entrance.authenticator
-        self._consents = entrance.consents
-        self._record = entrance.record
-        self._limits = {player.id: SeatLimits() for player in table.campaign.players}
+    _table: Table
+    _connect: ConnectPeer
+    _entrance: Entrance
+    _deadlines: Deadlines | None
+    _pulse: Pulse
+    _remembered: OwnLinesOfTable | None
+    _is_watching: bool = False
+
+    def __post_init__(self) -> None:
+        self._authenticator = self._entrance.authenticator
+        self._consents = self._entrance.consents
+        self._record = self._entrance.record
+        self._limits = {player.id: SeatLimits() for player in self._table.campaign.players}
         self._spectators = SeatLimits()
-        self._hub = Hub(table)
-        self._seats = Seats(table, connect, on_change=self._tell_seats, deadlines=deadlines)
-        self._is_watching = False
+        self._hub = Hub(self._table)
+        self._seats = Seats(self._table, self._connect, on_change=self._tell_seats, deadlines=self._deadlines)
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -481,11 +469,9 @@ def _claim(socket: WebSocket, *, is_owner: bool) -> SeatClaim:
 
 
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
-    code, _ = kind_of(error)
+    code, message, values = problem_of(error)
     try:
-        await socket.send_json(
-            {"type": "refused", "code": code, "message": in_words(error), "values": dict(values_of(error))}
-        )
+        await socket.send_json({"type": "refused", "code": code, "message": message, "values": values})
         await socket.close(CLOSE_CODES[code], reason=code)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page closed before it was refused")

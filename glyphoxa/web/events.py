@@ -36,7 +36,6 @@ from glyphoxa.domain.events import (
 )
 from glyphoxa.domain.heard import (
     Correction,
-    Draft,
     EagerTurn,
     Heard,
     NothingSaid,
@@ -253,16 +252,14 @@ def redacted(event: TableEvent, may_show: MayShow) -> TableEvent:
     match event:
         case PartialHeard(heard=heard):
             return replace(event, heard=_heard(heard, may_show))
-        case EagerTurn(draft):
-            return replace(event, draft=_draft(draft, may_show))
-        case TurnEnded(draft):
-            return replace(event, draft=_draft(draft, may_show))
+        case EagerTurn(draft=draft) | TurnEnded(draft=draft):
+            return replace(event, draft=replace(draft, heard=_heard(draft.heard, may_show)))
         case UtteranceKept(utterance):
             return replace(event, utterance=_utterance(utterance, may_show))
         case UtteranceRevised(utterance, was):
             return replace(event, utterance=_utterance(utterance, may_show), was=_utterance(was, may_show))
-        case TurnFinished(turn):
-            return replace(event, turn=_turn(turn, may_show))
+        case TurnFinished(turn) if not may_show(turn.address_reason):
+            return replace(event, turn=replace(turn, address_reason=""))
         case _:
             return event
 
@@ -274,10 +271,6 @@ def _shown(
         return (text, tuple(corrections)) if may_show(text) else (raw_text, ())
     kept = tuple(correction for correction in corrections if may_show(correction.after))
     return applied(raw_text, kept), kept
-
-
-def _draft(draft: Draft, may_show: MayShow) -> Draft:
-    return replace(draft, heard=_heard(draft.heard, may_show))
 
 
 def _heard(heard: Heard, may_show: MayShow) -> Heard:
@@ -295,7 +288,3 @@ def _utterance(utterance: Utterance, may_show: MayShow) -> Utterance:
         if not may_show(correction.after):
             text = text.replace(correction.after, correction.before)
     return replace(utterance, text=text)
-
-
-def _turn(turn: TurnRecord, may_show: MayShow) -> TurnRecord:
-    return turn if may_show(turn.address_reason) else replace(turn, address_reason="")

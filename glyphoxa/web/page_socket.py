@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -22,7 +22,7 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import CloseReason, PageOutbox
-from glyphoxa.web.requests import first_problem, in_words, kind_of, values_of
+from glyphoxa.web.requests import Values, first_problem, problem_of
 from glyphoxa.web.seats import NotNow, TakenSeat
 
 MAX_TEXT_LENGTH = 600
@@ -166,9 +166,9 @@ class PageSocket:
                 # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
                 return
             except KeyError:
-                self._tell_error("invalid_message", "messages are JSON text")
+                self._tell_error("invalid_message", "messages are JSON text", {}, line=None)
             except GlyphoxaError as error:
-                self._tell_error(kind_of(error)[0], in_words(error), line=_line_in(text), values=values_of(error))
+                self._tell_error(*problem_of(error), line=_line_in(text))
 
     async def _obey(self, text: str) -> None:
         try:
@@ -228,10 +228,8 @@ class PageSocket:
         except TimeoutError as error:
             raise NotNow("the scene did not change in time; try again") from error
 
-    def _tell_error(
-        self, code: str, message: str, *, line: str | None = None, values: Mapping[str, str | int] | None = None
-    ) -> None:
-        told: Json = {"type": "error", "code": code, "message": message, "values": values or {}, "line": line}
+    def _tell_error(self, code: str, message: str, values: Values, *, line: str | None) -> None:
+        told: Json = {"type": "error", "code": code, "message": message, "values": values, "line": line}
         self.outbox.put_json(told)
 
 

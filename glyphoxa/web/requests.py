@@ -8,7 +8,7 @@ and Host must be a name that no stranger can point here: an IP address, localhos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Coroutine
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -27,6 +27,8 @@ from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.seats import NotNow
 
 _T = TypeVar("_T")
+Values = dict[str, str | int]
+"""See `Refusal`."""
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -203,22 +205,17 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T
 
 async def on_error(_: HTTPConnection, error: Exception) -> JSONResponse:
     """Answer a request that failed."""
-    code, status = kind_of(error)
-    return error_answer(code, in_words(error), status=status, values=values_of(error))
+    code, message, values = problem_of(error)
+    return error_answer(code, message, status=kind_of(error)[1], values=values)
 
 
-def error_answer(
-    code: str, message: str, *, status: int, values: Mapping[str, str | int] | None = None
-) -> JSONResponse:
-    """
-    Args:
-        values: See `Refusal`.
-    """
+def error_answer(code: str, message: str, *, status: int, values: Values | None = None) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message, "values": values or {}}}, status_code=status)
 
 
-def values_of(error: Exception) -> Mapping[str, str | int]:
-    return error.values if isinstance(error, Refusal) else {}
+def problem_of(error: Exception) -> tuple[str, str, Values]:
+    """Describe an error for a page: its code, its message, and the values of a `Refusal`."""
+    return kind_of(error)[0], in_words(error), error.values if isinstance(error, Refusal) else {}
 
 
 _KINDS: Final = (
