@@ -35,6 +35,7 @@ from glyphoxa.world.graph import World
 from glyphoxa.world.state import rule_of
 
 T = TypeVar("T")
+Named = TypeVar("Named", Entity, Npc, Player)
 
 # Resolving the names that a DM uses.
 
@@ -83,16 +84,9 @@ class NameResolver:
         if (known := self.entities.get(EntityId(name))) is not None:
             return known
         known_as = self.entities.values()
-        return find_called(
-            name,
-            [
-                [(each.name, each) for each in known_as],
-                [(alias, each) for each in known_as for alias in each.aliases],
-            ],
-            what=("entity", "entities"),
-            campaign=self.campaign,
-            describe=lambda each: f"{each.name} ({each.type}, id {each.id})",
-        )
+        names = [(each.name, each) for each in known_as]
+        aliases = [(alias, each) for each in known_as for alias in each.aliases]
+        return self._find(name, [names, aliases], what=("entity", "entities"))
 
     def npc(self, name: str) -> NpcId:
         """Return the NPC with this id, name or alias, in this order.
@@ -105,13 +99,7 @@ class NameResolver:
             return NpcId(name)
         called = [(each, npc) for npc in self.npcs for each in self._names_of(npc)]
         aliases = [(each, npc) for npc in self.npcs for each in self._aliases_of(npc)]
-        return find_called(
-            name,
-            [called, aliases],
-            what=("NPC", "NPCs"),
-            campaign=self.campaign,
-            describe=lambda npc: f"{npc.name} (id {npc.id})",
-        ).id
+        return self._find(name, [called, aliases], what=("NPC", "NPCs")).id
 
     def player(self, name: str) -> PlayerId:
         """Return the player with this id or name.
@@ -121,13 +109,10 @@ class NameResolver:
         """
         if any(player.id == name for player in self.players):
             return PlayerId(name)
-        return find_called(
-            name,
-            [[(player.name, player) for player in self.players]],
-            what=("player", "players"),
-            campaign=self.campaign,
-            describe=lambda player: f"{player.name} (id {player.id})",
-        ).id
+        return self._find(name, [[(player.name, player) for player in self.players]], what=("player", "players")).id
+
+    def _find(self, name: str, tiers: Sequence[Sequence[tuple[str, Named]]], *, what: tuple[str, str]) -> Named:
+        return find_called(name, tiers, what=what, campaign=self.campaign, describe=_with_id)
 
     def speaking_player(self, name: str) -> SpokenBy:
         """Return the player with this id or name as the speaker of a line. Raises: NotFound: There is none."""
@@ -186,6 +171,11 @@ class NameResolver:
     def _aliases_of(self, npc: Npc) -> tuple[str, ...]:
         entity = self.entities.get(npc.entity_id)
         return npc.aliases if entity is None else (*npc.aliases, *entity.aliases)
+
+
+def _with_id(found: Entity | Npc | Player) -> str:
+    kind = f"{found.type}, " if isinstance(found, Entity) else ""
+    return f"{found.name} ({kind}id {found.id})"
 
 
 def find_called(
