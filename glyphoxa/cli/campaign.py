@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -33,13 +33,13 @@ from glyphoxa.cli.scope import (
     campaign_id,
     desk_in,
     goes_on,
+    in_scope,
     inspection_of,
     is_number,
     new_file,
     npc_called,
     opened,
     opened_store,
-    run_at_desk,
     run_in_scope,
     settings_with_memory,
     stored_campaign,
@@ -150,12 +150,9 @@ async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
         found = read_tables(options.file, into=described, entity_types=types)
     else:
         async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
-            if options.campaign is None and described is not None:
-                found, _ = await tables_for(store, described.id, options.file, entity_types=types, otherwise=described)
-            else:
-                found, _ = await tables_for(
-                    store, await stored_campaign(store, options.campaign), options.file, entity_types=types
-                )
+            of_settings = described.id if options.campaign is None and described is not None else None
+            campaign = of_settings or await stored_campaign(store, options.campaign)
+            found, _ = await tables_for(store, campaign, options.file, entity_types=types, otherwise=described)
     _warn(found)
     n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
     print(f"{options.file}: {_entities(n_entities)}, {counted(n_relationships, 'relationship')}")
@@ -537,23 +534,18 @@ class _Story:
         return self.calendar.in_words(self.desk.days.day_named(text))
 
 
-_Act = Callable[[_Story, argparse.Namespace], Awaitable[int]]
+async def _story_in(scope: Scope) -> _Story:
+    desk = await desk_in(scope)
+    kept = await desk.store.times.kept(desk.campaign)
+    if kept.calendar is None:
+        raise InvalidInput(
+            f"campaign {desk.campaign!r} has no calendar: add a block `calendar:` to its file, "
+            "and load it (docs/writing-a-campaign.md shows one)"
+        )
+    return _Story(desk, kept.calendar, kept)
 
 
-def _with_story(options: argparse.Namespace, act: _Act) -> int:
-    async def at_desk(desk: Desk, options: argparse.Namespace) -> int:
-        kept = await desk.store.times.kept(desk.campaign)
-        if kept.calendar is None:
-            raise InvalidInput(
-                f"campaign {desk.campaign!r} has no calendar: add a block `calendar:` to its file, "
-                "and load it (docs/writing-a-campaign.md shows one)"
-            )
-        return await act(_Story(desk, kept.calendar, kept), options)
-
-    return run_at_desk(options, at_desk)
-
-
-_DAYS = Verb(_with_story, common=CAMPAIGN, of=VERB)
+_DAYS = Verb(in_scope(_story_in, to_hold="talk or facts"), common=CAMPAIGN, of=VERB)
 
 
 @_DAYS.action("show the story's current day, and the days of each session")

@@ -6,8 +6,8 @@ Recall and selection work as in a turn: `glyphoxa.context.selection` decides.
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, Protocol, get_args
 
@@ -15,8 +15,7 @@ from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.context.facts import select_facts, sentences_of
-from glyphoxa.context.identity import NOTHING_KNOWN, Identity, identity_of
-from glyphoxa.context.prompt import Budgets
+from glyphoxa.context.identity import NOTHING_KNOWN, identity_of
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, Selection, select, without_call
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
@@ -33,7 +32,7 @@ from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import LONGEST_MS, NOTHING_NEAR
 from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.graph import Passage
+from glyphoxa.world.graph import Known, Passage
 from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 10
@@ -91,22 +90,17 @@ async def _run(options: argparse.Namespace) -> int:
         return await _answer(desk, question, store.by_name, options)
 
 
-@asynccontextmanager
-async def _deep(desk: Desk, method: RecallMethod | None) -> AsyncIterator[DeepSearch | None]:
-    if method is None:
-        yield None
-        return
-    # Imported only when it is needed.
-    from glyphoxa.app.background import open_deep_recall
-
-    async with AsyncExitStack() as stack:
-        yield await open_deep_recall(desk.settings, desk.store.past_talk, stack, method=method, safety=desk.safety)
-
-
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
     npc = desk.resolver.npc(options.npc)
     who = desk.resolver.person(npc)
-    async with _deep(desk, options.method) as deep:
+    async with AsyncExitStack() as stack:
+        deep = None
+        if options.method is not None:
+            from glyphoxa.app.background import open_deep_recall
+
+            deep = await open_deep_recall(
+                desk.settings, desk.store.past_talk, stack, method=options.method, safety=desk.safety
+            )
         asking = ExplainedQuestion(desk, npc, question, by_name, deep)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
@@ -204,7 +198,8 @@ class ExplainedQuestion:
         found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)
         # A turn chooses among so many.
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
-        own = await self._identity(budgets)
+        itself, words = await self._itself(), self.desk.resolver.relations
+        own = identity_of(itself, tokens=budgets.identity_tokens, words=words) if itself else NOTHING_KNOWN
         candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own)
         selection = select(candidates, budgets)
         why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
@@ -222,16 +217,15 @@ class ExplainedQuestion:
     async def _search(self, *, limit: int, by_words: bool) -> RecallResult:
         campaign, npc, query = self.desk.campaign, self.npc, TalkQuery(self._called, limit=limit)
         if self.deep is not None:
-            world = await self._world() if self.deep.asks_a_model else ""
-            return await self.deep.recall(campaign, npc, query, world=world)
+            itself = await self._itself() if self.deep.asks_a_model else None
+            known = [] if itself is None else sentences_of(itself, self.desk.resolver.relations)
+            return await self.deep.recall(campaign, npc, query, world="\n".join(one.text for one in known))
         return await self.desk.store.past_talk.search(campaign, npc, query, by_words=by_words, patient=True)
 
-    async def _world(self) -> str:
-        """Return what the NPC knows of itself."""
-        itself = self.desk.resolver.played(self.npc)
-        known = None if itself is None else await self.desk.store.graph.known(self.desk.campaign, self.npc, itself)
-        words = self.desk.resolver.relations
-        return "" if known is None else "\n".join(sentence.text for sentence in sentences_of(known, words))
+    async def _itself(self) -> Known | None:
+        """Return what the NPC knows of itself; None: nothing."""
+        entity = self.desk.resolver.played(self.npc)
+        return None if entity is None else await self.desk.store.graph.known(self.desk.campaign, self.npc, entity)
 
     @property
     def _called(self) -> str:
@@ -261,16 +255,6 @@ class ExplainedQuestion:
             for each in selected:
                 facts.setdefault(each.text, each)
         return list(facts.values()), known
-
-    async def _identity(self, budgets: Budgets) -> Identity:
-        entity = self.desk.resolver.played(self.npc)
-        if entity is None:
-            return NOTHING_KNOWN
-        snapshot = await self.desk.store.graph.identity_snapshot(self.desk.campaign, self.npc, entity)
-        if snapshot is None:
-            return NOTHING_KNOWN
-        words = self.desk.resolver.relations
-        return identity_of(snapshot.known, tokens=budgets.identity_tokens, words=words)
 
 
 def rejections(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
