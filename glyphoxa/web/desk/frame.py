@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -76,14 +75,14 @@ class Done:
 
 Shows = Callable[["DeskFrame", Request], Awaitable[Shown | Response]]
 Decides = Callable[["DeskFrame", Request, Form], Awaitable[Done | Response]]
+Answers = Callable[["DeskFrame", Request], Awaitable[Response]]
 
 
 class Pages:
     """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
 
     def __init__(self) -> None:
-        self.shown: list[tuple[str, str, str, Shows, bool]] = []
-        self.posted: list[tuple[str, Decides, bool]] = []
+        self.declared: list[tuple[str, str, Answers, bool]] = []
 
     def get(
         self, path: str, template: str = "", *, method: str = "GET", may_last: bool = False
@@ -95,7 +94,11 @@ class Pages:
         """
 
         def declare(shows: Shows) -> Shows:
-            self.shown.append((method, path, template, shows, may_last))
+            async def answer(frame: DeskFrame, request: Request) -> Response:
+                shown = await shows(frame, request)
+                return shown if isinstance(shown, Response) else frame.page(template, request, **shown)
+
+            self.declared.append((method, path, answer, may_last))
             return shows
 
         return declare
@@ -104,7 +107,11 @@ class Pages:
         """Declare what a posted form does. The result goes into the audit log and onto the page that follows."""
 
         def declare(decides: Decides) -> Decides:
-            self.posted.append((path, decides, may_last))
+            async def answer(frame: DeskFrame, request: Request) -> Response:
+                done = await decides(frame, request, await form_of(request))
+                return done if isinstance(done, Response) else frame.done(done)
+
+            self.declared.append(("POST", path, answer, may_last))
             return decides
 
         return declare
@@ -136,36 +143,24 @@ class DeskFrame:
 
     def add(self, app: FastAPI, pages: Pages) -> None:
         """Put pages on a server."""
-        for method, path, template, shows, may_last in pages.shown:
-            answer = self._guarded(partial(self._show, template, shows), may_last=may_last)
-            app.add_api_route(path, answer, methods=[method], response_model=None)
-        for path, decides, may_last in pages.posted:
-            answer = self._guarded(partial(self._decide, decides), may_last=may_last)
-            app.add_api_route(path, answer, methods=["POST"], response_model=None)
+        for method, path, answers, may_last in pages.declared:
+            app.add_api_route(path, self._guarded(answers, may_last=may_last), methods=[method], response_model=None)
 
-    async def _show(self, template: str, shows: Shows, request: Request) -> Response:
-        shown = await shows(self, request)
-        return shown if isinstance(shown, Response) else self.page(template, request, **shown)
-
-    async def _decide(self, decides: Decides, request: Request) -> Response:
-        done = await decides(self, request, await form_of(request))
-        if isinstance(done, Response):
-            return done
+    def done(self, done: Done) -> Response:
+        """Record a decision, and go to the page that follows, which shows it."""
         self.record(done.kind, done.text, who=done.who)
         path, _, query = done.then.partition("?")
         kept = [(name, value) for name, value in parse_qsl(query) if name != "done"]
         return RedirectResponse(f"{path}?{urlencode([*kept, ('done', done.text)])}", status_code=303)
 
-    def _guarded(
-        self, page: Callable[[Request], Awaitable[Response]], *, may_last: bool = False
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _guarded(self, page: Answers, *, may_last: bool) -> Callable[[Request], Awaitable[Response]]:
         """Return the page for the game master only, with a deadline unless it may last, and errors in words."""
 
         async def answer(request: Request) -> Response:
             try:
                 self._authenticator.grants(request.cookies).need(Action.DIRECT)
                 async with asyncio.timeout(None if may_last else WITHIN_S):
-                    return await page(request)
+                    return await page(self, request)
             except TimeoutError:
                 return self._problem(f"this page was not ready within {WITHIN_S:.0f} s; try again", 503)
             except (InvalidInput, Unavailable) as error:

@@ -175,41 +175,26 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
 
 # -- decisions
 
-_DO: Final[Mapping[str, tuple[str, Callable[[Desk, str, Form], Awaitable[Decision]]]]] = {
-    "confirm": ("accepted", lambda desk, fact, _: desk.facts.confirm([fact])),
-    "reject": ("rejected", lambda desk, fact, _: desk.facts.reject([fact])),
-    "hide": ("hidden", lambda desk, fact, _: desk.facts.hide(fact)),
-    "reveal": ("revealed to everybody", lambda desk, fact, _: desk.facts.reveal(fact)),
-    "tell": ("told", lambda desk, fact, form: desk.facts.tell(fact, [form.get("to", "")], by="dm")),
-    "keep_from": ("kept from the NPC", lambda desk, fact, form: _keep_from(desk, fact, form.get("from", ""))),
-    "edit": ("corrected", lambda desk, fact, form: desk.facts.edit(fact, value=json_or_text(form.get("value", "")))),
+_Decide = Callable[[Desk, Sequence[str], Form], Awaitable[Decision]]
+_DO: Final[Mapping[str, tuple[str, _Decide]]] = {
+    "confirm": ("accepted", lambda desk, facts, _: desk.facts.confirm(facts)),
+    "reject": ("rejected", lambda desk, facts, _: desk.facts.reject(facts)),
+    "hide": ("hidden", lambda desk, facts, _: desk.facts.hide(facts[0])),
+    "reveal": ("revealed to everybody", lambda desk, facts, _: desk.facts.reveal(facts[0])),
+    "tell": ("told", lambda desk, facts, form: desk.facts.tell(facts[0], [form.get("to", "")], by="dm")),
+    "keep_from": ("kept from the NPC", lambda desk, facts, form: _keep_from(desk, facts[0], form.get("from", ""))),
+    "edit": (
+        "corrected",
+        lambda desk, facts, form: desk.facts.edit(facts[0], value=json_or_text(form.get("value", ""))),
+    ),
 }
-"""Decisions on one fact: each with the word for it when it is done."""
+"""Decisions by the value of `do`, each with the word for it."""
 
 MARKED: Final = "fact:"
 """Prefix of a checkbox's name; the fact's id follows."""
 _BOX: Final = "on"
 """Value of a checkbox that does not contain the state of its fact."""
-_OF_SEVERAL: Final[Mapping[str, Callable[[Desk, Sequence[str]], Awaitable[Decision]]]] = {
-    "confirm_marked": lambda desk, facts: desk.facts.confirm(facts),
-    "reject_marked": lambda desk, facts: desk.facts.reject(facts),
-}
-
-
-async def _decide_several(desk: Desk, what: str, marked: Mapping[str, str]) -> str:
-    """Decide on all marked facts, or on none.
-
-    Args:
-        marked: The state of each fact that the DM saw.
-    """
-    if not marked:
-        raise InvalidInput("no fact is selected; select at least one")
-    for fact, seen in marked.items():
-        desk.facts.need_unchanged(await desk.facts.find(fact), "" if seen == _BOX else seen)
-    made = await _OF_SEVERAL[what](desk, list(marked))
-    done, _ = _DO[what.removesuffix("_marked")]
-    ended = _ended(made) if what == "confirm_marked" else ""
-    return f"{done}: {counted(len(marked), 'fact')}{ended}"
+_OF_SEVERAL: Final = {"confirm_marked": "confirm", "reject_marked": "reject"}
 
 
 def _ended(made: Decision) -> str:
@@ -244,21 +229,24 @@ async def decide(frame: DeskFrame, _: Request, form: Form) -> Done:
 
 
 async def _decided(desk: Desk, form: Form) -> str:
+    """Decide on one fact, or on all marked facts or on none."""
     what = form.get("do", "")
     if what == "undo":
         taken = await desk.timeline.undo()
         return f"undone: {counted(len(taken), 'event')}"
-    if what in _OF_SEVERAL:
-        return await _decide_several(desk, what, _marked(form))
-    if what not in _DO:
+    if what not in (*_DO, *_OF_SEVERAL):
         raise InvalidInput(f"unknown decision {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
-    found = await desk.facts.find(form.get("fact", ""))
-    desk.facts.need_unchanged(found, form.get("seen", ""))
-    words = desk.facts.words(found)
-    done, decide_so = _DO[what]
-    made = await decide_so(desk, found.id, form)
-    ended = _ended(made) if what == "confirm" else ""
-    return f"{done}: {words}{ended}"
+    shown = _marked(form) if what in _OF_SEVERAL else {form.get("fact", ""): form.get("seen", "")}
+    if not shown:
+        raise InvalidInput("no fact is selected; select at least one")
+    found = [await desk.facts.find(fact) for fact in shown]
+    for fact, seen in zip(found, shown.values(), strict=True):
+        desk.facts.need_unchanged(fact, "" if seen == _BOX else seen)
+    words = counted(len(found), "fact") if what in _OF_SEVERAL else desk.facts.words(found[0])
+    decision = _OF_SEVERAL.get(what, what)
+    done, decide = _DO[decision]
+    made = await decide(desk, [fact.id for fact in found], form)
+    return f"{done}: {words}{_ended(made) if decision == 'confirm' else ''}"
 
 
 MOST_SUGGESTED: Final = 50

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.timeline import Preview, SessionPlace
+from glyphoxa.dm.timeline import Preview
 from glyphoxa.dm.wording import escaped
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
@@ -28,17 +28,15 @@ PAGES: Final = Pages()
 _SESSION: Final = "/desk/sessions/{session:path}"
 
 
-def _session(request: Request) -> SessionId:
-    return SessionId(request.path_params["session"])
+async def _opened(frame: DeskFrame, request: Request) -> tuple[Desk, SessionId, str]:
+    """Return the desk, and the session of a page with its name, such as: session 2. Raises: NotFound: It is unknown."""
+    desk, session = await frame.desk(), SessionId(request.path_params["session"])
+    await desk.timeline.session(session)
+    return desk, session, desk.resolver.session(session)
 
 
 def _page_of(session: SessionId) -> str:
     return f"/desk/sessions/{quote(session, safe='')}"
-
-
-def _name(place: SessionPlace) -> str:
-    """Name a session by its number, such as: session 2."""
-    return f"session {len(place.earlier) + 1}"
 
 
 def _line(text: str) -> int:
@@ -64,8 +62,7 @@ async def sessions(frame: DeskFrame, _: Request) -> Shown:
 @PAGES.get(f"{_SESSION}/transcript.md")
 async def markdown(frame: DeskFrame, request: Request) -> Response:
     """Return a session as Markdown: its summary and transcript, without retracted lines."""
-    desk, wanted = await frame.desk(), _session(request)
-    name = _name(await desk.timeline.session(wanted))
+    desk, wanted, name = await _opened(frame, request)
     kept = await desk.sessions.summary(wanted)
     lines = [f"# {name.capitalize()}", ""]
     if kept is not None:
@@ -85,21 +82,20 @@ async def markdown(frame: DeskFrame, request: Request) -> Response:
 
 @PAGES.get(f"{_SESSION}/recap", "recap")
 async def recap(frame: DeskFrame, request: Request) -> Shown:
-    source, session = frame.memory(), _session(request)
-    here = await (await frame.desk()).timeline.session(session)
+    source, (_, session, name) = frame.memory(), await _opened(frame, request)
     made = await SessionRecaps.of(source.store, source.campaign)
     said = await made.said(session)
     recaps = [
         ("For the players", await made.told(said, "players")),
         ("For you", await made.told(said, "dm")),
     ]
-    return {"id": session, "name": _name(here), "recaps": recaps}
+    return {"id": session, "name": name, "recaps": recaps}
 
 
 @PAGES.get(f"{_SESSION}/memory", "session_memory")
 async def memory_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what the game master and each NPC have in mind of a session."""
-    desk, session = await frame.desk(), _session(request)
+    desk, session, name = await _opened(frame, request)
     views = [
         {
             "title": each.name,
@@ -110,17 +106,17 @@ async def memory_page(frame: DeskFrame, request: Request) -> Shown:
         }
         for each in await desk.session_views(session)
     ]
-    return {"id": session, "name": _name(await desk.timeline.session(session)), "views": views}
+    return {"id": session, "name": name, "views": views}
 
 
 @PAGES.get(f"{_SESSION}/line", "line")
 async def line_page(frame: DeskFrame, request: Request) -> Shown:
     """Show a line with what was heard, and the facts that rest on it."""
-    desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
+    (desk, session, name), line = await _opened(frame, request), _line(request.query_params.get("line", ""))
     said = await _find_line(desk, session, line)
     return {
         "id": session,
-        "name": _name(await desk.timeline.session(session)),
+        "name": name,
         "line": line,
         "said": said,
         "raw": said.raw_text,
@@ -133,9 +129,8 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
 @PAGES.get(f"{_SESSION}/back", "back")
 async def rollback_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what a rollback to a line would take away."""
-    desk, session, line = await frame.desk(), _session(request), _line(request.query_params.get("line", ""))
+    (desk, session, name), line = await _opened(frame, request), _line(request.query_params.get("line", ""))
     found = await desk.timeline.preview(session, line)
-    name = _name(await desk.timeline.session(session))
     groups = _groups(desk, found)
     return {"id": session, "name": name, "line": line, "n_lines": found.n_utterances, "groups": groups}
 
@@ -143,7 +138,7 @@ async def rollback_page(frame: DeskFrame, request: Request) -> Shown:
 @PAGES.get(_SESSION, "session")
 async def session_page(frame: DeskFrame, request: Request) -> Shown:
     """Show one page of a transcript: with `line`, else the last; or the lines that contain `words`."""
-    desk, asked, wanted = await frame.desk(), request.query_params, _session(request)
+    (desk, wanted, name), asked = await _opened(frame, request), request.query_params
     line, words = asked.get("line", ""), asked.get("words", "").strip()
     here = await desk.timeline.session(wanted)
     n_pages = max(1, -(-here.session.last_ordinal // LINES_PER_PAGE))
@@ -152,7 +147,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
     kept = await desk.sessions.summary(wanted)
     return {
         "id": wanted,
-        "name": _name(here),
+        "name": name,
         "lines": await _found(desk, wanted, words)
         if words
         else await desk.inspection.lines(desk.campaign, wanted, first=first, limit=LINES_PER_PAGE),
@@ -180,7 +175,7 @@ async def by_utterance(frame: DeskFrame, request: Request) -> Response:
 
 @PAGES.post(f"{_SESSION}/line")
 async def change_line(frame: DeskFrame, request: Request, form: Form) -> Done:
-    session, desk = _session(request), await frame.desk()
+    desk, session, name = await _opened(frame, request)
     line, what = _line(form.get("line", "")), form.get("do", "")
     said = await _find_line(desk, session, line)
     match what:
@@ -191,16 +186,13 @@ async def change_line(frame: DeskFrame, request: Request, form: Form) -> Done:
             await desk.timeline.retract(said)
         case _:
             raise InvalidInput(f"unknown action {what!r} on a line; valid: correct, retract")
-    name = _name(await desk.timeline.session(session))
     return Done(f"line {line} of {name} is {what}ed", f"{_page_of(session)}?line={line}")
 
 
 @PAGES.post(f"{_SESSION}/back")
 async def roll_back(frame: DeskFrame, request: Request, form: Form) -> Done:
-    session, line = _session(request), _line(form.get("line", ""))
-    timeline = (await frame.desk()).timeline
-    event = await timeline.rollback(session, line)
-    name = _name(await timeline.session(session))
+    (desk, session, name), line = await _opened(frame, request), _line(form.get("line", ""))
+    event = await desk.timeline.rollback(session, line)
     done = f"rolled back to line {line} of {name}" if event else "nothing was said or learned after that line"
     return Done(done, _page_of(session))
 
@@ -208,8 +200,7 @@ async def roll_back(frame: DeskFrame, request: Request, form: Form) -> Done:
 @PAGES.post(_SESSION)
 async def summarise(frame: DeskFrame, request: Request, form: Form) -> Done:
     """Store the game master's summary of a session, for the NPCs that heard any of it."""
-    session, desk = _session(request), await frame.desk()
-    await desk.timeline.session(session)
+    desk, session, _ = await _opened(frame, request)
     known_by = await desk.sessions.heard_by(session, [npc.id for npc in desk.resolver.npcs])
     await desk.sessions.summarise(session, form.get("summary", ""), known_by)
     return Done("the summary is saved", _page_of(session))
@@ -301,8 +292,8 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
     line = asked.get("say", "").strip()
     npcs = {each.id: each.name for each in campaign.npcs}
     players = {each.id: each for each in campaign.players} or {_SOMEBODY.id: _SOMEBODY}
-    npc = NpcId(_one_of(npcs, asked.get("npc", ""), "NPC"))
-    player = players[PlayerId(_one_of(players, asked.get("player", ""), "player"))]
+    npc = NpcId(_one_of([*npcs], asked.get("npc", ""), "NPC"))
+    player = players[PlayerId(_one_of([*players], asked.get("player", ""), "player"))]
     if len(line) > LONGEST:
         raise InvalidInput(f"the question may have at most {LONGEST} characters; this one has {len(line)}")
     composed = await source.rehearse(frame.table, npc, player, line) if line else None
@@ -319,11 +310,8 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
     }
 
 
-def _one_of(
-    known: Mapping[str, object] | Mapping[NpcId, str] | Mapping[PlayerId, Player], wanted: str, what: str
-) -> str:
+def _one_of(names: Sequence[str], wanted: str, what: str) -> str:
     """Return the wanted id; the first if none is wanted."""
-    names = [str(each) for each in known]
     if not wanted and names:
         return names[0]
     if wanted not in names:
