@@ -6,10 +6,11 @@ Recall and selection work as in a turn: `glyphoxa.context.selection` decides.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Final, Protocol, get_args
+from functools import partial
+from typing import Final, get_args
 
 from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
@@ -24,7 +25,7 @@ from glyphoxa.dm.turns import RecalledThen, found_by
 from glyphoxa.dm.wording import IndentedLine, reason_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, FactId, NpcId
+from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
@@ -93,15 +94,18 @@ async def _run(options: argparse.Namespace) -> int:
 async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
     npc = desk.resolver.npc(options.npc)
     who = desk.resolver.person(npc)
+    search: Search = partial(desk.store.past_talk.search, desk.campaign, npc, by_words=options.lexical, patient=True)
     async with AsyncExitStack() as stack:
-        deep = None
         if options.method is not None:
             from glyphoxa.app.background import open_deep_recall
 
             deep = await open_deep_recall(
                 desk.settings, desk.store.past_talk, stack, method=options.method, safety=desk.safety
             )
-        asking = ExplainedQuestion(desk, npc, question, by_name, deep)
+            itself = await _itself(desk, npc) if deep.asks_a_model else None
+            known = [] if itself is None else sentences_of(itself, desk.resolver.relations)
+            search = partial(deep.recall, desk.campaign, npc, world="\n".join(one.text for one in known))
+        asking = ExplainedQuestion(desk, npc, question, by_name, search)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
@@ -140,18 +144,14 @@ def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
 # What is asked
 
 
-class DeepSearch(Protocol):
-    """Searches talk as the tools of an NPC of tier DEEP do."""
+Search = Callable[[TalkQuery], Awaitable[RecallResult]]
+"""Searches what an NPC heard."""
 
-    @property
-    def asks_a_model(self) -> bool: ...
 
-    async def recall(self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, world: str = "") -> RecallResult:
-        """
-        Args:
-            world: The NPC's knowledge of itself, for a language model.
-        """
-        ...
+async def _itself(desk: Desk, npc: NpcId) -> Known | None:
+    """Return what an NPC knows of itself; None: nothing."""
+    entity = desk.resolver.played(npc)
+    return None if entity is None else await desk.store.graph.known(desk.campaign, npc, entity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +174,14 @@ class ExplainedQuestion:
 
     Attributes:
         by_name: Who is asked for facts.
-        deep: Who searches talk; None: as in a turn.
+        search: The search of a turn, or that of the tools of an NPC of tier DEEP.
     """
 
     desk: Desk
     npc: NpcId
     question: str
     by_name: FactsByName
-    deep: DeepSearch | None = None
+    search: Search
 
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
         """
@@ -195,10 +195,10 @@ class ExplainedQuestion:
         budgets = self.desk.settings.budgets
         left_out: list[str] = []
         facts, known = await self._facts(left_out, by_words=by_words)
-        found = await self._search(limit=max(limit, budgets.max_recalled), by_words=by_words)
+        found = await self.search(TalkQuery(self._called, limit=max(limit, budgets.max_recalled)))
         # A turn chooses among so many.
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
-        itself, words = await self._itself(), self.desk.resolver.relations
+        itself, words = await _itself(self.desk, self.npc), self.desk.resolver.relations
         own = identity_of(itself, tokens=budgets.identity_tokens, words=words) if itself else NOTHING_KNOWN
         candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own)
         selection = select(candidates, budgets)
@@ -213,19 +213,6 @@ class ExplainedQuestion:
                 recalled.append(RecalledThen(fact, validity=validity, why_rejected=why_rejected))
         said = [RecalledThen(one, why_rejected=why) for one, why in zip(found.items, why[len(facts) :], strict=True)]
         return AskedAbout(recalled, said[:limit], [*left_out, *found.left_out])
-
-    async def _search(self, *, limit: int, by_words: bool) -> RecallResult:
-        campaign, npc, query = self.desk.campaign, self.npc, TalkQuery(self._called, limit=limit)
-        if self.deep is not None:
-            itself = await self._itself() if self.deep.asks_a_model else None
-            known = [] if itself is None else sentences_of(itself, self.desk.resolver.relations)
-            return await self.deep.recall(campaign, npc, query, world="\n".join(one.text for one in known))
-        return await self.desk.store.past_talk.search(campaign, npc, query, by_words=by_words, patient=True)
-
-    async def _itself(self) -> Known | None:
-        """Return what the NPC knows of itself; None: nothing."""
-        entity = self.desk.resolver.played(self.npc)
-        return None if entity is None else await self.desk.store.graph.known(self.desk.campaign, self.npc, entity)
 
     @property
     def _called(self) -> str:

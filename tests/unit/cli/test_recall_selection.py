@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,7 +84,8 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         days=SimpleNamespace(calendar=None),
         safety=topics_of(campaign),
     )
-    return await ExplainedQuestion(desk, npc, question, ByNameTwin(graph)).ask(limit=100, by_words=False)
+    search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
+    return await ExplainedQuestion(desk, npc, question, ByNameTwin(graph), search).ask(limit=100, by_words=False)
 
 
 LINES = st.sampled_from(
