@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib.metadata import distributions
+from importlib.metadata import PackageMetadata, distributions
 from pathlib import Path
 from socket import gethostname
 from typing import Any, Final
@@ -622,8 +622,8 @@ _NAMED: Final = 5
 
 def python(version: Sequence[int] = sys.version_info[:3], *, place: str = sys.prefix) -> Iterator[Finding]:
     """Check that this version of Python is supported."""
-    here = ".".join(map(str, version))
-    supported = f"{_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    here, oldest, newest = (".".join(map(str, each)) for each in (version, OLDEST, NEWEST))
+    supported = f"{oldest} to {newest}"
     if tuple(version[:2]) < OLDEST:
         remedy = f"install Python {supported} and create a new virtual environment with it"
         yield Finding("error", "python", f"{here} in {place} is too old: {remedy}")
@@ -640,17 +640,18 @@ def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterato
     Args:
         path: Directories with packages; None is where Python looks for them.
     """
-    find = cache(partial(_installed, tuple(sys.path if path is None else path)))
+    places = sys.path if path is None else [*path]
+    find = cache(lambda name: next((each.metadata for each in distributions(name=name, path=places)), None))
     own = find(_NAME)
     if own is None:
         yield Finding("error", "packages", f"{_NAME} itself is not installed: run `pip install {_NAME}`, or `make`")
         return
-    extras = [each for each in own.extras if _is_complete(each, own, find)]
+    extras = [each for each in own.get_all("Provides-Extra") or () if _is_complete(each, own, find)]
     named = ("all",) if "all" in extras else extras
     wanted = f"{_NAME}[{','.join(named)}]" if named else _NAME
     is_checkout = lock.is_file()
     remedy = f"`pip install --no-deps --require-hashes -r {lock}`" if is_checkout else f"`pip install -U '{wanted}'`"
-    n_needed, unmet = _walked(find, extras)
+    n_needed, unmet = _walked(own, find, extras)
     for parent, texts in sorted(unmet.items()):
         # What others require of each other is often stricter than what they need.
         level: Level = "error" if parent == _NAME else "warning"
@@ -660,66 +661,50 @@ def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterato
         yield Finding("warning", "packages", f"different from {lock}: {_listed(differing)}: run {remedy}")
     if not unmet and not differing:
         locked = f", as in {lock}" if is_checkout else ""
-        yield Finding("ok", "packages", f"{wanted} {own.version}, with {counted(n_needed, 'package')}{locked}")
+        yield Finding("ok", "packages", f"{wanted} {own['Version']}, with {counted(n_needed, 'package')}{locked}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Package:
-    version: str
-    extras: Sequence[str]
-    requirements: Sequence[Requirement]
-
-    def required(self, *extras: str) -> list[Requirement]:
-        """Return what is required on this machine with these extras."""
-        return [each for each in self.requirements if _applies(each, "", *extras)]
-
-
-_Find = Callable[[str], _Package | None]
+_Find = Callable[[str], PackageMetadata | None]
 """Finds an installed package. Reading one takes milliseconds."""
 
 
-def _installed(path: Sequence[str], name: str) -> _Package | None:
-    """Read a package. A requirement that cannot be read is left out."""
-    found = next(iter(distributions(name=canonicalize_name(name), path=[*path])), None)
-    if found is None:
-        return None
-    described, requirements = found.metadata, list[Requirement]()
-    for text in described.get_all("Requires-Dist") or ():
+def _required(package: PackageMetadata, *extras: str) -> list[Requirement]:
+    """Return what is required on this machine with these extras. A requirement that cannot be read is left out."""
+    required = []
+    for text in package.get_all("Requires-Dist") or ():
         with contextlib.suppress(InvalidRequirement):
-            requirements.append(Requirement(text))
-    return _Package(described["Version"], described.get_all("Provides-Extra") or (), requirements)
+            required.append(Requirement(text))
+    return [each for each in required if _applies(each, "", *extras)]
 
 
-def _is_complete(extra: str, own: _Package, find: _Find) -> bool:
-    """Return whether all packages that an extra adds are installed, in any version. A sum of other extras is not."""
-    added = [each for each in own.required(extra) if each not in own.required()]
-    found = [(each, find(each.name)) for each in added if canonicalize_name(each.name) != _NAME]
-    return 0 < len(added) == len(found) and all(
-        package is not None and all(find(one.name) for one in package.required(*each.extras)) for each, package in found
-    )
+def _is_complete(extra: str, own: PackageMetadata, find: _Find) -> bool:
+    """Return whether all packages that an extra adds are installed, in any version."""
+    added = [each for each in _required(own, extra) if not _applies(each, "")]
+    for each in added:
+        package = find(each.name)
+        if package is None or not all(find(one.name) for one in _required(package, *each.extras)):
+            return False
+    return bool(added)
 
 
-def _walked(find: _Find, extras: Iterable[str]) -> tuple[int, dict[str, set[str]]]:
+def _walked(own: PackageMetadata, find: _Find, extras: Iterable[str]) -> tuple[int, dict[str, set[str]]]:
     """Return the number of packages that are needed, and by each package what is wrong with those that it requires."""
     unmet: dict[str, set[str]] = {}
-    seen: set[tuple[str, frozenset[str]]] = set()
-    todo = [(_NAME, frozenset(extras))]
-    while todo:
-        name, wanted_extras = todo.pop()
-        if (package := find(name)) is None or (name, wanted_extras) in seen:
-            continue
-        seen.add((name, wanted_extras))
-        for each in package.required(*wanted_extras):
+    todo = [(_NAME, own, frozenset(extras))]
+    for name, package, wanted in todo:  # it grows
+        for each in _required(package, *wanted):
             found = find(each.name)
             if found is None:
                 fault = ", which is not installed"
-            elif not each.specifier.contains(found.version, prereleases=True):
-                fault = f", and {found.version} is installed"
+            elif not each.specifier.contains(found["Version"], prereleases=True):
+                fault = f", and {found['Version']} is installed"
             else:
-                todo.append((canonicalize_name(each.name), frozenset(each.extras)))
+                met = (canonicalize_name(each.name), found, frozenset(each.extras))
+                if met not in todo:
+                    todo.append(met)
                 continue
             unmet.setdefault(name, set()).add(f"{each.name}{each.specifier}{fault}")
-    return len({name for name, _ in seen}) - 1, unmet
+    return len({name for name, *_ in todo}) - 1, unmet
 
 
 def _applies(requirement: Requirement, *extras: str) -> bool:
@@ -734,18 +719,14 @@ def _differing(find: _Find, lock: Path) -> list[str]:
             continue
         locked = Requirement(line.rstrip(" \\"))
         found = find(locked.name) if _applies(locked, "") else None
-        if found is not None and not locked.specifier.contains(found.version, prereleases=True):
-            differing.append(f"{locked.name} {found.version} (locked{locked.specifier})")
+        if found is not None and not locked.specifier.contains(found["Version"], prereleases=True):
+            differing.append(f"{locked.name} {found['Version']} (locked{locked.specifier})")
     return sorted(differing)
 
 
 def _listed(texts: Sequence[str]) -> str:
     more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
     return "; ".join(texts[:_NAMED]) + more
-
-
-def _dotted(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))
 
 
 @cache
