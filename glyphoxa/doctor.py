@@ -62,6 +62,7 @@ _CONNECT_WITHIN_S: Final = 5.0
 _UNWIND_S: Final = 2.0
 _CLOCKS_APART_S: Final = 5.0
 _N_NPCS: Final = 3
+"""A usual number, where no campaign is named."""
 _BUSY: Final = 0.7
 _PROGRAM_BYTES: Final = 600_000_000
 """Memory for program and database, where no model runs here."""
@@ -108,9 +109,9 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
             Check("campaign", partial(_campaign, settings), _BUSY_DISK, WITHIN_S),
             *_of_settings(settings, campaign, WITHIN_S),
             Check("memory", partial(_memory, settings), _BUSY_DISK, WITHIN_S),
-            Check("database", partial(_database, settings), "check that its server responds", WITHIN_S)
+            Check("database", partial(_database, settings, starts=False), "check that its server responds", WITHIN_S)
             if is_quick
-            else Check("database", partial(_started_database, settings), "look at its server.log", SLOW_WITHIN_S),
+            else Check("database", partial(_database, settings, starts=True), "look at its server.log", SLOW_WITHIN_S),
             Check("port", partial(ports, listening), "set server.host to an address instead of a name", WITHIN_S),
             Check("microphone", microphone_of, "look at server.tls_cert and server.tls_key", WITHIN_S),
         ]
@@ -136,7 +137,7 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
             *_of_machine(within_s),
             *_of_settings(settings, campaign, within_s),
             Check("memory", free, "try again", within_s),
-            Check("database", partial(_database, settings), "check that its server responds", within_s),
+            Check("database", partial(_database, settings, starts=False), "check that its server responds", within_s),
             Check("port", partial(ports, port, is_serving=True), "try again", within_s),
             Check("microphone", lambda: [microphone(url)], "try again", within_s),
         ]
@@ -434,7 +435,9 @@ def _needed_memory(settings: Settings) -> int:
     for name in weights_of(LLM, here.providers.llm):
         known = next((each for each in CHAT_MODELS if each.name == name), None)
         if known is not None:
-            needed += known.bytes + known.cache_bytes * here.context_tokens * _n_npcs(settings)
+            campaign = campaign_of(settings)
+            n_npcs = len(campaign.npcs) if campaign else _N_NPCS
+            needed += known.bytes + known.cache_bytes * here.context_tokens * n_npcs
         elif weights.has(name):
             path = Path(name).expanduser() if is_a_path(name) else weights.find(name).path
             needed += path.stat().st_size
@@ -446,39 +449,30 @@ def _with_llm_here(settings: Settings) -> Settings | None:
     return next((each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name)), None)
 
 
-def _n_npcs(settings: Settings) -> int:
-    """Return the NPCs of the campaign; a usual number without one."""
-    return len(campaign.npcs) if (campaign := campaign_of(settings)) else _N_NPCS
+def _database(settings: Settings, *, starts: bool) -> Iterator[Finding]:
+    """Yield the findings about the database.
 
-
-def _embedded(settings: Settings) -> EmbeddedPostgres:
-    return EmbeddedPostgres(settings.data_directory / "postgres", timeout_s=SLOW_WITHIN_S)
-
-
-def _database(settings: Settings) -> list[Finding]:
-    """Return the findings about the database without starting one."""
+    Args:
+        starts: Start an embedded one that has data, as every verb that needs it does.
+    """
     dsn = settings.memory.postgres_dsn
     if dsn == "none":
-        text = f"none: utterances stay in {settings.data_directory / 'spool'}"
-        return [Finding("ok", "database", text)]
+        yield Finding("ok", "database", f"none: utterances stay in {settings.data_directory / 'spool'}")
+        return
     if dsn is not None:
-        return list(_asked(settings, dsn, f"PostgreSQL at {Dsn.read(dsn)}"))
-    server = _embedded(settings)
-    if server.pid() is not None:
-        return list(_asked(settings, server.dsn(), f"embedded PostgreSQL in {server.directory}"))
-    major, has_data = server.check()
-    state = "is not running" if has_data else "will be created at its first use"
-    return [Finding("ok", "database", f"embedded PostgreSQL {major} in {server.directory} {state}")]
-
-
-def _started_database(settings: Settings) -> list[Finding]:
-    """Return the findings of `_database`; start an embedded one that has data, as every verb that needs it does."""
-    server = _embedded(settings)
-    if settings.memory.postgres_dsn is not None or (server.pid() is None and not server.check()[1]):
-        return _database(settings)
-    server.start()
+        yield from _asked(settings, dsn, f"PostgreSQL at {Dsn.read(dsn)}")
+        return
+    server = EmbeddedPostgres(settings.data_directory / "postgres", timeout_s=SLOW_WITHIN_S)
+    if server.pid() is None:
+        major, has_data = server.check()
+        if not (starts and has_data):
+            state = "is not running" if has_data else "will be created at its first use"
+            yield Finding("ok", "database", f"embedded PostgreSQL {major} in {server.directory} {state}")
+            return
+    if starts:
+        server.start()
     try:
-        return _database(settings)
+        yield from _asked(settings, server.dsn(), f"embedded PostgreSQL in {server.directory}")
     finally:
         server.release()
 
