@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import shutil
 import sys
@@ -30,7 +31,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from rich.filesize import decimal
 
-from glyphoxa.adapters.local.machine import all_memory, busy_with, free_memory
+from glyphoxa.adapters.local.machine import all_memory, free_memory, is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.weights.store import Status
@@ -63,7 +64,6 @@ _UNWIND_S: Final = 2.0
 _CLOCKS_APART_S: Final = 5.0
 _N_NPCS: Final = 3
 """A usual number, where no campaign is named."""
-_BUSY: Final = 0.7
 _PROGRAM_BYTES: Final = 600_000_000
 """Memory for program and database, where no model runs here."""
 _OPEN_TABLE_BYTES: Final = 300_000_000
@@ -387,11 +387,7 @@ def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
 
 def _existing(path: Path) -> Path:
     """Return the path, or the nearest directory above that exists."""
-    for each in (path, *path.absolute().parents):
-        with contextlib.suppress(OSError):
-            if each.exists():
-                return each
-    return Path("/")
+    return next(filter(os.path.exists, (path, *path.absolute().parents)))
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:
@@ -593,7 +589,7 @@ def _speed(settings: Settings) -> Iterator[Finding]:
     model = ChatModel(name, measured.billions, measured.bytes, cache_bytes=0, licence="")
     reckoned = judged(model, measured, _ROOMY)
     text = f"{path.name} reads {measured.reads_per_s:.0f} tokens per second and generates {measured.speaks_per_s:.0f}"
-    if busy_with() > _BUSY:
+    if is_busy():
         text += " while other programs are busy"
     if reckoned.against:
         remedy = "run `glyphoxa models recommend`, and set a model that it lists"

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from rich.filesize import decimal
 
-from glyphoxa.adapters.local.machine import busy_with, free_memory
+from glyphoxa.adapters.local.machine import free_memory, is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
 from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
@@ -71,8 +71,6 @@ def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
 
 _SAMPLE_TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings you here."
 _LONGEST_TEXT = 1_000
-_BUSY = 0.7
-"""Programs that want a core, for each core: beside so many a model reads and speaks at a fraction of its speed."""
 
 VERB = Verb(at_once, common=[CONFIG])
 _ALL = argument("--all", help="every model of the list")
@@ -132,7 +130,7 @@ def _recommend(options: argparse.Namespace) -> int:
     name, file = model_to_measure(settings, _weights(options))
     machine = Machine(free_memory(), n_npcs=options.npcs)
     print(f"measuring with {file.path.name} ...", file=sys.stderr, flush=True)
-    if busy_with() > _BUSY:
+    if is_busy():
         print(
             "other programs are busy on this machine, so the result is too low; measure again when it is idle",
             file=sys.stderr,
@@ -224,14 +222,18 @@ def _voices(options: argparse.Namespace) -> int:
         return 0
     if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
         raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT}")
-    from glyphoxa.adapters.wav import write_wav
+    from glyphoxa.adapters.wav import play, write_wav
     from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
     pcm = _spoken(settings, options.name, options.text)
     if not pcm:
         raise InvalidInput(f"nothing in --text has a sound: {options.text[:40]!r}")
-    if options.out is None and _is_played(pcm, OUTPUT_RATE_HZ):
-        return 0
+    if options.out is None:
+        with tempfile.TemporaryDirectory(prefix="glyphoxa-voice-") as folder:
+            played = Path(folder) / "voice.wav"
+            write_wav(played, pcm, rate_hz=OUTPUT_RATE_HZ)
+            if play(played):
+                return 0
     path = options.out or Path(f"voice-{''.join(c if c.isalnum() or c in '-_' else '-' for c in options.name)}.wav")
     try:
         write_wav(path, pcm, rate_hz=OUTPUT_RATE_HZ)
@@ -243,18 +245,18 @@ def _voices(options: argparse.Namespace) -> int:
 
 def _list_voices(settings: Settings) -> None:
     tts = settings.providers.tts
+    languages = in_words(languages_of(find(TTS, tts.name)))
     if tts.name != "hibari":
         print(
             f"{tts.name} lists its voices on its own site; select one for an NPC with `voice: {{provider_voice: ID}}`."
         )
-        print(f"Languages by default: {in_words(languages_of(find(TTS, tts.name)))}")
+        print(f"Languages by default: {languages}")
         print(
             f"Default: {tts.voice or 'set by Glyphoxa'} (providers.tts.voice). To hear one: glyphoxa models voices ID"
         )
         return
     from glyphoxa.adapters.local.hibari_voice import PRESETS
 
-    languages = in_words(languages_of(find(TTS, tts.name)))
     show_rows(("name", "languages", "voice"), ((name, languages, preset.about) for name, preset in PRESETS.items()))
 
 
@@ -278,12 +280,3 @@ async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
         return await host.sample(text, tts=settings.providers.tts, voice=name)
     finally:
         await host.close()
-
-
-def _is_played(pcm: bytes, rate_hz: int) -> bool:
-    from glyphoxa.adapters.wav import play, write_wav
-
-    with tempfile.TemporaryDirectory(prefix="glyphoxa-voice-") as folder:
-        path = Path(folder) / "voice.wav"
-        write_wav(path, pcm, rate_hz=rate_hz)
-        return bool(play(path))

@@ -50,28 +50,28 @@ def check(
     *,
     has_weights: Callable[[str], bool],
     environ: Mapping[str, str] = os.environ,
-    has_module: Callable[[str], bool] | None = None,
+    has_module: Callable[[str], bool] = module_is_there,
 ) -> list[Finding]:
     """Report what these settings will use, and what is missing.
 
     Args:
         has_weights: Whether model weights are on this machine: by their name, or their path.
     """
-    found = [_campaign(settings), _memory(settings, has_module or module_is_there)]
+    found = [_campaign(settings), _memory(settings, has_module)]
     for section in KINDS:
         if is_asked(section, settings) and settings.chosen(section).name == NONE:
             text = "none: transcripts are searched by words only" if section == EMBEDDINGS else "none"
             found.append(Finding("ok", section.removeprefix("providers."), text))
         for subject, _, one in (each for each in chosen_providers(settings) if each[1] == section):
-            finding = _provider(section, one, has_weights, environ, has_module or module_is_there)
+            finding = _provider(section, one, has_weights, environ, has_module)
             finding = replace(finding, subject=subject)
             found.append(_noted(finding, section, settings) if one is settings.chosen(section) else finding)
     found += [_recall(settings), Finding("ok", "cost", evening_cost(settings, price_list()))]
     found += [Finding("warning", "memory", text) for text in without_effect(settings)]
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
-    found += _tool_servers(settings, environ, has_module or module_is_there)
+    found += _tool_servers(settings, environ, has_module)
     if settings.discord.is_set:
-        found += _discord(settings.discord, environ, has_module or module_is_there)
+        found += _discord(settings.discord, environ, has_module)
     return [*found, *ports({"server.port": (settings.server.host, settings.server.port)})]
 
 
@@ -250,12 +250,12 @@ def _trouble_with_port(host: str, port: int) -> tuple[str, str] | None:
 
 def _who(port: int, processes: Path) -> str:
     """Name the process that listens there, if this user may know that."""
-    sockets = {
-        fields[9]
-        for table in ("tcp", "tcp6")
-        for line in _lines(processes / "net" / table)
-        if len(fields := line.split()) > 9 and fields[3] == "0A" and fields[1].endswith(f":{port:04X}")
-    }
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for fields in map(str.split, (processes / "net" / table).read_text("ascii", "replace").splitlines()):
+                if len(fields) > 9 and fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
+                    sockets.add(fields[9])
     if not sockets:
         return ""
     for process in processes.glob("[0-9]*"):
@@ -265,10 +265,3 @@ def _who(port: int, processes: Path) -> str:
                     name = (process / "comm").read_text("utf-8", "replace").strip()
                     return f" by process {process.name} ({name})"
     return ""
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("ascii", "replace").splitlines()
-    except OSError:
-        return []

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Final
 
 _MEMORY: Final = Path("/proc/meminfo")
+_BUSY: Final = 0.7
+"""Programs that want a core, for each core: beside so many a model reads and speaks at a fraction of its speed."""
 
 
-def busy_with() -> float:
-    """Load average per core; 0 if the system does not report it."""
+def is_busy() -> bool:
+    """Whether other programs slow a model down; False if the system does not report its load."""
     try:
-        return os.getloadavg()[0] / (os.cpu_count() or 1)
+        return os.getloadavg()[0] / (os.cpu_count() or 1) > _BUSY
     except OSError:
-        return 0.0
+        return False
 
 
 def free_memory() -> int:
