@@ -34,7 +34,6 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import all_memory, free_memory, is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.engines import find_host, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
@@ -307,7 +306,8 @@ def _campaign(settings: Settings) -> Iterator[Finding]:
 
 def models(settings: Settings) -> Iterator[Finding]:
     """Whether the weights that these settings name are here, told without reading them."""
-    weights, statuses = weights_for(settings), _statuses(settings)
+    weights = weights_for(settings)
+    statuses = {each.name: each for each in weights.store.status()}
     n_here = n_bytes = 0
     for name in dict.fromkeys(named(settings)):
         if is_a_path(name):
@@ -335,10 +335,6 @@ def models(settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", "models", f"{n_here} present, {decimal(n_bytes)}, with the right checksums")
     elif not named(settings):
         yield Finding("ok", "models", "none runs on this machine")
-
-
-def _statuses(settings: Settings) -> dict[str, Status]:
-    return {each.name: each for each in weights_for(settings).store.status()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,12 +387,12 @@ def _existing(path: Path) -> Path:
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:
-    statuses = _statuses(settings)
-    wanted = [statuses[name] for name in dict.fromkeys(named(settings)) if name in statuses]
-    to_come = sum(each.artefact.size - each.have for each in wanted if each.state in ("missing", "partial"))
+    store, names = weights_for(settings).store, named(settings)
+    wanted = [each for each in store.status() if each.name in names and each.state in ("missing", "partial")]
+    to_come = sum(each.artefact.size - each.have for each in wanted)
     rooms = [DiskNeed("data", settings.data_directory, "data_dir (or GLYPHOXA_DATA)")]
     if to_come:
-        rooms.append(DiskNeed("models", weights_for(settings).store.directory, "models.dir", to_come))
+        rooms.append(DiskNeed("models", store.directory, "models.dir", to_come))
     return disk(rooms)
 
 

@@ -131,11 +131,8 @@ def _recommend(options: argparse.Namespace) -> int:
     machine = Machine(free_memory(), n_npcs=options.npcs)
     print(f"measuring with {file.path.name} ...", file=sys.stderr, flush=True)
     if is_busy():
-        print(
-            "other programs are busy on this machine, so the result is too low; measure again when it is idle",
-            file=sys.stderr,
-            flush=True,
-        )
+        busy = "other programs are busy on this machine, so the result is too low; measure again when it is idle"
+        print(busy, file=sys.stderr, flush=True)
     measured = asyncio.run(measure(file.path))
     told(name, measured, machine, [judged(each, measured, machine) for each in CHAT_MODELS], sys.stdout)
     return 0
@@ -196,14 +193,12 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
     if found is None:
         print(f"\nNo model answers within {WITHIN_S:g} s here: use a server (`ollama`, `openai` ...).", file=out)
         return
-    print(f"\nThe largest model that is fast enough: {found.model.name}", file=out)
-    print(f"  glyphoxa models fetch {found.model.name}", file=out)
-    print(f"  providers: {{llm: {_llm(found.model.name)}}}", file=out)
-
-
-def _llm(name: str) -> str:
-    shipped = next((row.name for row in ROWS if row.kind == "llm" and name in row.weights), None)
-    return f"{{name: {shipped}}}" if hub_name(name) is None else f"{{name: local, model: {name}}}"
+    fits = found.model.name
+    shipped = next((row.name for row in ROWS if row.kind == "llm" and fits in row.weights), None)
+    llm = f"name: {shipped}" if hub_name(fits) is None else f"name: local, model: {fits}"
+    print(f"\nThe largest model that is fast enough: {fits}", file=out)
+    print(f"  glyphoxa models fetch {fits}", file=out)
+    print(f"  providers: {{llm: {{{llm}}}}}", file=out)
 
 
 # Voices
