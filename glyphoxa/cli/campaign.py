@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -136,7 +137,9 @@ async def _check(options: argparse.Namespace) -> int:
     await _check_is_for_tables(options, file.campaign.id)
     _warn(file)
     _say_what_it_holds(file.campaign)
-    _say_how_npcs_are_called(file.campaign)
+    names = Gazetteer.build(entries_of(file.campaign), language=file.campaign.language)
+    for entry, forms in CallForms.at_table(file.campaign, names).own():
+        print(f"  {entry.name} is called by: {', '.join(forms) or 'nothing that is its own'}")
     print("It can be played.")
     return 0
 
@@ -189,11 +192,7 @@ async def _load(options: argparse.Namespace) -> int:
     async with opened_store(settings) as store:
         _warn(file)
         changes = await store.campaigns.changes(campaign)
-        if await _is_wanted(changes, campaign, options):
-            await store.campaigns.load(campaign, only_if=changes)
-            _say_what_it_holds(campaign)
-            return 0
-    return 0 if changes.is_empty else 1
+        return await _loaded(changes, campaign, options, partial(store.campaigns.load, campaign))
 
 
 async def _load_tables(options: argparse.Namespace) -> int:
@@ -201,28 +200,21 @@ async def _load_tables(options: argparse.Namespace) -> int:
 
     settings = settings_with_memory(options.config, to_hold="campaigns")
     async with opened_store(settings) as store:
-        wanted = await _campaign_for_tables(store, options.campaign, settings)
+        if options.campaign is None:
+            wanted = await stored_campaign(store, None, settings)
+        elif (wanted := await campaign_id(options.campaign)) not in await store.campaigns.ids():
+            check_new_id(wanted)
         found, described = await tables_for(store, wanted, options.file, entity_types=options.entity_type)
         _warn(found)
         changes = await store.campaigns.changes_by_tables(wanted, found.tables)
-        if await _is_wanted(changes, described.file, options):
-            await store.campaigns.add_tables(wanted, found.tables, only_if=changes)
-            _say_what_it_holds(with_tables(described.file, described.tables.with_(found.tables)))
-            return 0
-    return 0 if changes.is_empty else 1
+        campaign = with_tables(described.file, described.tables.with_(found.tables))
+        return await _loaded(changes, campaign, options, partial(store.campaigns.add_tables, wanted, found.tables))
 
 
-async def _campaign_for_tables(store: Store, wanted: str | None, settings: Settings) -> CampaignId:
-    if wanted is None:
-        return await stored_campaign(store, None, settings)
-    campaign = await campaign_id(wanted)
-    if campaign not in await store.campaigns.ids():
-        check_new_id(campaign)
-    return campaign
-
-
-async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace) -> bool:
-    """Show the changes, and ask for confirmation.
+async def _loaded(
+    changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace, load: Callable[..., Awaitable[object]]
+) -> int:
+    """Show the changes, ask for confirmation, and load the campaign. Returns the exit status.
 
     Raises:
         InvalidInput: Nobody is there to be asked.
@@ -230,11 +222,13 @@ async def _is_wanted(changes: CampaignChanges, campaign: Campaign, options: argp
     show_changes(changes)
     if changes.is_empty:
         print(f"{campaign.name} ({campaign.id}): nothing to change")
-        return False
-    if await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
-        return True
-    print("nothing was changed")
-    return False
+        return 0
+    if not await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
+        print("nothing was changed")
+        return 1
+    await load(only_if=changes)
+    _say_what_it_holds(campaign)
+    return 0
 
 
 def _warn(file: CampaignFile | TablesFile) -> None:
@@ -256,12 +250,6 @@ def _say_what_it_holds(campaign: Campaign) -> None:
         )
     )
     print(f"{campaign.name} ({campaign.id}): {', '.join((_entities(len(campaign.entities)), *others))}")
-
-
-def _say_how_npcs_are_called(campaign: Campaign) -> None:
-    names = Gazetteer.build(entries_of(campaign), language=campaign.language)
-    for entry, forms in CallForms.at_table(campaign, names).own():
-        print(f"  {entry.name} is called by: {', '.join(forms) or 'nothing that is its own'}")
 
 
 def _entities(n: int) -> str:

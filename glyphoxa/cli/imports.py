@@ -290,7 +290,7 @@ async def _skip(desk: Desk, options: argparse.Namespace) -> int:
 
 @_REVIEW.action("review skipped documents again", *_WHICH)
 async def _restore(desk: Desk, options: argparse.Namespace) -> int:
-    n = await desk.imports.restore(await _meant(desk, options, are_skipped=True))
+    n = await desk.imports.restore(await _meant(desk, options, "skipped"))
     print(f"restored: {counted(n, 'document')}; to review: glyphoxa import review")
     return 0
 
@@ -328,13 +328,12 @@ def _filters(options: argparse.Namespace) -> DocumentSelection:
     return DocumentSelection(source=options.source, type=options.type, kind=options.kind, folder=options.folder)
 
 
-async def _meant(desk: Desk, options: argparse.Namespace, *, are_skipped: bool = False) -> DocumentSelection:
+async def _meant(desk: Desk, options: argparse.Namespace, decision: Decision = "waiting") -> DocumentSelection:
     chosen = _filters(options)
     if not (options.name or options.all) and chosen == EVERYTHING:
         raise InvalidInput("name documents, or select them with --type, --kind, --folder or --source; all: --all")
     if not options.name:
         return chosen
-    decision: Decision = "skipped" if are_skipped else "waiting"
     _, found = await desk.imports.waiting(chosen, limit=_MOST_NAMED, decision=decision)
     meant = [_called(name, found, desk) for name in options.name]
     sources = {each.source for each in meant}

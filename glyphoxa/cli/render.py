@@ -214,13 +214,12 @@ def show_facts(
         also: The heading of another column, and a function that returns its text for a fact.
     """
     # An empty column would take room from the facts on a narrow terminal.
-    with_status = any(fact.status != "accepted" for fact in facts)
-    status = ["status"] if with_status else []
+    status = ["status"] if any(fact.status != "accepted" for fact in facts) else []
     rows = (
         (
             short(fact.id),
             fact_in_words(fact, resolver),
-            *([fact.status] if with_status else []),
+            *([fact.status] if status else []),
             "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
             known_to_in_words(fact, resolver),
             learned_from(fact, resolver),
@@ -241,7 +240,8 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
         print(f"  no longer held: {ended.ended_as.replace('_', ' ')}{by} (event {ended.ended_seq})")
     else:
         print(f"  {fact.status}{', although you rejected it before' if fact.doubted else ''}")
-    print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {_times(fact.mentions)}")
+    times = "once" if fact.mentions == 1 else f"{fact.mentions} times"
+    print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {times}")
     if provenance.reason:
         print(f"  because {provenance.reason}")
     _print_source(desk.resolver, fact, found.said)
@@ -277,10 +277,6 @@ def _print_related(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequenc
             print(f"  {title} {short(fact)} {plain(desk.facts.words(known[fact]))} ({known[fact].status})")
         else:
             print(f"  {title} {short(fact)}, which is no longer held")
-
-
-def _times(n: int) -> str:
-    return "once" if n == 1 else f"{n} times"
 
 
 async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -> None:

@@ -40,7 +40,7 @@ from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printab
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, TurnId, plain_name
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, TurnId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
@@ -377,13 +377,17 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.desk import Audience, recap_of
+    from glyphoxa.dm.vault import session_note
+    from glyphoxa.exports import played_sessions
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:
         audience = npc_called(options.viewer, await scope.store.campaigns.get(scope.campaign)).id
     lines = await recap_of(scope.store, scope.campaign, options.session, audience, tokens=options.tokens)
     if options.markdown:
-        text = await _as_markdown(scope, options.session, lines)
+        times = await scope.store.times.times(scope.campaign)
+        found = await played_sessions(inspection_of(scope.store), scope.campaign, times)
+        text = "".join(session_note(replace(each, recap=lines)) for each in found if each.id == options.session)
     else:
         text = "".join(f"{plain(line)}\n" for line in lines) or "the session has no lines worth recalling\n"
     if options.file is None:
@@ -392,15 +396,6 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
         write_new_file(options.file, text.encode())
         print(f"{options.file}: {counted(len(lines), 'line')}")
     return 0
-
-
-async def _as_markdown(scope: Scope, session: SessionId, lines: Sequence[str]) -> str:
-    from glyphoxa.dm.vault import session_note
-    from glyphoxa.exports import played_sessions
-
-    times = await scope.store.times.times(scope.campaign)
-    found = await played_sessions(inspection_of(scope.store), scope.campaign, times)
-    return "".join(session_note(replace(each, recap=lines)) for each in found if each.id == session)
 
 
 @_SUMMED_UP.action(
@@ -503,8 +498,14 @@ async def _context(options: argparse.Namespace) -> int:
     if not options.say.strip():
         raise InvalidInput('--say is empty; give a line, such as: --npc grimjaw --say "Who owns the inn?"')
     settings = read_settings(options.config)
+    store: Store | None = None
     async with AsyncExitStack() as stack:
-        store = await _opened_memory(settings, stack)
+        if settings.has_memory:
+            embedder = await stack.enter_async_context(embedder_or_words(settings))
+            if embedder is not None:
+                # Its first text takes longer, and a table's is not its first.
+                await embedder.embed_questions(["Good morning."])
+            store = await stack.enter_async_context(opened_store(settings, embedder=embedder))
         asking = await _asking(settings, store, options)
         composed = await asking.ask(options.say)
     if options.json:
@@ -515,17 +516,9 @@ async def _context(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _opened_memory(settings: Settings, stack: AsyncExitStack) -> Store | None:
-    if not settings.has_memory:
-        return None
-    embedder = await stack.enter_async_context(embedder_or_words(settings))
-    if embedder is not None:
-        await embedder.embed_questions(["Good morning."])  # its first text takes longer, and a table's is not its first
-    return await stack.enter_async_context(opened_store(settings, embedder=embedder))
-
-
 async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
     from glyphoxa.app.engines import read_playable
+    from glyphoxa.app.memory import SAID_BEFORE
     from glyphoxa.desk import rehearsal_of
 
     found = await file_or_stored(options.campaign, settings, store)
@@ -536,23 +529,15 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
         store = None
     elif store is not None and not (await store.campaigns.changes(campaign)).is_empty:
         print("glyphoxa: the file differs from the stored campaign; a table would load it first", file=sys.stderr)
-    session, said = await _said_in(store, campaign.id, options.session)
+    session = _NEW
+    said: Sequence[Utterance] = ()
+    if options.session is not None:
+        if store is None:
+            raise NotFound(f"no session {options.session!r} in campaign {campaign.id!r}: nothing of it is stored")
+        session = await stored_session(inspection_of(store), campaign.id, options.session)
+        said = await store.log.recent(campaign.id, session, since_ms=0, limit=SAID_BEFORE)
     scene = None if options.scene is None else campaign.scene(options.scene)
     return rehearsal_of(settings, store, campaign, (npc, _player(campaign, options.player)), (session, scene, said))
-
-
-async def _said_in(
-    store: Store | None, campaign: CampaignId, wanted: str | None
-) -> tuple[SessionId, Sequence[Utterance]]:
-    """Return the session that was named, and what was said in it."""
-    from glyphoxa.app.memory import SAID_BEFORE
-
-    if wanted is None:
-        return _NEW, []
-    if store is None:
-        raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing of it is stored")
-    session = await stored_session(inspection_of(store), campaign, wanted)
-    return session, await store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:
