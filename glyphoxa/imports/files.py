@@ -127,7 +127,11 @@ class SourceFiles:
         Raises:
             InvalidInput: See `read`; or two of its files have the same name here.
         """
-        _remove_abandoned()
+        # Processes that were killed left their copies.
+        for abandoned in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+            with suppress(OSError):
+                if time.time() - abandoned.lstat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(abandoned, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as copy:
             for each in self.names:
                 path = PurePosixPath(each)
@@ -257,10 +261,9 @@ def _name_in_zip(info: zipfile.ZipInfo) -> str:
 
 
 def _in_folder(root: Path, left_out: list[str]) -> Iterator[_File]:
-    def unreadable(error: OSError) -> None:
-        left_out.append(_name_of(Path(error.filename), root))
-
-    for folder, folders, found in os.walk(root, onerror=unreadable):
+    for folder, folders, found in os.walk(
+        root, onerror=lambda error: left_out.append(_name_of(Path(error.filename), root))
+    ):
         for path in (Path(folder, each) for each in (*found, *folders)):
             status, name = path.lstat(), _name_of(path, root)
             if stat.S_ISREG(status.st_mode):
@@ -278,11 +281,3 @@ def _opened(path: Path) -> IO[bytes]:
     """Open a regular file, not a link or a pipe that has taken its place since. Raises: OSError."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
-
-
-def _remove_abandoned() -> None:
-    """Delete private copies of processes that were killed."""
-    for copy in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
-        with suppress(OSError):
-            if time.time() - copy.lstat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(copy, ignore_errors=True)

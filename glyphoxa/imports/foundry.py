@@ -297,7 +297,10 @@ class _World:
 
     def documents(self) -> Iterator[SourceDocument]:
         self._add_places()
-        return map(self._document, self._entities)
+        for entity in self._entities:
+            of_parts = united([self._alone(part, entity) for part in entity.parts])
+            links = (SourceLink(target, type_, secret) for (target, type_), secret in entity.links.items())
+            yield replace(of_parts, name=entity.name, links=tuple(links))
 
     def _parts(self) -> Iterator[_Part]:
         for class_ in ("Actor", "Item", "Scene"):
@@ -393,11 +396,6 @@ class _World:
             place.link(parent, "LOCATED_AT", hidden=place.parts[0].hidden)
             journal, _ = self._referred(place.parts[0].stored.content.refers_to)
             place.link(journal, "LINKED_TO", hidden=True)
-
-    def _document(self, entity: _Entity) -> SourceDocument:
-        of_parts = united([self._alone(part, entity) for part in entity.parts])
-        links = (SourceLink(target, type_, secret) for (target, type_), secret in entity.links.items())
-        return replace(of_parts, name=entity.name, links=tuple(links))
 
     def _alone(self, part: _Part, entity: _Entity) -> SourceDocument:
         """Return the document of one part. The links in its texts become those of its entity."""

@@ -8,7 +8,7 @@ hold the fields of Roll20's own documents, so they are told by their content.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -170,7 +170,7 @@ def _people(value: Any) -> set[str]:
 
 
 def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> tuple[SourceDocument, ...]:
-    """Return a document for each name and type. Handouts of no type are told apart by their folders."""
+    """Return a document for each name and type, with texts and links. Handouts of no type are told apart by folders."""
     folders = dict(_folders(campaign.get("journalfolder"), ()))
     players = _players(campaign)
     alone = [_alone(each, folders.get(each.key, each.folders), players) for each in records.values()]
@@ -184,7 +184,15 @@ def _documents(campaign: Mapping[str, Any], records: Mapping[str, _Record]) -> t
         (token.get("represents"), page.key) for page in pages for token in objects_in(page.fields.get("graphics"))
     ]
     places = {character: page for character, page in reversed(tokens) if isinstance(character, str)}
-    return tuple(_united(group, records, keys, places) for group in groups.values())
+    documents = []
+    for group in groups.values():
+        made = united([_with_texts(each, records[each.key].texts, keys) for each in group])
+        links = [each for each in made.links if each.target != made.key]
+        place = next((places[each.key] for each in group if each.key in places), None)
+        if place and made.type != "player":  # characters of players go everywhere
+            links.append(SourceLink(keys[place], LOCATED_AT, hidden=True))  # players do not see all tokens
+        documents.append(replace(made, links=tuple(links)))
+    return tuple(documents)
 
 
 def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -> SourceDocument:
@@ -217,18 +225,6 @@ def _alone(record: _Record, folders: tuple[str, ...], players: frozenset[str]) -
         return SourceDocument(*own, attributes=attributes, hidden=bool(why), portrait=record.portrait, why=why)
     sheet_only = (SourceText(f"{name}: {value}", True, "sheet", why="sheet") for name, value in attributes.items())
     return SourceDocument(*own, hidden=False, texts=tuple(sheet_only), portrait=record.portrait)
-
-
-def _united(
-    group: Sequence[SourceDocument], records: Mapping[str, _Record], keys: Mapping[str, str], places: Mapping[str, str]
-) -> SourceDocument:
-    """Return one document of those with the same name and type, with their texts and links."""
-    made = united([_with_texts(each, records[each.key].texts, keys) for each in group])
-    links = [each for each in made.links if each.target != made.key]
-    place = next((places[each.key] for each in group if each.key in places), None)
-    if place and made.type != "player":  # characters of players go everywhere
-        links.append(SourceLink(keys[place], LOCATED_AT, hidden=True))  # players do not see all tokens
-    return replace(made, links=tuple(links))
 
 
 def _with_texts(document: SourceDocument, pages: Mapping[str, str], keys: Mapping[str, str]) -> SourceDocument:
