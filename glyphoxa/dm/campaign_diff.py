@@ -247,14 +247,13 @@ class FactComparison:
                 case "functional_object":
                     end = claim.object or claim.subject
                     found.setdefault(("to", end, claim.predicate), []).append(claim)
-                case _:
-                    pass
         return found
 
     def _replace(self, before: FactStated, stated: FactStated) -> bool:
         """Replace a claim, or the DM's replacement of it; return whether that was possible."""
         claim = stated.claim
-        held = self.world.of_claim(before.claim) or self._dms_own(claim)
+        by_dm = (fact for fact in self._in_the_way(claim) if fact.provenance.origin != "talk")
+        held = self.world.of_claim(before.claim) or next(by_dm, None)
         if self._is_away(claim) or held is None or self.found.gone & {held.claim.subject, held.claim.object}:
             return False
         if held.provenance.origin == "talk" or not held.attributes.keys() <= stated.attributes.keys():
@@ -272,10 +271,6 @@ class FactComparison:
             self.found.made.append(stated)
         self.found.changed.append(self._label(claim))
         return True
-
-    def _dms_own(self, claim: Claim) -> Fact | None:
-        """Return the fact that the DM put into the claim's slot."""
-        return next((fact for fact in self._in_the_way(claim) if fact.provenance.origin != "talk"), None)
 
     def _in_the_way(self, claim: Claim) -> list[Fact]:
         """Return accepted facts that cannot hold together with the claim."""
@@ -425,10 +420,8 @@ class EntityComparison:
     guards: Guards
 
     def run(self) -> None:
-        names = self.found.names
-        names.update((entity.id, entity.name) for entity in self.previous.entities)
-        names.update((entity.id, entity.name) for entity in self.world.entities.values())
-        names.update((entity.id, entity.name) for entity in self.new.entities)
+        for entities in (self.previous.entities, self.world.entities.values(), self.new.entities):
+            self.found.names.update((entity.id, entity.name) for entity in entities)
         self._slots()
         self._entities()
 
@@ -534,13 +527,12 @@ class EntityComparison:
             return
         if held.id != entity.id:
             self.found.remark(f"{entity.name}: was removed from the file; {held.name}, which it was merged into, stays")
-            return
-        if stands_for is not None:
+        elif stands_for is not None:
             self.found.remark(f"{entity.name}: was removed from the file, but stays: {stands_for} was merged into it")
-            return
-        self.found.gone.add(entity.id)
-        self.found.made.append(EntityRemoved(entity.id))
-        self.found.removed.append(f"{held.name} ({held.type})")
+        else:
+            self.found.gone.add(entity.id)
+            self.found.made.append(EntityRemoved(entity.id))
+            self.found.removed.append(f"{held.name} ({held.type})")
 
     def _renamed(self, before: Mapping[EntityId, Entity]) -> None:
         """Report entities that may have been renamed: one leaves while a similar one arrives."""

@@ -264,7 +264,7 @@ class PostgresCampaigns(CampaignQueries):
         was = await self.described(campaign) or _of_tables(campaign, NO_TABLES, None)
         world = await self._world.now(campaign)
         new = replace(was, imports={**was.imports, **await asyncio.to_thread(let_in, was, world)})
-        return await _compare(was, new, world, "import", self._world.accept_at)
+        return await self._compare(was, new, world, "import")
 
     async def accept_imports(
         self,
@@ -287,7 +287,7 @@ class PostgresCampaigns(CampaignQueries):
             was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
             held = await world.read()
             new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})
-            found = await _compare(was, new, held, "import", self._world.accept_at)
+            found = await self._compare(was, new, held, "import")
             await self._put(world, campaign, new, found, "import")
         return found
 
@@ -300,7 +300,7 @@ class PostgresCampaigns(CampaignQueries):
             return CampaignChanges()
         # Data from before there were events left nothing in the world; nor did a campaign that was never loaded.
         world = WorldState() if campaign not in await self.ids() else await self._world.now(campaign)
-        return await _compare(was, new, world, origin, self._world.accept_at)
+        return await self._compare(was, new, world, origin)
 
     async def _load(
         self,
@@ -320,11 +320,20 @@ class PostgresCampaigns(CampaignQueries):
         async with self._world.writing(campaign, amount=_size(new), first=put_campaign) as world:
             was = await self._read(world.connection, campaign)  # locked against other writers from here on
             new = renewed(was)
-            found = await _compare(was, new, await world.read(), origin, self._world.accept_at)
+            found = await self._compare(was, new, await world.read(), origin)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed in the meantime; nothing was loaded, try again")
             await self._put(world, campaign, new, found, origin)
         return found
+
+    async def _compare(
+        self, was: Described | None, new: Described, world: WorldState, origin: Origin
+    ) -> CampaignChanges:
+        loading = Loading(origin, now_ms(), self._world.accept_at)
+        told = was if was is not None and was.is_told else None
+        return await offload(
+            lambda: changes(None if told is None else told.whole, new.whole, world, loading), amount=_size(new)
+        )
 
     async def _put(
         self, world: WorldWriting, campaign: CampaignId, new: Described, found: CampaignChanges, origin: Origin
@@ -367,18 +376,6 @@ def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> D
     if was is None:
         return Described(Campaign(campaign, campaign, "en", (), (), (), (), ()), NO_TABLES.with_(tables), is_told=True)
     return replace(was, tables=was.tables.with_(tables), is_told=True)
-
-
-async def _compare(
-    was: Described | None, new: Described, world: WorldState, origin: Origin, accept_at: float
-) -> CampaignChanges:
-    loading = Loading(origin, now_ms(), accept_at)
-
-    def compared() -> CampaignChanges:
-        previous = was.whole if was is not None and was.is_told else None
-        return changes(previous, new.whole, world, loading)
-
-    return await offload(compared, amount=_size(new))
 
 
 def check_document(document: Mapping[str, object], campaign: CampaignId) -> Described:

@@ -191,8 +191,7 @@ class PostgresImports(CampaignQueries):
             return tables
 
         [(n,)] = await self._fetch("total", self._campaign)
-        amount = _EVENTS_A_DOCUMENT * n
-        return await self._campaigns.accept_imports(self._campaign, let_in, amount=amount, first=lock)
+        return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n, first=lock)
 
     async def propose_claims(self) -> int:
         """Read texts of accepted documents for claims, which then need review like other facts.
