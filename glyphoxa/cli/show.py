@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -40,7 +40,7 @@ from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printab
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, TurnId, plain_name
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.ports import TalkFilter
@@ -450,7 +450,13 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
         latest = await desk.turns.latest(session=session, npc=npc, limit=options.limit)
         is_narrowed = session is not None or npc is not None
         nothing = "no turn like that was recorded" if is_narrowed else "no turn was recorded yet"
-        rows = _turn_rows(latest, await desk.turns.judged(latest), desk.resolver)
+        judged = await desk.turns.judged(latest)
+        rows = []
+        for each in latest:
+            n_recalled = len(each.recalled) + len(each.rejected)
+            talk = (f"{each.speaker_name}: {each.text}", _outcome(each, desk.resolver))
+            in_prompt = f"{len(each.recalled)} of {n_recalled}" if n_recalled else ""
+            rows.append((turns.short(each.id), turns.when(each), *talk, in_prompt, judged.get(each.id, "")))
         headings = ("turn", "when", "heard", "said", "in prompt", "judged")
         return show_rows(headings, rows, nothing=nothing, limit=options.limit)
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
@@ -459,21 +465,6 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     else:
         show_lines(turns.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
     return 0
-
-
-def _turn_rows(
-    found: Sequence[TurnRecord], judged: Mapping[TurnId, str], resolver: NameResolver
-) -> Iterator[Sequence[str]]:
-    for turn in found:
-        n_recalled = len(turn.recalled) + len(turn.rejected)
-        yield (
-            turns.short(turn.id),
-            turns.when(turn),
-            f"{turn.speaker_name}: {turn.text}",
-            _outcome(turn, resolver),
-            f"{len(turn.recalled)} of {n_recalled}" if n_recalled else "",
-            judged.get(turn.id, ""),
-        )
 
 
 def _outcome(turn: TurnRecord, resolver: NameResolver) -> str:
