@@ -205,10 +205,6 @@ class ChronicleLog(Protocol):
         """
         ...
 
-    async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
-        """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
-        ...
-
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]: ...
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
@@ -226,10 +222,6 @@ class ChronicleLog(Protocol):
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         """Record a failure. It is retried later, up to a limit."""
-        ...
-
-    async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
-        """Retry failed sessions at once; None: all. Returns which sessions had failed."""
         ...
 
 

@@ -154,6 +154,7 @@ class PostgresChronicleLog:
         return {row["ordinal"]: judged_of_row(row) for row in rows}
 
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
+        """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
             await connection.execute(self._sql["read_again"], campaign, session)
             await connection.execute(self._sql["forget_refused"], campaign, session)
@@ -209,6 +210,7 @@ class PostgresChronicleLog:
         return next(each for each in await self.progress(campaign) if each.session == session)
 
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
+        """Retry failed sessions at once; None: all. Returns which sessions had failed."""
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             rows = await connection.fetch(self._sql["revive"], campaign, session)
         return [SessionId(row["session_id"]) for row in rows]
