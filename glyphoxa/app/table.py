@@ -449,10 +449,8 @@ class _Wiring:
         store = self.opening.store
         if store is None:
             return None
-        commands = PostgresTableCommands(store.database, store.listener)
         return DmChannels(
-            controls=commands,
-            commands=commands,
+            commands=PostgresTableCommands(store.database, store.listener),
             talk=PostgresTalkDecisions(store.database, store.listener),
             read=CommandReader(self.opening.campaign).read,
             refresh=store.past_talk.transcripts.refresh,

@@ -113,8 +113,8 @@ class PendingCommand:
     told: Mapping[str, object]
 
 
-class CommandInbox(Protocol):
-    """Commands of DMs. Each is taken by one table soon after it was given, or never."""
+class CommandInbox(ControlsStore, Protocol):
+    """Commands of DMs, and the controls that they set. Each is taken by one table soon after it was given, or never."""
 
     async def take(self, campaign: CampaignId, session: SessionId) -> PendingCommand | None:
         """Take the oldest command for this table.

@@ -30,7 +30,6 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.dm_channel import (
     CommandFollower,
     CommandInbox,
-    ControlsStore,
     Revisions,
     StoredControls,
     TranscriptFollower,
@@ -105,7 +104,6 @@ class DmChannels:
         refresh: Rereads the transcript that recall holds in memory.
     """
 
-    controls: ControlsStore
     commands: CommandInbox
     talk: TalkDecisions
     read: Callable[[Mapping[str, object]], SessionCommand]
@@ -225,7 +223,7 @@ class TableSession:
         """Restore the DM's controls of this session."""
         if self._dm is None:
             return None
-        kept = StoredControls(self.campaign.id, self.session, self._dm.controls)
+        kept = StoredControls(self.campaign.id, self.session, self._dm.commands)
         control = self.room.control
         control.restore(await kept.before(control.controls.npcs))
         control.on_change(kept.on_changed)

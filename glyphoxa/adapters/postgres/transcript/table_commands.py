@@ -33,7 +33,7 @@ class PastCommand:
 
 
 class PostgresTableCommands(CampaignQueries):
-    """Implements `CommandInbox` and `ControlsStore` for an open table, and sends commands to it.
+    """Implements `CommandInbox` for an open table, and sends commands to it.
 
     Reading and writing have a deadline of 1 s.
     """
