@@ -8,11 +8,11 @@ one day.
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 from loguru import logger
@@ -297,14 +297,8 @@ def evenings_in(at_ms: NDArray[int64]) -> NDArray[int64]:
     return np.stack([ordered[np.r_[0, breaks + 1]], ordered[np.r_[breaks, len(ordered) - 1]]], axis=1)
 
 
-class TimesOfCampaigns(Protocol):
-    async def times(self, campaign: CampaignId) -> CampaignTimes:
-        """Return how a campaign counts time; the default for one that is not stored.
-
-        Raises:
-            Unavailable: The database cannot be reached in time.
-        """
-        ...
+ReadTimes = Callable[[CampaignId], Awaitable[CampaignTimes]]
+"""Returns how a campaign counts time; the default for one that is not stored. Raises `Unavailable`."""
 
 
 def _never() -> NDArray[int64]:

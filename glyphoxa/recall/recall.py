@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
-from glyphoxa.recall.days import TimesOfCampaigns
+from glyphoxa.recall.days import ReadTimes
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap_questions import Recaps
 from glyphoxa.recall.talk_index import TalkIndex
@@ -80,7 +80,7 @@ class Recall:
         feed: Source of the utterances.
         embedder: Embeds questions; None ranks by words only.
         summaries: Session summaries for recaps; None if there are none.
-        times: How campaigns count time; None means UTC and no story days.
+        times: Reads how a campaign counts time; None means UTC and no story days.
         now_ms: Milliseconds since the Unix epoch; "last week" is relative to it.
 
     Attributes:
@@ -93,7 +93,7 @@ class Recall:
         *,
         embedder: Embedder | None = None,
         summaries: SessionSummaries | None = None,
-        times: TimesOfCampaigns | None = None,
+        times: ReadTimes | None = None,
         settings: RecallSettings | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:

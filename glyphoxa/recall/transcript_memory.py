@@ -19,7 +19,7 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
-from glyphoxa.recall.days import TableTimes, TimesOfCampaigns
+from glyphoxa.recall.days import ReadTimes, TableTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.vectors import Embedder
@@ -80,7 +80,7 @@ class TranscriptMemory:
     Args:
         feed: Source of the utterances.
         embedder: The model of their vectors; None compares words only.
-        times: Source of how campaigns count time; None means days from midnight UTC and no story days.
+        times: Reads how a campaign counts time; None means days from midnight UTC and no story days.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TranscriptMemory:
         feed: TalkFeed,
         *,
         embedder: Embedder | None = None,
-        times: TimesOfCampaigns | None = None,
+        times: ReadTimes | None = None,
     ) -> None:
         self._feed = feed
         self._embedder = embedder
@@ -178,7 +178,7 @@ class TranscriptMemory:
         if self._times is None or (held.times is not None and held.times[0] == version):
             return
         try:
-            held.times = (version, await self._times.times(campaign))
+            held.times = (version, await self._times(campaign))
         except GlyphoxaError as error:
             logger.debug("how {} counts time could not be read: {}", campaign, error)
 

@@ -49,7 +49,8 @@ class Store:
         self.summaries = PostgresSessionSummaries(database)
         self.times = PostgresCampaignTimes(database)
         feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
-        self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=self.times, settings=recall)
+        read_times = self.times.times
+        self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
         meanings = TextVectors(embedder, self.past_talk.vectors)
         self.by_name = WorldMemory(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
         self.graph = PostgresGraph(database)

@@ -65,7 +65,7 @@ def a_saturday_night(*, witnesses: frozenset[NpcId] = BOTH) -> FeedTwin:
 
 
 def a_recall(feed: FeedTwin, times: TimesTwin, now: str) -> Recall:
-    return Recall(feed, times=times, settings=PATIENT, now_ms=lambda: ms(now))
+    return Recall(feed, times=times.times, settings=PATIENT, now_ms=lambda: ms(now))
 
 
 async def fits(recall: Recall, question: str, npc: NpcId = SMITH) -> set[str]:
@@ -100,10 +100,10 @@ async def test_a_table_in_denver_has_its_own_days() -> None:
             said(f"{day}", "The wine was red.", session=f"s{day}", at_ms=ms(f"2026-11-{day} 20:00", "America/Denver"))
         )
     times = TimesTwin(CampaignTimes("America/Denver"))
-    recall = Recall(feed, times=times, settings=PATIENT, now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"))
+    recall = Recall(feed, times=times.times, settings=PATIENT, now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"))
     assert await fits(recall, "How was the wine yesterday?") == {"21"}
     times.now = CampaignTimes("UTC")
-    in_utc = Recall(feed, times=times, settings=PATIENT, now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"))
+    in_utc = Recall(feed, times=times.times, settings=PATIENT, now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"))
     assert await fits(in_utc, "How was the wine yesterday?") == {"20"}
 
 
@@ -150,7 +150,7 @@ async def test_times_that_cannot_be_read_are_utc_and_keep_nobody_from_rememberin
     ],
 )
 async def test_the_day_of_the_story_is_written_as_its_calendar_writes_it(times: CampaignTimes, in_words: str) -> None:
-    memory = TranscriptMemory(FeedTwin(), times=TimesTwin(times))
+    memory = TranscriptMemory(FeedTwin(), times=TimesTwin(times).times)
     assert memory.story_day(CAMPAIGN) == ""
     await memory.refresh(CAMPAIGN)
     assert memory.story_day(CAMPAIGN) == in_words

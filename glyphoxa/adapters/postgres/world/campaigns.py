@@ -49,7 +49,7 @@ class KeptTimes:
 
 
 class PostgresCampaignTimes(CampaignQueries):
-    """Implements `TimesOfCampaigns`, and stores the story days that the DM sets. All with a deadline of 1 s."""
+    """Reads how campaigns count time, and stores the story days that the DM sets. All with a deadline of 1 s."""
 
     file = "world/campaign_times"
 
