@@ -12,7 +12,7 @@ from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
-from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames, name_changes
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
@@ -391,7 +391,8 @@ def make_names(
     """
     graph = None
     if store is not None:
-        graph = NamesOfGraph(PostgresLearnedNames(store.database), NameChanges(store.listener))
+        changes = partial(name_changes, store.listener, campaign.id)
+        graph = NamesOfGraph(PostgresLearnedNames(store.database), changes)
     return TableNames(
         campaign,
         now_ms=now_ms,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -53,16 +53,6 @@ class NamesChanged:
     """
 
     entities: frozenset[EntityId] | None
-
-
-class NameFeed(Protocol):
-    def follow(self, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
-        """The changes to a campaign's names from now on. Never ends: close it.
-
-        Raises:
-            GlyphoxaError: Changes cannot be followed, for a permanent reason.
-        """
-        ...
 
 
 class NamesFollowed:

@@ -12,7 +12,7 @@ corrected alike.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -27,7 +27,7 @@ from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarte
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.followed import LearnedNames, NameFeed, NamesChanged, NamesFollowed
+from glyphoxa.names.followed import LearnedNames, NamesChanged, NamesFollowed
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
@@ -57,10 +57,15 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class NamesOfGraph:
-    """The names in the database, and notifications of changes."""
+    """The names in the database.
+
+    Attributes:
+        changes: Yields the changes to the campaign's names from now on. Never ends: close it. Raises `GlyphoxaError` if
+            they cannot be followed, for a permanent reason.
+    """
 
     learned: LearnedNames
-    feed: NameFeed
+    changes: Callable[[], AsyncGenerator[NamesChanged, None]]
 
 
 class TableNames:
@@ -213,8 +218,8 @@ class TableNames:
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
-            changes = partial(self._graph.feed.follow, self._campaign.id)
-            supervisor.start("names", partial(follow, changes, self._followed.take_once_available, what="names"))
+            take = self._followed.take_once_available
+            supervisor.start("names", partial(follow, self._graph.changes, take, what="names"))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.adapters.postgres.learned_names import NameChanges
+from glyphoxa.adapters.postgres.learned_names import name_changes
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.domain.ids import CampaignId
@@ -33,7 +33,7 @@ class Names:
         self._n = 0
 
     def follow(self, campaign: CampaignId) -> AsyncGenerator[Any, None]:
-        return NameChanges(self._store.listener).follow(campaign)
+        return name_changes(self._store.listener, campaign)
 
     async def change(self, campaign: CampaignId) -> None:
         await a_campaign_row(self._store, campaign)

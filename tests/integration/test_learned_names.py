@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from glyphoxa.actors.supervisor import follow
-from glyphoxa.adapters.postgres.learned_names import NameChanges, PostgresLearnedNames
+from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames, name_changes
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity
@@ -210,7 +210,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(name_changes(store.listener, CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
         await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for players
@@ -232,7 +232,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     book = ObservableGazetteer(names)
     book.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
-    changes = partial(NameChanges(store.listener).follow, CAMPAIGN)
+    changes = partial(name_changes, store.listener, CAMPAIGN)
     task = asyncio.create_task(follow(changes, follower.take_once_available, what="names"))
 
     async def heard_next(text: str) -> str:
@@ -256,7 +256,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
     store: Store, learned: PostgresLearnedNames
 ) -> None:
-    async with asyncio.timeout(DEADLINE_S), aclosing(NameChanges(store.listener).follow(CAMPAIGN)) as changes:
+    async with asyncio.timeout(DEADLINE_S), aclosing(name_changes(store.listener, CAMPAIGN)) as changes:
         assert await anext(changes) == NamesChanged(None)
         async with store.database.administer() as connection:
             # Waited for: a connection that is only asked to end still tells what changes until it does.

@@ -216,14 +216,8 @@ def _happened(row: asyncpg.Record, name: str | None = None) -> Happened:
     )
 
 
-class NameChanges:
-    """Notifies a running table of changed names, whoever changed them."""
-
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-
-    async def follow(self, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
-        """The changes to a campaign's names from now on. See `Listener.follow`."""
-        async with aclosing(self._listener.follow(NAMES, campaign)) as notified:
-            async for changed in notified:
-                yield NamesChanged(None if changed is None else frozenset(EntityId(each) for each in changed))
+async def name_changes(listener: Listener, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
+    """Yield the changes to a campaign's names from now on, whoever makes them. See `Listener.follow`."""
+    async with aclosing(listener.follow(NAMES, campaign)) as notified:
+        async for changed in notified:
+            yield NamesChanged(None if changed is None else frozenset(EntityId(each) for each in changed))
