@@ -40,7 +40,8 @@ NOT_TOLD: Final = (Kind.RUMOUR, Kind.UNREAL)
 LEAST: Final = 0.75
 """Score from which a claim holds now. `python -m benchmarks.statements` measures it."""
 ANY: Final = -math.inf
-"""The least score for what is kept verbatim. Any other kind needs better reasons."""
+"""The least score for what is kept verbatim. Any other kind needs better reasons: a score of `_SURE`."""
+_SURE: Final = 0.5
 
 
 _CLAIM: Final = "claim"
@@ -98,4 +99,5 @@ def kind_of(found: Collection[str], weights: Mapping[Kind, Weights], *, least: f
     scores = {kind: log_odds(found, each) for kind, each in weights.items()}
     if scores[Kind.NOW] < least:
         del scores[Kind.NOW]
-    return max(scores, key=scores.__getitem__)
+    found = max(scores, key=scores.__getitem__)
+    return found if least > ANY or scores[found] >= _SURE else Kind.NOW
