@@ -80,7 +80,7 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and not e.is_retracted]
         )
         again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
-        assert again.prompt_text.count(f"Remembered: You said: {CLAIM}") == 1
+        assert again.prompt_text.count(f"Remembered: You said (earlier this evening): {CLAIM}") == 1
 
 
 async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
@@ -139,4 +139,4 @@ async def test_what_an_npc_said_is_no_fact_the_next_evening(
     async with an_evening(settings, monkeypatch, session="second") as evening:
         assert CLAIM not in (await asked(evening, "Grimjaw, who stole the tithe box?")).prompt_text
         prompt = (await asked(evening, "Grimjaw, what did you say about the tithe box?")).prompt_text
-        assert f"\nRemembered: You said: {CLAIM}" in prompt
+        assert f"\nRemembered: You said (last session): {CLAIM}" in prompt

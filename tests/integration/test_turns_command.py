@@ -67,11 +67,12 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
         r"^  addressed: Grimjaw was called$",
         r"^  memory tier: FAST: first turn of the conversation; limited by this NPC's tier$",
         r"^  answered, \d+ ms after the end of speech$",
-        r"^    Tamsin said: Grimjaw, my brother Joren was lost in the fen\.$",
+        r"^    Tamsin said \(last session\): Grimjaw, my brother Joren was lost in the fen\.$",
         r"^      known because: witnessed in session 1, ordinal 2, ",
         r"^      found by: .*words \d",
         r"^    found by words only",
-        r"^    You said: I am sorry\.$\n^      left out: its own words, and the question does not ask for them$",
+        r"^    You said \(last session\): I am sorry\.$\n"
+        r"^      left out: its own words, and the question does not ask for them$",
         r"^    memory_query_entities \(name: Ironhold\), \d+ ms$",
         r'^      found: \{"name": "Ironhold"',
     ):
@@ -79,7 +80,7 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
     assert "since then" not in explained
 
     prompt = await cli.told("show", "turns", "last", "--prompt")
-    assert "Remembered: Tamsin said: Grimjaw, my brother Joren was lost in the fen." in prompt
+    assert "Remembered: Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen." in prompt
 
 
 async def test_what_was_rolled_back_since_is_marked(
@@ -118,7 +119,7 @@ async def test_a_fork_has_the_turns_of_its_campaign_and_no_other_sees_them(
     await two_sessions(settings, monkeypatch)
     await cli.told("campaign", "fork", "town", "what-if")
     of_fork = await cli.told("show", "turns", "last", "--campaign", "what-if")
-    assert "Tamsin said: Grimjaw, my brother Joren was lost in the fen." in of_fork
+    assert "Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen." in of_fork
     await the_campaign(str(settings.memory.postgres_dsn))
     assert await cli.told("show", "turns", "--campaign", "saltmere") == "no turn was recorded yet\n"
     assert "no turn in campaign 'saltmere' yet" in await cli.problem("show", "turns", "last", "--campaign", "saltmere")
