@@ -99,5 +99,5 @@ def kind_of(found: Collection[str], weights: Mapping[Kind, Weights], *, least: f
     scores = {kind: log_odds(found, each) for kind, each in weights.items()}
     if scores[Kind.NOW] < least:
         del scores[Kind.NOW]
-    found = max(scores, key=scores.__getitem__)
-    return found if least > ANY or scores[found] >= _SURE else Kind.NOW
+    best = max(scores, key=scores.__getitem__)
+    return best if least > ANY or scores[best] >= _SURE else Kind.NOW
