@@ -173,7 +173,7 @@ async def test_the_old_vectors_serve_until_the_new_are_complete_and_talk_that_co
         assert (await live.chunks.fill_missing(CAMPAIGN)).embedded == 1
         async with asyncio.timeout(DEADLINE_S):
             while await recalled(live, "Bad weather?") != ["u3"]:
-                pass  # whoever asks in a hurry may miss the latest talk
+                pass  # a search with a short deadline may miss the latest utterances
         go_on.set()
         assert (await running).swapped
         await live.log.append([said(4, "More rain.")])
