@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from benchmarks.logistic import Example, fitted
-from benchmarks.runner import command, json_lines, percent, run
+from benchmarks.logistic import Example, fitted, ordinary_talk
+from benchmarks.runner import command, percent, run
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.turns.barge_in import cuts_off, signs_of
 
@@ -34,12 +34,6 @@ _BEGINNINGS: Final = 4
 _TALK_WORDS: Final = 5
 """Shorter lines of other sets may be a listener's."""
 _DATA: Final = Path(__file__).parent / "data"
-_TALK: Final = (
-    "address/tune.jsonl",
-    "long_session/rounds/talk.jsonl",
-    "long_session/sessions/talk.jsonl",
-    "salience/german/turns.jsonl",
-)
 
 
 class Line(NamedTuple):
@@ -55,8 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     lines = read(options.file)
-    texts = (row["text"] for name in _TALK for _, row in json_lines(_DATA / name))
-    talk = [Line(True, "", "", text) for text in texts if len(text.split()) >= _TALK_WORDS]
+    talk = [Line(True, "", "", text) for text in ordinary_talk() if len(text.split()) >= _TALK_WORDS]
     if options.out is not None:
         weights = fitted(examples(lines + talk), penalty=PENALTY)
         options.out.write_text(json.dumps(weights, ensure_ascii=False) + "\n", "utf-8")

@@ -6,7 +6,8 @@ The result is the same each time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,8 +16,22 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
+from benchmarks.runner import json_lines
+
 _STEPS: Final = 500
 _LEAST_OFTEN: Final = 2
+_DATA: Final = Path(__file__).parent / "data"
+_TALK: Final = (
+    "address/tune.jsonl",
+    "long_session/rounds/talk.jsonl",
+    "long_session/sessions/talk.jsonl",
+    "salience/german/turns.jsonl",
+)
+
+
+def ordinary_talk() -> Iterator[str]:
+    """Yield the lines of other sets, which no model of special wordings may take for one."""
+    return (row["text"] for name in _TALK for _, row in json_lines(_DATA / name))
 
 
 class Example(NamedTuple):

@@ -20,8 +20,8 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from benchmarks.logistic import Example, fitted
-from benchmarks.runner import command, json_lines, percent, run
+from benchmarks.logistic import Example, fitted, ordinary_talk
+from benchmarks.runner import command, percent, run
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.language.content import log_odds, phrases
 
@@ -31,12 +31,6 @@ PENALTY: Final = 0.3
 THRESHOLDS: Final = (-0.5, 1.0)
 FOLDS: Final = 8
 _DATA: Final = Path(__file__).parent / "data"
-_TALK: Final = (
-    "address/tune.jsonl",
-    "long_session/rounds/talk.jsonl",
-    "long_session/sessions/talk.jsonl",
-    "salience/german/turns.jsonl",
-)
 
 
 class Line(NamedTuple):
@@ -50,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     lines = read(options.file)
-    talk = [Line(False, row["text"]) for name in _TALK for _, row in json_lines(_DATA / name)]
+    talk = [Line(False, text) for text in ordinary_talk()]
     found = examples(lines + talk)
     scores = cross_validated(found)[: len(lines)]
     is_refusal = np.array([line.is_refusal for line in lines])
