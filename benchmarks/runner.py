@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import fcntl
 import inspect
 import json
+import os
 import random
 import resource
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from glyphoxa.adapters.local import machine as native_env
+from glyphoxa.adapters.postgres.server.supervisor import SUPERVISOR
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.observability import log
 
@@ -33,6 +37,8 @@ Measure: TypeAlias = Callable[[argparse.Namespace, Path], Figures | Awaitable[Fi
 
 STOPPED = 128 + signal.SIGINT
 _NOTE = "loaded.json"
+_STOP_TIMEOUT_S = 60.0
+_POLL_S = 0.02
 
 
 # -- the command
@@ -80,7 +86,22 @@ def a_directory() -> Iterator[Path]:
     try:
         yield path
     finally:
+        _wait_for_databases(path)
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _wait_for_databases(path: Path) -> None:
+    """Wait until no embedded server below `path` runs: it stops after its last client, and writes files until then."""
+    give_up = time.monotonic() + _STOP_TIMEOUT_S
+    for directory, _, files in os.walk(path):
+        if SUPERVISOR not in files:
+            continue
+        with Path(directory, SUPERVISOR).open("a") as supervisor:
+            while time.monotonic() < give_up:
+                with suppress(BlockingIOError):
+                    fcntl.flock(supervisor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    break
+                time.sleep(_POLL_S)
 
 
 def tell(text: str) -> None:
