@@ -20,7 +20,7 @@ from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
-from glyphoxa.context.repairs import InMind, heard_before, not_known, said_then, told_before
+from glyphoxa.context.repairs import InMind, PromptRepair
 from glyphoxa.context.scene import Past, Scenes
 from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, select
 from glyphoxa.context.when import SaidWhen
@@ -31,7 +31,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.asking import asks_how_related, remarks
+from glyphoxa.language.asking import Kind, question_of
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.terms import Terms, asks_for_a_time
@@ -270,7 +270,7 @@ class HotContextAssembly:
             parts.part("facts", self._by_name.refresh(), deadline_ms, source=self._known_from),
             self._by_name.understand(npc, question, deadline_ms=deadline_ms),
         )
-        if not asks_how_related(question, language=self._campaign.language):
+        if not question_of(question, self._campaign.language).has(Kind.HOW_RELATED):
             return ()
         ends = self._how_related.ends(npc, question, self._by_name.named(npc, question, is_read=True))
         if not ends:
@@ -328,7 +328,7 @@ class HotContextAssembly:
         touched_now = self._kept(npc, question)
         # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
         spoken = language_of(question) or self._campaign.language
-        kept = [] if remarks(question, language=spoken) else touched_now
+        kept = [] if question_of(question, spoken).is_remark else touched_now
         kept = [one for one in kept if not self._safety.forbids(one.text)]
         scenes = parts.at_once("scene", lambda: self._lines(npc), source=self._known_from)
         glossary = self._glossary(npc)
@@ -395,28 +395,25 @@ class HotContextAssembly:
         """
         if not self._needs_repairs or not question or hot.kept:
             return hot
-        talk = [one for one in hot.recalled if not isinstance(one, RecalledFact)]
-        if then := said_then(question, talk, asker, language=self._campaign.language):
-            return replace(hot, told=then, shrugs=then)
-        told = told_before(question, talk, asker, language=self._campaign.language)
-        if not told and not any(each.is_asked or each.similarity is not None for each in _looked_up(hot)):
-            told = heard_before(question, talk, asker, language=self._campaign.language)
-        hot = replace(hot, told=told)
-        if hot.omitted:
-            return hot
-        asked, heard = self._campaign.npc(npc), self.prefetch.conversations.get(npc)
+        npc_asked, heard = self._campaign.npc(npc), self.prefetch.conversations.get(npc)
         mind = InMind(
-            asked.name,
+            npc_asked.name,
             facts=_looked_up(hot),
-            remembered=talk,
+            remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
             talk=[] if heard is None else heard.said_beside(question),
             told=self._told(npc),
             beside=(*self.standing(npc), *set(hot.facts).difference(map(recalled_line, hot.recalled))),
             is_known=lambda name: self._has_heard_of(npc, name),
             asker=asker,
-            aliases=(*asked.aliases, asked.role) if asked.role else asked.aliases,
+            aliases=(*npc_asked.aliases, *filter(None, [npc_asked.role])),
         )
-        found = not_known(question, mind, language=self._campaign.language)
+        repair = PromptRepair(question, mind, language=self._campaign.language)
+        if then := repair.said_then():
+            return replace(hot, told=then, shrugs=then)
+        hot = replace(hot, told=repair.told())
+        if hot.omitted:
+            return hot
+        found = repair.not_known()
         return replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
 
     def _has_heard_of(self, npc: NpcId, name: str) -> bool:

@@ -11,7 +11,7 @@ from glyphoxa.context.prompt import characters_in
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
-from glyphoxa.language.asking import asks_how_related, speaks_to_the_npc
+from glyphoxa.language.asking import Kind, question_of
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
@@ -245,10 +245,11 @@ class HowRelated:
         Args:
             named: Entities in the question that the NPC may know.
         """
-        if self._graph is None or not asks_how_related(question, language=self._campaign.language):
+        asked = question_of(question, self._campaign.language)
+        if self._graph is None or not asked.has(Kind.HOW_RELATED):
             return ()
         two = [one.known.entity for one in named if one.is_named][:2]
-        if len(two) == 1 and speaks_to_the_npc(question, language=self._campaign.language):
+        if len(two) == 1 and asked.has(Kind.NPC):
             own = self._campaign.npc(npc)
             two.append(Entity(own.entity_id, "npc", own.name))
         return tuple(two) if len(two) == 2 else ()

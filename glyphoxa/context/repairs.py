@@ -13,26 +13,14 @@ German.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.context.selection import NEAR, RELATED, without_call
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.language.asking import (
-    IRREGULAR,
-    asks_for_memory,
-    asks_for_more,
-    asks_of_acts,
-    asks_of_perception,
-    asks_of_the_past,
-    asks_what_it_said,
-    asks_why,
-    names_in,
-    speaks_of_the_asker,
-    wants_to_be_told,
-)
+from glyphoxa.language.asking import IRREGULAR, Kind, names_in, question_of
 from glyphoxa.language.content import language_of, stem_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -89,6 +77,9 @@ _OF_ME: Final = _TOLD.compile(r"\b{of_me}\b")
 _SWORN: Final = _TOLD.pattern("sworn")
 _QUOTED: Final = re.compile(r"'([^']+)'")
 _EMBEDDED: Final = "en"
+_MOST_NAMES: Final = 2
+_BEGINNING: Final = 4
+"""Letters of an adjective that stay in all its forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,54 +114,166 @@ class InMind:
         return (*(fact.text for fact in self.facts), *said, *self.talk, *self.told, *self.beside)
 
 
-def bears(asked: str, mind: InMind, names: Sequence[str], *, language: str) -> bool:
-    """Return whether something in the prompt is about the question, beyond the names in it."""
-    if any(fact.is_asked for fact in mind.facts):
-        return True
-    said = [one for one in mind.remembered if not _is_anothers(one, asked, mind, language)]
-    if any(isinstance(one, RecalledSummary) for one in said):
-        return True
-    named = (found for fact in mind.facts for found in _QUOTED.findall(fact.path))
-    about = TopicWords(asked, language) - TopicWords(" ".join((*names, *named)), language)
-    if asks_what_it_said(asked, language=language):
-        if not _WE.search(asked.casefold()):
-            said = [one for one in said if _is_own(one, mind)]
-        words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
-        return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
-    acts = asks_of_acts(asked, language=language)
-    if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
-        return True
-    is_open = not acts and not asks_of_the_past(asked, language=language)
-    if is_open and not _OF_ME.search(asked.casefold()) and any(_names(one, names) for one in said):
-        return True
-    if not about:
-        if asks_of_perception(asked, language=language):  # what others said is not something that it saw
-            return any(mind.name in text for text in (*(fact.text for fact in mind.facts), *mind.told))
-        if speaks_of_the_asker(asked, language=language):
-            return bool(said) or any(mind.asker in text for text in mind.told) or (acts and bool(mind.talk))
-        return bool(said or mind.facts or mind.told) or (acts and bool(mind.talk))
-    beside = () if acts else mind.beside
-    return _is_near(about, said) or _is_in(
-        about, (*(fact.text for fact in mind.facts), *mind.talk, *mind.told, *beside)
-    )
+@dataclass(frozen=True, slots=True)
+class NotKnown:
+    """
+    Attributes:
+        facts: Sentences for the facts of the prompt.
+        replies: Possible answers, of which one is enough. Empty if a model has to find the words.
+    """
+
+    facts: tuple[str, ...] = ()
+    replies: tuple[str, ...] = ()
 
 
-def _is_own(one: RecalledTalk, mind: InMind) -> bool:
-    return isinstance(one, RecalledUtterance) and (one.is_own or one.speaker_name == mind.name)
+NOTHING_MISSING: Final = NotKnown()
 
 
-def _names(one: RecalledTalk, names: Sequence[str]) -> bool:
-    return any(name.split()[-1] in one.text for name in names)
+class PromptRepair:
+    """What a small model needs to be told for one question.
 
+    Args:
+        language: The campaign's. The words of a question in another language cannot show what bears on it: only a name
+            that nobody has heard is reported.
+    """
 
-def _is_anothers(one: RecalledTalk, asked: str, mind: InMind, language: str) -> bool:
-    """Return whether somebody else said it of himself, if the asker asks about himself alone."""
-    if not mind.asker or isinstance(one, RecalledSummary) or _is_own(one, mind) or one.speaker_name == mind.asker:
-        return False
-    if _WE.search(asked.casefold()) or not speaks_of_the_asker(asked, language=language):
-        return False
-    tells_of_himself = speaks_of_the_asker(one.text, language=language)
-    return tells_of_himself and not any(part in one.text for part in mind.asker.split())
+    def __init__(self, question: str, mind: InMind, *, language: str) -> None:
+        text = without_call(question, mind.name, mind.aliases)
+        spoken = language_of(text) or primary_language(language)
+        self._asked = question_of(text, spoken)
+        self._mind = mind
+        self._language = primary_language(language)
+        self._is_foreign = spoken != self._language
+        self._names = names_in(text, language=spoken)
+        self._topic = TopicWords(text, spoken)
+        self._is_question = text.endswith("?")
+
+    # What the asker and others told the NPC.
+
+    def said_then(self) -> tuple[str, ...]:
+        """Return the answer to "What did I ask you last time?": the asker's own words; empty for another question.
+
+        A small model would say them as its own.
+        """
+        if not (self._asked.has(Kind.ACTS) and self._asked.has(Kind.ASKER)):
+            return ()
+        of_then = [one.text for one in self._heard() if self._is_askers(one) and Signal.RECAP in one.signals]
+        if _ASKED.search(self._asked.text.casefold()):
+            of_then = [text for text in of_then if text.rstrip().endswith("?")]
+        return (wording(self._language).you_said.format(what=of_then[-1].strip()),) if of_then else ()
+
+    def told(self) -> tuple[str, ...]:
+        """Return recalled lines that answer the question, worded as answers, the best first; empty if none does.
+
+        A question about what the asker told the NPC of itself gets all such lines. Another one that no fact answers
+        gets the best line, anybody's, which shares at least two words with it beside names. What others said of
+        themselves is no answer to a question about the asker.
+        """
+        asked, mind = self._asked, self._mind
+        if self._is_foreign or asked.has(Kind.OWN_WORDS):
+            return ()
+        is_of_asker = asked.has(Kind.ASKER)
+        if is_of_asker and asked.has(Kind.MEMORY):
+            about = self._topic - TopicWords(" ".join(_CONTENT.words("calls")), self._language)
+            asks_for_a_wish = _WISHED.search(asked.text.casefold()) is not None
+            own = [one.text for one in self._heard() if self._is_askers(one) and _tells_of(one.text, about)]
+            own = [text for text in own if asks_for_a_wish or not _WISH.search(text.casefold())]
+            if own:
+                return tuple(_as_answer(text, self._language) for text in own)
+        about = self._about(())
+        is_known = any(fact.is_asked or fact.similarity is not None for fact in mind.facts)
+        if is_known or not self._is_question or len(about) < _SHARED:
+            return ()
+        telling = (one for one in self._heard() if _tells_of(one.text, about))
+        best = next((one for one in telling if self._is_askers(one) or not is_of_asker), None)
+        if best is None:
+            return ()
+        if self._is_askers(best):
+            return (_as_answer(best.text, self._language),)
+        return (wording(self._language).they_said.format(who=best.speaker_name, what=best.text.strip()),)
+
+    def _heard(self) -> Iterator[RecalledUtterance]:
+        lines = (one for one in self._mind.remembered if isinstance(one, RecalledUtterance))
+        return (one for one in lines if one.speaker_name and not one.is_own)
+
+    def _is_askers(self, one: RecalledUtterance) -> bool:
+        return one.speaker_name == self._mind.asker
+
+    # What the NPC does not know.
+
+    def not_known(self) -> NotKnown:
+        """Return what the NPC does not know, for the prompt; nothing if something bears on the question."""
+        words, asked, mind = wording(self._language), self._asked, self._mind
+        is_own = asked.has(Kind.OWN_WORDS)
+        remembers = is_own or asked.has(Kind.MEMORY)
+        unheard = [name for name in self._names if self._is_unheard(name)]
+        if unheard and (remembers or self._is_question):
+            facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
+            return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))
+        is_more = not remembers and asked.has(Kind.MORE)
+        if self._is_foreign or not (remembers or is_more) or self._bears():
+            return NOTHING_MISSING
+        of_the_past, is_empty = asked.has(Kind.PAST_EVENT), is_more and not mind.facts
+        if is_empty and not (asked.has(Kind.WHY) or (self._names and of_the_past)):
+            return NOTHING_MISSING
+        line = words.unsaid if is_own else words.untold if remembers or is_empty else words.no_more
+        may_be_said = is_own or self._is_question or asked.has(Kind.TELL)
+        if not may_be_said or (is_more and not of_the_past):
+            return NotKnown((line.format(name=mind.name),))
+        return NotKnown((line.format(name=mind.name),), words.never_said if is_own else words.knows_nothing)
+
+    def _is_unheard(self, name: str) -> bool:
+        if vocabulary_of(self._asked.language).is_common_knowledge(name):
+            return False
+        return not _is_heard(name, self._mind.lines, self._language) and not self._mind.is_known(name)
+
+    def _bears(self) -> bool:
+        """Return whether something in the prompt is about the question, beyond the names in it."""
+        asked, mind = self._asked, self._mind
+        said = [one for one in mind.remembered if not self._is_anothers(one)]
+        if any(fact.is_asked for fact in mind.facts) or any(isinstance(one, RecalledSummary) for one in said):
+            return True
+        about = self._about(found for fact in mind.facts for found in _QUOTED.findall(fact.path))
+        acts = asked.has(Kind.ACTS)
+        facts = [fact.text for fact in mind.facts]
+        if asked.has(Kind.OWN_WORDS):
+            if not _WE.search(asked.text.casefold()):
+                said = [one for one in said if self._is_own(one)]
+            words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
+            return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
+        if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
+            return True
+        is_open = not acts and not asked.has(Kind.PAST_EVENT)
+        if is_open and not _OF_ME.search(asked.text.casefold()) and any(self._is_named_in(one) for one in said):
+            return True
+        if about:
+            return _is_near(about, said) or _is_in(
+                about, (*facts, *mind.talk, *mind.told, *(() if acts else mind.beside))
+            )
+        if asked.has(Kind.PERCEPTION):  # what others said is not something that it saw
+            return any(mind.name in text for text in (*facts, *mind.told))
+        told = [text for text in mind.told if mind.asker in text] if asked.has(Kind.ASKER) else (*facts, *mind.told)
+        return bool(said or told) or (acts and bool(mind.talk))
+
+    def _about(self, named: Iterable[str]) -> TopicWords:
+        """Return the words of the question without names, also without these."""
+        return self._topic - TopicWords(" ".join((*self._names, *named)), self._language)
+
+    def _is_named_in(self, one: RecalledTalk) -> bool:
+        return any(name.split()[-1] in one.text for name in self._names)
+
+    def _is_own(self, one: RecalledTalk) -> bool:
+        return isinstance(one, RecalledUtterance) and (one.is_own or one.speaker_name == self._mind.name)
+
+    def _is_anothers(self, one: RecalledTalk) -> bool:
+        """Return whether somebody else said it of himself, if the asker asks about himself alone."""
+        asker, asked = self._mind.asker, self._asked
+        if not asker or isinstance(one, RecalledSummary) or self._is_own(one) or one.speaker_name == asker:
+            return False
+        if _WE.search(asked.text.casefold()) or not asked.has(Kind.ASKER):
+            return False
+        tells_of_himself = question_of(one.text, asked.language).has(Kind.ASKER)
+        return tells_of_himself and not any(part in one.text for part in asker.split())
 
 
 def _is_in(about: TopicWords, lines: Iterable[str]) -> bool:
@@ -190,8 +293,6 @@ def _means(one: RecalledTalk, language: str) -> bool:
     return one.similarity >= (RELATED if answers_when else NEAR)
 
 
-# What the asker told the NPC.
-
 _SHARED: Final = 2
 _WISH: Final = _TOLD.pattern("wish")
 _ASKED: Final = _TOLD.compile(r"\b{asked}\b")
@@ -200,84 +301,6 @@ _TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
 _OPENS: Final = _TOLD.compile(r"{opens}\b")
 _YOURS: Final = _TOLD.value("yours")
 _OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True))})\b", re.IGNORECASE)
-
-
-def told_before(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
-    """Return sentences with which the NPC answers from what the asker told it, the best first.
-
-    Empty if the question is not about what the asker said of itself.
-
-    Args:
-        said: Recalled utterances for the question.
-        asker: The asker's name; empty if it is unknown.
-        language: The campaign's.
-    """
-    spoken = language_of(question) or primary_language(language)
-    if not asker or spoken != primary_language(language) or asks_what_it_said(question, language=spoken):
-        return ()
-    if not (asks_for_memory(question, language=spoken) and speaks_of_the_asker(question, language=spoken)):
-        return ()
-    about = TopicWords(question, spoken) - TopicWords(" ".join(_CONTENT.words("calls")), spoken)
-    asks_for_a_wish = _WISHED.search(question.casefold()) is not None
-    return tuple(
-        _as_answer(one.text, spoken)
-        for one in said
-        if isinstance(one, RecalledUtterance)
-        and one.speaker_name == asker
-        and _tells_of(one.text, about)
-        and (asks_for_a_wish or not _WISH.search(one.text.casefold()))
-    )
-
-
-def heard_before(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
-    """Return the recalled line that answers a question, worded as an answer; empty if none does.
-
-    Unlike `told_before`, the line may be anybody's and about anything, so it shares at least two words with the
-    question beside names. What others said of themselves is no answer to a question about the asker.
-
-    Args:
-        said: Recalled utterances for the question, the best first.
-        asker: The asker's name; empty if it is unknown.
-        language: The campaign's.
-    """
-    spoken = language_of(question) or primary_language(language)
-    is_asked = question.rstrip().endswith("?") and not asks_what_it_said(question, language=spoken)
-    if not is_asked or spoken != primary_language(language):
-        return ()
-    about = TopicWords(question, spoken) - TopicWords(" ".join(names_in(question, language=spoken)), spoken)
-    is_of_asker = speaks_of_the_asker(question, language=spoken)
-    for one in said:
-        if not isinstance(one, RecalledUtterance) or one.is_own or not one.speaker_name:
-            continue
-        of_others = one.speaker_name != asker
-        if len(about) < _SHARED or not _tells_of(one.text, about) or (of_others and is_of_asker):
-            continue
-        if not of_others:
-            return (_as_answer(one.text, spoken),)
-        return (wording(language).they_said.format(who=one.speaker_name, what=one.text.strip()),)
-    return ()
-
-
-def said_then(question: str, said: Sequence[RecalledTalk], asker: str, *, language: str) -> tuple[str, ...]:
-    """Return the answer to "What did I ask you last time?": the asker's own words; empty for another question.
-
-    A small model would say them as its own.
-
-    Args:
-        said: Recalled lines of that time.
-        asker: The asker's name; empty if it is unknown.
-        language: The campaign's.
-    """
-    if not (asks_of_acts(question, language=language) and speaks_of_the_asker(question, language=language)):
-        return ()
-    of_then = [
-        one.text
-        for one in said
-        if isinstance(one, RecalledUtterance) and one.speaker_name == asker and Signal.RECAP in one.signals
-    ]
-    if _ASKED.search(question.casefold()):
-        of_then = [text for text in of_then if text.rstrip().endswith("?")]
-    return (wording(language).you_said.format(what=of_then[-1].strip()),) if of_then else ()
 
 
 def _tells_of(text: str, about: TopicWords) -> bool:
@@ -301,65 +324,6 @@ def _yours(found: re.Match[str]) -> str:
     yours = str(_YOURS[found[0].casefold()])
     opens = found.string[: found.start()].rstrip().endswith((".", "!", "?"))
     return yours.capitalize() if opens else yours
-
-
-# What the NPC does not know.
-
-_MOST_NAMES: Final = 2
-_BEGINNING: Final = 4
-"""Letters of an adjective that stay in all its forms."""
-
-
-@dataclass(frozen=True, slots=True)
-class NotKnown:
-    """
-    Attributes:
-        facts: Sentences for the facts of the prompt.
-        replies: Possible answers, of which one is enough. Empty if a model has to find the words.
-    """
-
-    facts: tuple[str, ...] = ()
-    replies: tuple[str, ...] = ()
-
-
-NOTHING_MISSING: Final = NotKnown()
-
-
-def not_known(question: str, mind: InMind, *, language: str) -> NotKnown:
-    """Return what the NPC does not know, for the prompt; nothing if something bears on the question.
-
-    Args:
-        language: The campaign's. A question in another language has its own rules for names, and its words cannot show
-            what bears on it: only a name that nobody has heard is reported.
-    """
-    words = wording(language)
-    asked = without_call(question, mind.name, mind.aliases)
-    spoken = language_of(asked) or primary_language(language)
-    names = names_in(asked, language=spoken)
-    said = asks_what_it_said(asked, language=language)
-    remembers = said or asks_for_memory(asked, language=language)
-    is_asked = asked.rstrip().endswith("?")
-    known_to_all = vocabulary_of(spoken).is_common_knowledge
-    strange = [name for name in names if not known_to_all(name) and not _is_heard(name, mind.lines, language)]
-    unheard = [name for name in strange if not mind.is_known(name)]
-    if unheard and (remembers or is_asked):
-        facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
-        return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))
-    if spoken != primary_language(language):
-        return NOTHING_MISSING
-    is_more = not remembers and asks_for_more(asked, language=language)
-    if not (remembers or is_more) or bears(asked, mind, names, language=language):
-        return NOTHING_MISSING
-    of_the_past = asks_of_the_past(asked, language=language)
-    if is_more and not mind.facts:
-        is_story = asks_why(asked, language=language) or (names and of_the_past)
-        return NotKnown((words.untold.format(name=mind.name),), words.knows_nothing) if is_story else NOTHING_MISSING
-    line = words.unsaid if said else words.untold if remembers else words.no_more
-    replies = words.never_said if said else words.knows_nothing
-    needs_a_model = not (said or is_asked or wants_to_be_told(asked, language=language))
-    if needs_a_model or (is_more and not of_the_past):
-        replies = ()
-    return NotKnown((line.format(name=mind.name),), replies)
 
 
 def _is_heard(name: str, lines: Sequence[str], language: str) -> bool:

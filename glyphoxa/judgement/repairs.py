@@ -18,7 +18,7 @@ from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule
-from glyphoxa.language.asking import names_in, remarks
+from glyphoxa.language.asking import names_in, question_of
 from glyphoxa.language.content import (
     FUNCTION_WORDS,
     GREETINGS,
@@ -282,7 +282,7 @@ def denies_unasked(sentence: str, character: Character, asked: Asked) -> Fault |
 
 
 def _is_remark(asked: Asked) -> bool:
-    return remarks(asked.question, language=language_of(asked.question) or "en")
+    return question_of(asked.question, language_of(asked.question) or "en").is_remark
 
 
 def from_an_example(sentence: str, character: Character, asked: Asked) -> Fault | None:

@@ -1,15 +1,16 @@
 """Classify a question and find the names in it.
 
 Every question is checked, using words only. A false positive costs an NPC a shrug; a miss lets a small model invent.
-The patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them, every answer is no unless a function
-says otherwise.
+The patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them, every answer is no, except for the
+kinds that are looked for in English then.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from enum import Enum
+from functools import cache, lru_cache
 from typing import Final
 
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
@@ -19,109 +20,89 @@ from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import fold
 
 
-def asks_for_memory(question: str, *, language: str) -> bool:
-    """Return whether it asks for a memory, or something nobody can know without being told.
+class Kind(Enum):
+    """A kind of question. The value is the key of its patterns.
 
-    Includes claims that expect a confirmation: "You owe me three crowns, don't you?".
+    Attributes:
+        MEMORY: It asks for a memory, or something nobody can know without being told. Includes claims that expect a
+            confirmation: "You owe me three crowns, don't you?".
+        MORE: It has a presupposition or is a yes/no question: "Why did she ...?", "Is it true ...?".
+        WHY: It presupposes a fact and asks for its reason or beginning.
+        ACTS: It asks what somebody did, said or saw: "What did I tell you?".
+        PERCEPTION: It asks what the NPC saw, heard or found, or whom it met.
+        PAST_EVENT: It presupposes a past event, or asks whether one happened.
+        PAST: It refers to the past. Checked for every partial transcript, so that recall can start before the speaker
+            has finished.
+        TELL: It asks without a question mark: "Tell me of ...".
+        SEVERAL: It asks for several things: "Which cities has Joren seen?".
+        ASKER: It is about the asker. "Tell me ..." alone is not.
+        NPC: It says "you".
+        NPC_FIRST: It says "you" before anything about the asker: "You sold me the map.", not "I sold you the map.".
+        HOW_RELATED: It asks how two entities are related: "How is Orla related to the smith?", not "Who is Orla?".
+        OWN_WORDS: It asks an NPC about its own words ("What did you promise me?", "You said six crowns!"), not about
+            what others told it or what it has to say now.
+        PROMISE: It has a word for a promise or an agreement.
     """
-    return _has("memory", question, language) or _has("claimed", question, language)
+
+    MEMORY = "memory"
+    MORE = "more"
+    WHY = "why"
+    ACTS = "acts"
+    PERCEPTION = "perception"
+    PAST_EVENT = "past"
+    PAST = "refers_to_past"
+    TELL = "tell"
+    SEVERAL = "several"
+    ASKER = "asker"
+    NPC = "you"
+    NPC_FIRST = "you_first"
+    HOW_RELATED = "how_related"
+    OWN_WORDS = "own_words"
+    PROMISE = "promise"
 
 
-def asks_for_more(question: str, *, language: str) -> bool:
-    """Return whether it has a presupposition or is a yes/no question: "Why did she ...?", "Is it true ...?"."""
-    return question.rstrip().endswith("?") and _begins("more", question, language)
+_ELSE_ENGLISH: Final = frozenset((Kind.PAST, Kind.NPC, Kind.NPC_FIRST, Kind.HOW_RELATED))
+"""Looked for in English in a language without patterns."""
 
 
-def asks_why(question: str, *, language: str) -> bool:
-    """Return whether it presupposes a fact and asks for its reason or beginning."""
-    return _begins("why", question, language)
+class Question:
+    """A line of a player, and what it asks for. See `question_of`."""
+
+    def __init__(self, text: str, language: str) -> None:
+        self.text = text
+        self.language = language
+        self._plain = _plain(text)
+        self._found: dict[Kind, bool] = {}
+
+    def has(self, kind: Kind) -> bool:
+        """Return whether it is of a kind. Each kind is looked for once."""
+        if kind not in self._found:
+            self._found[kind] = _pattern(kind.value, self._language_of(kind)).search(self._plain) is not None
+        return self._found[kind]
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether it asks for nothing and does not speak of the NPC: "We will dive tomorrow."."""
+        return only_states(self.text) and not self.has(Kind.NPC_FIRST)
+
+    def _language_of(self, kind: Kind) -> str:
+        is_known = kind not in _ELSE_ENGLISH or lexicon("asking", self.language)
+        return primary_language(self.language) if is_known else "en"
 
 
-def asks_of_acts(question: str, *, language: str) -> bool:
-    """Return whether it asks what somebody did, said or saw: "What did I tell you?"."""
-    return _has("acts", question, language) or asks_of_perception(question, language=language)
+@lru_cache(256)
+def question_of(text: str, language: str) -> Question:
+    """Return a line as a question; the same object for the same line.
 
+    Args:
+        language: BCP 47 tag.
 
-def asks_of_perception(question: str, *, language: str) -> bool:
-    """Return whether it asks what the NPC saw, heard or found, or whom it met."""
-    return _has("perception", question, language)
-
-
-def asks_of_the_past(question: str, *, language: str) -> bool:
-    """Return whether it presupposes a past event, or asks whether one happened."""
-    return _begins("past", question, language)
-
-
-def speaks_of_the_past(text: str, *, language: str) -> bool:
-    """Return whether it refers to the past; uses English for a language without patterns.
-
-    Checked for every partial transcript, so that recall can start before the speaker has finished.
-    """
-    return _has("refers_to_past", text, _known(language))
-
-
-def wants_to_be_told(question: str, *, language: str) -> bool:
-    """Return whether it asks without a question mark: "Tell me of ..."."""
-    return _has("tell", question, language)
-
-
-def wants_several(question: str, *, language: str) -> bool:
-    """Return whether it asks for several things.
-
-    >>> wants_several("Which cities has Joren seen?", language="en")
+    >>> question_of("You sold me the map.", "en").has(Kind.NPC_FIRST)
     True
-    """
-    return _has("several", question, language)
-
-
-def speaks_of_the_asker(question: str, *, language: str) -> bool:
-    """Return whether it is about the asker. "Tell me ..." alone is not."""
-    asked = _pattern("tell_me", primary_language(language)).sub(" ", _plain(question))
-    return _has("asker", asked, language)
-
-
-def speaks_to_the_npc(question: str, *, language: str) -> bool:
-    """Return whether it says "you"; uses English for a language without patterns."""
-    return _has("you", question, _known(language))
-
-
-def speaks_of_the_npc(text: str, *, language: str) -> bool:
-    """Return whether it says "you" before anything about the asker; uses English as `speaks_to_the_npc` does.
-
-    >>> speaks_of_the_npc("You sold me the map.", language="en")
-    True
-    >>> speaks_of_the_npc("I will bring you the map.", language="en")
+    >>> question_of("I will bring you the map.", "en").has(Kind.NPC_FIRST)
     False
     """
-    known, plain = primary_language(_known(language)), _plain(text)
-    to, of_asker = _pattern("you", known).search(plain), _pattern("asker", known).search(plain)
-    return to is not None and (of_asker is None or to.start() < of_asker.start())
-
-
-def remarks(text: str, *, language: str) -> bool:
-    """Return whether it asks for nothing and does not speak of the NPC: "We will dive tomorrow."."""
-    return only_states(text) and not speaks_of_the_npc(text, language=language)
-
-
-def asks_how_related(question: str, *, language: str) -> bool:
-    """Return whether it asks how two entities are related; uses English for a language without patterns.
-
-    >>> asks_how_related("How is Orla related to the smith?", language="en")
-    True
-    >>> asks_how_related("Who is Orla?", language="en")
-    False
-    """
-    return _has("how_related", question, _known(language))
-
-
-def asks_what_it_said(question: str, *, language: str) -> bool:
-    """Return whether an NPC is asked about its own words ("What did you promise me?", "You said six crowns!").
-
-    Excludes what others told it and what it has to say now.
-    """
-    done_to_it = lexicon("asking", language).words("done_to_you")
-    said = _pattern("you_said", primary_language(language)).finditer(_plain(question))
-    return any(match[1] not in done_to_it for match in said) or _has("own_words", question, language)
+    return Question(text, language)
 
 
 def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
@@ -137,19 +118,8 @@ def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
         text = re.sub(rf"\b{re.escape(_plain(name))}\b", of.value("addressed"), text)
     for said, instead in of.value("as_another_says"):
         text = re.sub(said, instead, text)
-    return of.compile(r"\b{promise}\b").search(text) is not None or asks_what_it_said(text, language=language)
-
-
-def _known(language: str) -> str:
-    return language if lexicon("asking", language) else "en"
-
-
-def _has(kind: str, text: str, language: str) -> bool:
-    return _pattern(kind, primary_language(language)).search(_plain(text)) is not None
-
-
-def _begins(kind: str, text: str, language: str) -> bool:
-    return _pattern(kind, primary_language(language)).match(_plain(text)) is not None
+    asked = Question(text, language)
+    return asked.has(Kind.PROMISE) or asked.has(Kind.OWN_WORDS)
 
 
 @cache

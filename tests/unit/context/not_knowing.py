@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from glyphoxa.context.repairs import InMind, not_known
+from glyphoxa.context.repairs import InMind, PromptRepair
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 
@@ -39,4 +39,4 @@ def said(text: str, *, by: str = "Wenna", similarity: float | None = None) -> Re
 
 
 def sentences(question: str, mind: InMind | None = None, *, language: str = "en") -> tuple[str, ...]:
-    return not_known(question, mind or a_mind(), language=language).facts
+    return PromptRepair(question, mind or a_mind(), language=language).not_known().facts

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.repairs import InMind, not_known
+from glyphoxa.context.repairs import InMind, PromptRepair
 from tests.unit.context.not_knowing import a_mind, said, sentences
 
 UNTOLD = "Nobody has told Mirelle anything about that."
@@ -75,11 +75,12 @@ def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
 def test_model_is_asked_only_what_does_not_ask_of_the_past(
     question: str, language: str, mind: InMind, has_replies: bool
 ) -> None:
-    assert bool(not_known(question, mind, language=language).replies) is has_replies
+    assert bool(PromptRepair(question, mind, language=language).not_known().replies) is has_replies
 
 
 def test_reply_without_a_model_fits_what_is_missing() -> None:
-    replies = {asked: not_known(asked, a_mind(), language="en").replies for asked in ("Who is Tarquin?", "You lied!")}
+    questions = ("Who is Tarquin?", "You lied!")
+    replies = {asked: PromptRepair(asked, a_mind(), language="en").not_known().replies for asked in questions}
     assert all("Tarquin" in reply for reply in replies["Who is Tarquin?"])
     assert "I never said that." in replies["You lied!"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import pytest
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import OwnSecret, touched, without, words_of
-from glyphoxa.context.repairs import heard_before, told_before
+from glyphoxa.context.repairs import PromptRepair
 from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.domain.turn import Fault
-from glyphoxa.language.asking import asks_how_related, asks_what_it_said, looks_for_own_words
+from glyphoxa.language.asking import Kind, looks_for_own_words, question_of
 from glyphoxa.recall.terms import Terms
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
@@ -28,8 +29,9 @@ SECRET = "Hob lets smugglers through the north gate each night."
 STANDING = "Hob guards the north gate. The gate closes at dusk."
 
 
-def is_told_before(question: str, told: str, by: str = "Rhea", asker: str = "Rhea") -> bool:
-    return told_before(question, [said(told, by=by)], asker, language="en") != ()
+def told(question: str, line: str, by: str = "Rhea", *, asker: str = "Rhea", language: str = "en") -> tuple[str, ...]:
+    mind = replace(a_mind(), remembered=[said(line, by=by)], asker=asker)
+    return PromptRepair(question, mind, language=language).told()
 
 
 def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bool:
@@ -40,16 +42,16 @@ def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bo
 
 
 JUDGES: dict[str, Callable[..., bool]] = {
-    "asks_what_it_said": lambda of, q: asks_what_it_said(q, language=of),
-    "asks_something_else": lambda of, q: not asks_what_it_said(q, language=of),
+    "asks_what_it_said": lambda of, q: question_of(q, of).has(Kind.OWN_WORDS),
+    "asks_something_else": lambda of, q: not question_of(q, of).has(Kind.OWN_WORDS),
     "looks_for_own_words": lambda of, q: looks_for_own_words(q, name="Korvald", language=of),
     "looks_for_something_else": lambda of, q: not looks_for_own_words(q, name="Korvald", language=of),
-    "asks_how_related": lambda of, q: asks_how_related(q, language=of),
-    "asks_for_no_relation": lambda of, q: not asks_how_related(q, language=of),
-    "told_before": lambda of, q, told, says: told_before(q, [said(told, by="Rhea")], "Rhea", language=of) == (says,),
-    "not_told_before": lambda q, told, by, asker: not is_told_before(q, told, by, asker),
-    "heard_before": lambda of, q, told, by, says: heard_before(q, [said(told, by=by)], "Rhea", language=of) == (says,),
-    "not_heard_before": lambda of, q, told, by: heard_before(q, [said(told, by=by)], "Rhea", language=of) == (),
+    "asks_how_related": lambda of, q: question_of(q, of).has(Kind.HOW_RELATED),
+    "asks_for_no_relation": lambda of, q: not question_of(q, of).has(Kind.HOW_RELATED),
+    "told_before": lambda of, q, line, says: told(q, line, language=of) == (says,),
+    "not_told_before": lambda q, line, by, asker: told(q, line, by, asker=asker) == (),
+    "heard_before": lambda of, q, line, by, says: told(q, line, by, language=of) == (says,),
+    "not_heard_before": lambda of, q, line, by: told(q, line, by, language=of) == (),
     "not_known": lambda of, q, line: sentences(q, language=of) == (line,),
     "asks_for_no_memory": lambda of, q: sentences(q, language=of) == (),
     "remembers_something_else": lambda of, q, line: sentences(q, a_mind(remembered=[line]), language=of) != (),

@@ -6,7 +6,7 @@ import pytest
 
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.language.asking import remarks
+from glyphoxa.language.asking import question_of
 
 RUSK = Character("Rusk", others=("Odalys",))
 GERMAN = Character("Rusk", language="de")
@@ -68,7 +68,7 @@ def test_reply_to_a_german_remark(question: str, sentence: str, fault: Fault | N
     ],
 )
 def test_remark_asks_for_nothing(text: str, is_remark: bool) -> None:
-    assert remarks(text, language="en") is is_remark
+    assert question_of(text, "en").is_remark is is_remark
 
 
 EXAMPLES = (

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.language.asking import (
-    asks_for_memory,
-    asks_for_more,
-    asks_why,
-    names_in,
-    speaks_of_the_asker,
-)
+from glyphoxa.language.asking import Kind, names_in, question_of
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ from glyphoxa.language.asking import (
     ],
 )
 def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: str, language: str) -> None:
-    assert asks_for_memory(question, language=language)
+    assert question_of(question, language).has(Kind.MEMORY)
 
 
 @pytest.mark.parametrize(
@@ -52,21 +46,21 @@ def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: st
     ],
 )
 def test_ordinary_questions_and_other_languages_ask_for_no_memory(question: str, language: str) -> None:
-    assert not asks_for_memory(question, language=language)
+    assert not question_of(question, language).has(Kind.MEMORY)
 
 
 def test_a_question_may_take_something_for_granted() -> None:
-    assert asks_for_more("Is it true that she burned the mill?", language="en")
-    assert asks_why("Why did she burn the mill?", language="en")
-    assert asks_why("Warum hat sie die Mühle verbrannt?", language="de")
-    assert not asks_for_more("It is true that she burned the mill.", language="en")
-    assert not asks_why("What did she burn?", language="en")
+    assert question_of("Is it true that she burned the mill?", "en").has(Kind.MORE)
+    assert question_of("Why did she burn the mill?", "en").has(Kind.WHY)
+    assert question_of("Warum hat sie die Mühle verbrannt?", "de").has(Kind.WHY)
+    assert not question_of("It is true that she burned the mill.", "en").has(Kind.MORE)
+    assert not question_of("What did she burn?", "en").has(Kind.WHY)
 
 
 def test_a_question_may_be_about_who_asks() -> None:
-    assert speaks_of_the_asker("How much do I owe?", language="en")
-    assert speaks_of_the_asker("Was schulde ich?", language="de")
-    assert not speaks_of_the_asker("How much does he owe?", language="en")
+    assert question_of("How much do I owe?", "en").has(Kind.ASKER)
+    assert question_of("Was schulde ich?", "de").has(Kind.ASKER)
+    assert not question_of("How much does he owe?", "en").has(Kind.ASKER)
 
 
 @pytest.mark.parametrize(
