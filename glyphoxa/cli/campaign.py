@@ -267,7 +267,7 @@ def _entities(n: int) -> str:
 async def _prompt(options: argparse.Namespace) -> int:
     campaign = read_campaign(options.file).campaign
     npc = npc_called(options.npc, campaign)
-    identities = Identities(campaign, None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
+    identities = Identities(campaign, lambda: None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
     identity = identities.read(npc.id)
     bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=Budgets())
     asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")

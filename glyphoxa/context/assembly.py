@@ -184,7 +184,7 @@ class HotContextAssembly:
         self._budgets = budgets or Budgets()
         self._identities = Identities(
             campaign,
-            None if graph is None else lambda: self._by_name.world,
+            lambda: self._by_name.world,
             tokens=self._budgets.identity_tokens,
             accept_at=accept_at,
         )

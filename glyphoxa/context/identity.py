@@ -21,85 +21,19 @@ from glyphoxa.context.facts import (
 )
 from glyphoxa.context.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
-from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
+from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import (
-    DM,
-    HOLDINGS,
-    PUBLIC,
-    Claim,
-    Fact,
-    Provenance,
-    RecalledFact,
-    Status,
-    Visibility,
-    visibility_of,
-)
+from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact, visibility_of
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
 from glyphoxa.recall.facts import RUMOUR, WHOLE_SENTENCES, spoken_value
 from glyphoxa.recall.terms import Terms
-from glyphoxa.recall.world_memory import NamedWorld, known_in
-from glyphoxa.world.graph import IdentitySnapshot, Known, may_know
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
-
-# What a campaign's file lets each NPC know, for a table without a database or while it is unavailable.
-
-
-def scoped_entities(campaign: Campaign) -> list[tuple[Entity, Visibility]]:
-    """Return the file's entities, each with its visibility."""
-    return [(entity, visibility_of(entity.known_by, hidden=entity.hidden)) for entity in campaign.entities]
-
-
-def facts_of(campaign: Campaign, *, accept_at: float) -> list[Fact]:
-    """Return the content of the file as facts.
-
-    Args:
-        accept_at: The certainty from which a fact is accepted without review.
-    """
-    facts = [
-        _fact(Claim.attribute(entity.id, name, value), PUBLIC)
-        for entity in campaign.entities
-        for name, value in entity.attributes.items()
-        if value is not None
-    ]
-    for related in campaign.relationships:
-        fact = _fact(
-            Claim.relation(related.source, related.type, related.target),
-            visibility_of(related.known_by, hidden=related.hidden),
-            Provenance(related.confidence, related.origin, related.dm_confirmed, "campaign_file", accept_at=accept_at),
-        )
-        facts.append(fact.with_(attributes=related.attributes))
-    for secret in campaign.secrets:
-        if not secret.known_by:
-            continue  # known to nobody
-        about = secret.about or campaign.npc(min(secret.known_by)).entity_id
-        visibility = visibility_of(sorted(secret.known_by), hidden=secret.hidden)
-        facts.append(_fact(Claim.attribute(about, "secret", secret.text), visibility))
-    return facts
-
-
-def state_of_file(campaign: Campaign, *, accept_at: float, about: EntityId | None = None) -> WorldState:
-    """Return the file's world, as it would be stored. See `facts_of`.
-
-    Args:
-        about: Only the facts about this entity.
-    """
-    entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped_entities(campaign))
-    facts = (fact for fact in facts_of(campaign, accept_at=accept_at) if about in (None, *fact.claim.ends))
-    state = WorldState()
-    state.load((), StateRows(entities=entities, facts=facts))
-    return state
-
-
-_OF_THE_FILE = Provenance(dm_confirmed=True, origin="campaign_file")
-
-
-def _fact(claim: Claim, visibility: Visibility, provenance: Provenance = _OF_THE_FILE) -> Fact:
-    status: Status = "accepted" if provenance.is_enough else "pending"
-    return Fact(claim.fact_id, claim, seq=0, status=status, provenance=provenance, visibility=visibility)
+from glyphoxa.recall.world_memory import NamedWorld, known_in, snapshot_in
+from glyphoxa.world.file_claims import state_of_file
+from glyphoxa.world.graph import IdentitySnapshot, Known
+from glyphoxa.world.state import WorldState
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +97,13 @@ class Identities:
     """The identities of a campaign's NPCs, each as read last.
 
     Args:
-        world: Returns the world in memory; None while it is not there. None without long-term memory: the campaign's
-            file is the source.
+        world: Returns the world in memory, or without long-term memory that of the file; None while it is not there.
         tokens: Budget of one identity without its secrets.
         accept_at: The certainty from which the file's facts are accepted.
     """
 
     def __init__(
-        self, campaign: Campaign, world: Callable[[], NamedWorld | None] | None, *, tokens: int, accept_at: float
+        self, campaign: Campaign, world: Callable[[], NamedWorld | None], *, tokens: int, accept_at: float
     ) -> None:
         self._campaign = campaign
         self._words = RelationWords.of(campaign)
@@ -194,7 +127,7 @@ class Identities:
 
         Before the first reading, and until the campaign is stored, it is what the file lets it know.
         """
-        world = None if self._world is None else self._world()
+        world = self._world()
         if world is not None:
             self._read_world(npc, world)
         elif npc not in self._last:
@@ -214,11 +147,10 @@ class Identities:
             self._read_file(npc)  # it is not stored yet
 
     def _read_file(self, npc: NpcId) -> None:
-        known, facts = partial(known_in, self._of_file, npc), self._of_file.facts.values()
-        secrets = (fact for fact in facts if fact.visibility.scope == "secret")
-        mine = tuple(fact for fact in secrets if may_know(npc, fact, self._of_file.visibility_of))
-        found = known(self._campaign.npc(npc).entity_id)
-        snapshot = None if found is None else IdentitySnapshot(found, mine)
+        known = partial(known_in, self._of_file, npc)
+        secrets = (fact for fact in self._of_file.facts.values() if fact.visibility.scope == "secret")
+        itself = known(self._campaign.npc(npc).entity_id)
+        snapshot = None if itself is None else snapshot_in(self._of_file, npc, itself, secrets)
         self._last[npc] = NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, known)
 
     def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, known: Callable[[EntityId], Known | None]) -> Identity:
@@ -394,7 +326,7 @@ class KnownSentences:
 
     def __init__(self, campaign: Campaign, world_of: WorldOf) -> None:
         self._campaign = campaign
-        self._of_file = {entity.id: (entity, visibility) for entity, visibility in scoped_entities(campaign)}
+        self._of_file = {entity.id: entity for entity in campaign.entities}
         self._world_of = world_of
         self._held: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
 
@@ -403,8 +335,8 @@ class KnownSentences:
         know = self._world_of(npc)
         if know is not None:
             return know(entity)
-        found, visibility = self._of_file.get(entity, (None, PUBLIC))
-        return None if found is None or not visibility.is_visible_to(npc) else Known(found)
+        found = self._of_file.get(entity)
+        return None if found is None or not visibility_of(found).is_visible_to(npc) else Known(found)
 
     def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
         """Return the sentences that name nothing unknown to the NPC, each with the entities in it."""

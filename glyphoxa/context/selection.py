@@ -20,7 +20,7 @@ from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import own_facts, select_facts
-from glyphoxa.context.identity import NOTHING_KNOWN, Identity, state_of_file
+from glyphoxa.context.identity import NOTHING_KNOWN, Identity
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.wording import recalled_line, recalled_of
 from glyphoxa.domain.campaign import Campaign
@@ -46,6 +46,7 @@ from glyphoxa.language.sentences import sentences
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.vectors import NOTHING_NEAR
 from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
+from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import Known
 
 # Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from operator import attrgetter
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Visibility, visibility_of
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
@@ -32,81 +31,8 @@ from glyphoxa.world.entity_events import (
 )
 from glyphoxa.world.events import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
+from glyphoxa.world.file_claims import OFFERED, Guards, Loading, claims_of
 from glyphoxa.world.state import DEFAULT_RULES, WorldState, rule_of
-
-# What a campaign file states about the world: claims with their confidence and visibility.
-
-
-OFFERED: Final = "its attribute `location` names it"
-"""Why a LOCATED_AT that the file does not state is offered."""
-_OFFERED_CONFIDENCE = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class Loading:
-    """
-    Attributes:
-        origin: Origin of the statements: "campaign_file", or "import" for tables.
-        at_ms: Now, milliseconds since the Unix epoch.
-        accept_at: The confidence from which facts need no review.
-    """
-
-    origin: Origin
-    at_ms: int
-    accept_at: float
-
-
-Guards: TypeAlias = Mapping[EntityId, Visibility]
-
-
-def claims_of(
-    campaign: Campaign, resolve: Callable[[EntityId], EntityId], loading: Loading, guards: Guards
-) -> dict[Claim, FactStated]:
-    """Return one statement for each claim that the campaign makes.
-
-    Args:
-        resolve: Maps an entity to the one it was merged into.
-        guards: The result of `_guards`.
-
-    Raises:
-        InvalidInput: A secret is known to nobody and about nothing, or JSON cannot hold a value.
-    """
-    origin, at_ms, accept_at = loading.origin, loading.at_ms, loading.accept_at
-    firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
-    found: dict[Claim, FactStated] = {}
-    for entity in campaign.entities:
-        guard = guards.get(entity.id, PUBLIC)
-        for claim in _attribute_claims(entity, resolve(entity.id), campaign):
-            if guard == PUBLIC or claim not in found:
-                found[claim] = FactStated(claim, firm, guard)
-    for relationship in campaign.relationships:
-        source, target = resolve(relationship.source), resolve(relationship.target)
-        if source == target:
-            continue  # the two were merged
-        claim = Claim.relation(source, relationship.type, target)
-        sure = replace(
-            firm,
-            confidence=relationship.confidence,
-            source=relationship.origin,
-            dm_confirmed=relationship.dm_confirmed,
-        )
-        visibility = visibility_of(relationship.known_by, hidden=relationship.hidden)
-        for end in (relationship.source, relationship.target):
-            visibility = visibility.within(guards.get(end, PUBLIC))
-        before = found.get(claim)
-        also = {} if before is None else before.attributes
-        found[claim] = FactStated(claim, sure, visibility, attributes={**also, **relationship.attributes})
-    for secret in campaign.secrets:
-        claim = Claim.attribute(resolve(_subject(secret, campaign)), "secret", secret.text)
-        visibility = visibility_of(secret.known_by, hidden=secret.hidden or not secret.known_by)
-        before = found.get(claim)
-        if before is not None and before.visibility.scope == visibility.scope:
-            visibility = visibility.known_to(*before.visibility.knowers)
-        found[claim] = FactStated(claim, firm, visibility)
-    for claim in _offers(campaign, resolve):
-        wait = replace(firm, confidence=_OFFERED_CONFIDENCE, source="inferred", dm_confirmed=False, reason=OFFERED)
-        found.setdefault(claim, FactStated(claim, wait))
-    return found
 
 
 def _guards(previous: Campaign, new: Campaign, world: WorldState) -> tuple[Guards, Guards]:
@@ -120,7 +46,7 @@ def _guards(previous: Campaign, new: Campaign, world: WorldState) -> tuple[Guard
     now: dict[EntityId, Visibility] = {}
     for campaign, guards in ((previous, before), (new, now)):
         for entity in campaign.entities:
-            held, visibility = world.entity(entity.id), _visibility(entity)
+            held, visibility = world.entity(entity.id), visibility_of(entity)
             if held is None or held.visibility.is_within(visibility):
                 continue
             if guards is before or held.id != entity.id or before.get(entity.id) == visibility:
@@ -130,37 +56,6 @@ def _guards(previous: Campaign, new: Campaign, world: WorldState) -> tuple[Guard
 
 def is_offer(stated: FactStated) -> bool:
     return stated.provenance.reason == OFFERED
-
-
-def _attribute_claims(entity: Entity, subject: EntityId, campaign: Campaign) -> Iterable[Claim]:
-    """Yield an attribute's claims: one, or one per list item where several values may hold at a time."""
-    for name, value in entity.attributes.items():
-        if value is None:
-            continue
-        whole = Claim.attribute(subject, name, value)
-        if isinstance(value, list | tuple) and value and rule_of(whole, campaign.slots) == "many":
-            yield from (Claim.attribute(subject, name, item) for item in value)
-        else:
-            yield whole
-
-
-def _subject(secret: Secret, campaign: Campaign) -> EntityId:
-    if secret.about is not None:
-        return secret.about
-    if not secret.known_by:
-        raise InvalidInput(f"a secret that nobody knows must be about something: {secret.text!r}")
-    return campaign.npc(min(secret.known_by)).entity_id
-
-
-def _offers(campaign: Campaign, resolve: Callable[[EntityId], EntityId]) -> Iterable[Claim]:
-    """Yield a LOCATED_AT where an attribute `location` names an entity and the file states no LOCATED_AT."""
-    placed = {relation.source for relation in campaign.relationships if relation.type == "LOCATED_AT"}
-    by_name: Mapping[str, EntityId] = {entity.name.casefold(): entity.id for entity in campaign.entities}
-    for entity in campaign.entities:
-        named = entity.attributes.get("location")
-        place = by_name.get(named.strip().casefold()) if isinstance(named, str) else None
-        if place is not None and entity.id not in placed and resolve(entity.id) != resolve(place):
-            yield Claim.relation(resolve(entity.id), "LOCATED_AT", resolve(place))
 
 
 _FROM_FILES: Final = ("campaign_file", "import")
@@ -457,7 +352,7 @@ class EntityComparison:
 
     def _entity_added(self, entity: Entity, *, namesake: EntityId | None) -> None:
         held = self.world.entity(entity.id)
-        visibility = _visibility(entity)
+        visibility = visibility_of(entity)
         if held is None:
             if namesake is not None:
                 self.found.remark(
@@ -494,8 +389,8 @@ class EntityComparison:
                 if by_hand != was and by_hand != getattr(entity, what) != was:
                     self.found.remark(f"{entity.name}: the file's {what} replaces your {by_hand!r}")
             self._describe(before, entity)
-            visibility = _visibility(entity)
-            if visibility != _visibility(before) and visibility != held.visibility:
+            visibility = visibility_of(entity)
+            if visibility != visibility_of(before) and visibility != held.visibility:
                 self._scope_entity(entity, visibility)
 
     def _describe(self, before: Entity, entity: Entity) -> None:
@@ -549,13 +444,9 @@ class EntityComparison:
                 )
 
 
-def _visibility(entity: Entity) -> Visibility:
-    return visibility_of(entity.known_by, hidden=entity.hidden)
-
-
 def _face(entity: Entity) -> tuple[object, ...]:
     """Return all parts of an entity except its attributes, which are facts."""
-    return entity.name, entity.type, entity.aliases, _visibility(entity)
+    return entity.name, entity.type, entity.aliases, visibility_of(entity)
 
 
 T = TypeVar("T")
@@ -608,8 +499,8 @@ def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading
     guarded: tuple[Guards, Guards] = _guards(before, new, world) if loading.origin == "import" else ({}, {})
     EntityComparison(before, new, world, loading.origin, found, guarded[1]).run()
     FactComparison(
-        before=claims_of(before, world.resolve, loading, guarded[0]),
-        now=claims_of(new, world.resolve, loading, guarded[1]),
+        before=claims_of(before, loading, resolve=world.resolve, guards=guarded[0]),
+        now=claims_of(new, loading, resolve=world.resolve, guards=guarded[1]),
         rules=new.slots,
         world=world,
         found=found,

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from glyphoxa.dm.campaign_diff import OFFERED
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
@@ -31,6 +30,7 @@ from glyphoxa.world.entity_events import (
 )
 from glyphoxa.world.events import Cause, Event, WorldEvent, dropped
 from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.file_claims import attribute_claims, offered
 from glyphoxa.world.graph import World
 from glyphoxa.world.state import rule_of
 
@@ -220,7 +220,6 @@ _SHORTEST: Final = 2
 """Letters of a part that means a longer name."""
 MAX_FACTS: Final = 10_000
 """Maximum number of an entity's facts shown to the DM."""
-_OFFERED_CONFIDENCE: Final = 0.6  # low enough to need review
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +292,10 @@ class EntityDesk(Decisions):
         kind = self._type(type, is_new=is_new_type)
         events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
         for attribute, value in (attributes or {}).items():
-            events += [FactStated(claim, provenance) for claim in _claims(made, attribute, value)]
+            events += [FactStated(storable(claim), provenance) for claim in attribute_claims(made, attribute, value)]
         place = self._named((attributes or {}).get("location"))
         if place is not None:
-            wait = replace(provenance, confidence=_OFFERED_CONFIDENCE, source="inferred", dm_confirmed=False)
-            located = Claim.relation(made, "LOCATED_AT", place)
-            events.append(FactStated(located, replace(wait, reason=OFFERED)))
+            events.append(FactStated(Claim.relation(made, "LOCATED_AT", place), offered(provenance)))
         return await self._commit(*events)
 
     async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
@@ -439,14 +436,6 @@ def _ever_called(name: str, events: Sequence[WorldEvent]) -> set[EntityId]:
     }
 
 
-def _claims(entity: EntityId, attribute: str, value: object) -> Sequence[Claim]:
-    """Return an attribute's claims: one, or one per list item where several values may hold at a time."""
-    whole = attribute_claim(entity, attribute, value)
-    if isinstance(value, list) and rule_of(whole, {}) == "many":
-        return [Claim.attribute(entity, attribute, item) for item in value]
-    return [whole]
-
-
 def _name(name: str) -> str:
     called = plain_name(name)
     if not fold(called):
@@ -465,14 +454,10 @@ def stated_by_dm(claim: Claim, visibility: Visibility, *, at_ms: int) -> FactSta
     return FactStated(claim, provenance, visibility, Validity(from_ms=since))
 
 
-def attribute_claim(subject: EntityId, name: str, value: object) -> Claim:
-    """
-    Raises:
-        InvalidInput: JSON or the database cannot hold the value.
-    """
-    claim = Claim.attribute(subject, name, value)
+def storable(claim: Claim) -> Claim:
+    """Return the claim. Raises: InvalidInput: The database cannot hold its value."""
     if _NUL.search(claim.value or ""):
-        raise InvalidInput(f"{name!r} of {subject!r}: text cannot hold NUL characters")
+        raise InvalidInput(f"{claim.predicate!r} of {claim.subject!r}: text cannot hold NUL characters")
     return claim
 
 

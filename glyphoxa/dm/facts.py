@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from glyphoxa.dm.entities import Decisions, attribute_claim, predicate_of, secret_among, stated_by_dm
+from glyphoxa.dm.entities import Decisions, predicate_of, secret_among, stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.wording import certainty_in_words, place
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -310,7 +310,7 @@ class FactDesk(Decisions):
         if (object is None) == (value is None):
             raise InvalidInput("a fact has either an object (another entity) or a value")
         if object is None:
-            return attribute_claim(subject, predicate_of(predicate), value)
+            return storable(Claim.attribute(subject, predicate_of(predicate), value))
         return Claim.relation(subject, predicate_of(predicate), self.resolver.entity(object).id)
 
     def _claim_instead(

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.dm.entities import attribute_claim, stated_by_dm
+from glyphoxa.dm.entities import stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, PUBLIC, Fact, Visibility, witnessed_by
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
@@ -82,7 +82,7 @@ class SessionDesk:
             else [EntityAdded(episode, "event", episode_name(session), (), visibility)]
         )
         for name, value in (("kind", EPISODE), ("summary", words)):
-            claim, held = attribute_claim(episode, name, value), known.get(name)
+            claim, held = storable(Claim.attribute(episode, name, value)), known.get(name)
             if held is None:
                 events.append(stated_by_dm(claim, visibility, at_ms=at_ms))
                 continue

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Entity, Relationship, Secret
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 
@@ -125,11 +125,11 @@ def secret_of(npcs: Iterable[NpcId], *, at_ms: int | None = None) -> Visibility:
     return Visibility.of("secret", (Knower(npc, "secret", None, at_ms) for npc in npcs))
 
 
-def visibility_of(known_by: Collection[NpcId], *, hidden: bool) -> Visibility:
-    """Return the visibility that a campaign file states with `known_by` and `hidden`."""
-    if hidden:
-        return Visibility.of("hidden", (Knower(npc, "secret") for npc in known_by))
-    return secret_of(known_by) if known_by else PUBLIC
+def visibility_of(stated: Entity | Relationship | Secret) -> Visibility:
+    """Return the visibility that a campaign file states with `known_by` and `hidden`. A secret is never public."""
+    if stated.hidden or (isinstance(stated, Secret) and not stated.known_by):
+        return Visibility.of("hidden", (Knower(npc, "secret") for npc in stated.known_by))
+    return secret_of(stated.known_by) if stated.known_by else PUBLIC
 
 
 @dataclass(frozen=True, slots=True)

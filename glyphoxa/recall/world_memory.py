@@ -305,10 +305,8 @@ class NamedWorld:
         kept = self._identities.get((npc, entity))
         if kept is not None and kept.known is known:
             return kept
-        visibility_of = self._state.visibility_of
         secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
-        mine = [fact for fact in secrets if may_know(npc, fact, visibility_of) and self._holds(fact)]
-        snapshot = IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
+        snapshot = snapshot_in(self._state, npc, known, filter(self._holds, secrets))
         if all(fact.validity == ALWAYS for fact in secrets):
             if len(self._identities) >= _MOST_KEPT:
                 self._identities.clear()
@@ -441,6 +439,16 @@ def known_in(
         return None
     facts = (fact for fact in state.touching(node.id) if may_know(viewer, fact, state.visibility_of))
     return _known(state, node, filter(holds, facts))
+
+
+def snapshot_in(state: WorldState, npc: NpcId, known: Known, secrets: Iterable[Fact]) -> IdentitySnapshot:
+    """Return what an NPC knows of itself in a state.
+
+    Args:
+        secrets: Secret facts, of which the NPC may know some.
+    """
+    mine = (fact for fact in secrets if may_know(npc, fact, state.visibility_of))
+    return IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
 
 
 def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:

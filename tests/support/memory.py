@@ -9,19 +9,28 @@ from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
-from glyphoxa.context.identity import facts_of, scoped_entities
 from glyphoxa.context.selection import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT, PUBLIC, Fact, RecalledTalk, RecalledUtterance, Viewer, Visibility
+from glyphoxa.domain.knowledge import (
+    AUTO_ACCEPT,
+    PUBLIC,
+    Fact,
+    RecalledTalk,
+    RecalledUtterance,
+    Viewer,
+    Visibility,
+    visibility_of,
+)
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.words import words
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world_memory import NamedWorld
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import Pending, SpoolPosition
+from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import (
     KNOWN_THROUGH,
     FactQuery,
@@ -110,7 +119,8 @@ class GraphTwin:
 
     @classmethod
     def of(cls, campaign: Campaign) -> GraphTwin:
-        return cls(scoped_entities(campaign), facts_of(campaign, accept_at=AUTO_ACCEPT))
+        entities = [(entity, visibility_of(entity)) for entity in campaign.entities]
+        return cls(entities, state_of_file(campaign, accept_at=AUTO_ACCEPT).facts.values())
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
         return [one for one in await self._visible(viewer) if of_type in (None, one.type)]

@@ -10,8 +10,9 @@ import pytest
 from glyphoxa.adapters.postgres.world.campaigns import NO_TABLES, Described, _described, document_of
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.dm.campaign_diff import Loading, changes
+from glyphoxa.dm.campaign_diff import changes
 from glyphoxa.domain.campaign import Safety
+from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
 
 CAMPAIGN = """\

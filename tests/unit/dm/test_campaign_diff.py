@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.dm.campaign_diff import CampaignChanges, Loading, Tables, changes, with_tables
+from glyphoxa.dm.campaign_diff import CampaignChanges, Tables, changes, with_tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship, Secret, SlotRule
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -30,6 +30,7 @@ from glyphoxa.world.entity_events import (
 )
 from glyphoxa.world.events import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactScoped, FactStated
+from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 
