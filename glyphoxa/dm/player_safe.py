@@ -19,8 +19,8 @@ from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.content import content_words
 from glyphoxa.language.words import fold, words
-from glyphoxa.names.gazetteer import is_written_as_a_name
 from glyphoxa.names.naming import Name, without_titles
+from glyphoxa.names.reader import is_written_as_a_name
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState

@@ -6,7 +6,6 @@ concurrent readers need no lock. When the knowledge graph changes, another one r
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,29 +16,13 @@ from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.index import NameIndex
 from glyphoxa.names.naming import KINDS, Entry, Name, NameKind, Speech, names_of
+from glyphoxa.names.reader import Mention, NameReader, is_written_as_a_name
 from glyphoxa.names.sound import Coder, Sounder, coder_for, sounder_for
 
 __all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind"]
 
 _WIDEST_WINDOW = 8
 _REMEMBERED = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A correctly spelled name in a text; case, spaces and accents may differ.
-
-    Attributes:
-        first: Index of its first word.
-        last: Index of its last word, inclusive.
-        start: First character; `end` is one past the last, including a possessive ending.
-    """
-
-    name: Name
-    first: int
-    last: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +46,8 @@ class Gazetteer:
     _named: Mapping[Entry, tuple[Name, ...]]
     _by_id: Mapping[EntityId, Entry]
     _public: frozenset[EntityId]
-    _claims: Mapping[str, tuple[Name, ...]]
-    """All claimants of a shared spelling; it belongs to the first."""
-    _spellings: tuple[str, ...]
-    """The keys of `by_joined`, sorted: a prefix that matches none ends the search for wider windows."""
+    _reader: NameReader
+    """All claimants of a spelling; it belongs to the first."""
     _index: NameIndex
 
     @classmethod
@@ -89,13 +70,10 @@ class Gazetteer:
         cls, entries: tuple[Entry, ...], language: str, speech: Speech, known: Mapping[Entry, tuple[Name, ...]]
     ) -> Gazetteer:
         named = {entry: known.get(entry) or names_of(entry, speech) for entry in entries}
-        claims: dict[str, tuple[Name, ...]] = {}
-        for kind in KINDS:
-            for entry in entries:
-                for name in named[entry]:
-                    if name.kind == kind:
-                        claims[name.joined] = (*claims.get(name.joined, ()), name)
-        by_joined = {joined: _holder(wanted) for joined, wanted in claims.items()}
+        reader = NameReader(
+            speech, (name for kind in KINDS for entry in entries for name in named[entry] if name.kind == kind)
+        )
+        by_joined = {joined: _holder(wanted) for joined, wanted in reader.claims.items()}
         by_code: dict[str, tuple[Name, ...]] = {}
         for name in by_joined.values():
             for code in name.codes if name.kind != "learned" else ():
@@ -112,8 +90,7 @@ class Gazetteer:
             _named=named,
             _by_id={entry.entity_id: entry for entry in reversed(entries)},
             _public=frozenset(entry.entity_id for entry in entries if entry.is_public),
-            _claims={joined: wanted for joined, wanted in claims.items() if len(wanted) > 1},
-            _spellings=tuple(sorted(by_joined)),
+            _reader=reader,
             _index=NameIndex.of(by_joined.values()),
         )
 
@@ -140,18 +117,8 @@ class Gazetteer:
 
     def is_all_public(self, text: str) -> bool:
         """Whether all names in a text are public. A name of several entities is public if one of them is."""
-        spoken = words(text)
-        at = 0
-        while at < len(spoken):
-            held = [found for found in self.spelled_from(spoken, at) if found[1].kind != "learned"]
-            if held and not self._is_public(held[-1][1]):
-                return False
-            at = held[-1][0] + 1 if held else at + 1
-        return True
-
-    def _is_public(self, name: Name) -> bool:
-        wanted = self._claims.get(name.joined, (name,))
-        return any(each.entity_id in self._public for each in wanted)
+        found = self.mentions_in(words(text), with_shared=True, with_faint=True)
+        return all(any(one.entity_id in self._public for one in self.claims_of(each.name)) for each in found)
 
     def mentions(self, text: str, *, with_shared: bool = False) -> tuple[Mention, ...]:
         """The names in a text, in order, without overlap; a longer name wins over a shorter one within it.
@@ -165,33 +132,31 @@ class Gazetteer:
         """The named entities of a text, each once, in order of first mention."""
         return tuple(dict.fromkeys(mention.name.entity_id for mention in self.mentions(text)))
 
-    def mentions_in(self, spoken: Sequence[Word], *, with_shared: bool = False) -> tuple[Mention, ...]:
-        """See `mentions`."""
+    def mentions_in(
+        self, spoken: Sequence[Word], *, with_shared: bool = False, with_faint: bool = False
+    ) -> tuple[Mention, ...]:
+        """See `mentions`.
+
+        Args:
+            with_faint: Also stop words and single letters that are not written as a name.
+        """
         found: list[Mention] = []
-        at = 0
-        while at < len(spoken):
-            mention = self._longest_at(spoken, at, with_shared=with_shared)
-            if mention is None:
-                at += 1
-            else:
-                found.append(mention)
-                at = mention.last + 1
+        for first in range(len(spoken)):
+            if found and first <= found[-1].last:
+                continue
+            longest: Mention | None = None
+            for last, name in self.spelled_from(spoken, first):
+                if name.kind == "learned" or (name.is_shared and not with_shared):
+                    continue
+                if with_faint or not name.is_faint or is_written_as_a_name(spoken, first, last):
+                    longest = Mention(name, first, last, spoken[first].start, spoken[last].end)
+            if longest is not None:
+                found.append(longest)
         return tuple(found)
 
     def spelled_from(self, spoken: Sequence[Word], first: int) -> Iterator[tuple[int, Name]]:
         """All names that begin at this word, each with the index of its last word; shorter ones first."""
-        stem = ""
-        for last in range(first, min(first + self.widest, len(spoken))):
-            word = spoken[last]
-            if last > first and not word.joins:
-                return
-            name = self._spelled(stem, word)
-            if name is not None:
-                yield last, name
-            stem += word.full
-            following = bisect_right(self._spellings, stem)
-            if following == len(self._spellings) or not self._spellings[following].startswith(stem):
-                return
+        return self._reader.spelled_from(spoken, first, self.by_joined.get, plural=self._plural)
 
     def same_sound(self, codes: tuple[str, ...]) -> tuple[Name, ...]:
         """The names that have one of these codes, each once."""
@@ -201,40 +166,22 @@ class Gazetteer:
 
     def claims_of(self, name: Name) -> Sequence[Name]:
         """All entries with that spelling, as their own name, an alias or a short form; the first one owns it."""
-        return self._claims.get(name.joined, (name,))
+        return self._reader.claims.get(name.joined, (name,))
 
     def wanting(self, name: Name) -> Sequence[Name]:
         """All entries that claim the name equally: as their own name or an alias. Nobody owns a shared short form."""
         if name.is_shared:
             return ()
-        claims = self._claims.get(name.joined, ())
-        return (name, *(each for each in claims if each.entity_id != name.entity_id and each.kind == name.kind))
+        same = self.claims_of(name)
+        return (name, *(each for each in same if each.entity_id != name.entity_id and each.kind == name.kind))
 
     def alike(self, heard: str, codes: tuple[str, ...], *, limit: int, least_shared: float = 0.0) -> list[Name]:
         """The names most similar in sound and spelling, best first. See `glyphoxa.names.index`."""
         return self._index.alike(heard, codes, self.sounder, limit=limit, least_shared=least_shared)
 
-    def _longest_at(self, spoken: Sequence[Word], first: int, *, with_shared: bool) -> Mention | None:
-        longest: Mention | None = None
-        for last, name in self.spelled_from(spoken, first):
-            if name.kind == "learned" or (name.is_shared and not with_shared):
-                continue
-            if not name.is_faint or is_written_as_a_name(spoken, first, last):
-                longest = Mention(name, first, last, spoken[first].start, spoken[last].end)
-        return longest
-
-    def _spelled(self, stem: str, last: Word) -> Name | None:
-        """The name that these letters and this word spell, also as possessive or plural."""
-        by_joined = self.by_joined
-        if last.tail and (name := by_joined.get(stem + last.full)):
-            return name
-        if name := by_joined.get(stem + last.folded):
-            return name
-        if last.folded.endswith("s") and not last.tail:
-            name = by_joined.get(stem + last.folded[:-1])
-            if name and len(name.joined) >= 4 and name.kind != "learned":
-                return name
-        return None
+    def _plural(self, joined: str) -> Name | None:
+        name = self.by_joined.get(joined)
+        return name if name is not None and name.kind != "learned" else None
 
 
 def _holder(wanted: Sequence[Name]) -> Name:
@@ -245,12 +192,6 @@ def _holder(wanted: Sequence[Name]) -> Name:
     ):
         return replace(first, is_shared=True)
     return first
-
-
-def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
-    """Whether its capital is significant: "I fear It" and "Will, come here", but not "Will you come?"."""
-    is_followed = last + 1 < len(spoken) and spoken[last + 1].joins
-    return spoken[first].is_capital and not (spoken[first].opens and is_followed)
 
 
 def entries_of(campaign: Campaign) -> list[Entry]:
