@@ -30,8 +30,9 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.language.trades import cast_of
 from glyphoxa.providers.building import EMBEDDINGS, find
-from glyphoxa.turns.address import Addressed, Addressing, cast_of
+from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.expertise import Embed, Expertise
 from glyphoxa.turns.turn import Questions
 

@@ -56,6 +56,7 @@ from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.trades import cast_of
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
@@ -72,7 +73,7 @@ from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser
 from glyphoxa.transcript.sessions import LastSessions
-from glyphoxa.turns.address import Addressing, cast_of
+from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.effects import Floor

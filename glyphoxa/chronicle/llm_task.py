@@ -23,9 +23,9 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm, Unparseable
 from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
-from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 TEMPERATURE: Final = 0.0
 MAX_LINE_CHARS: Final = 800
@@ -147,8 +147,7 @@ def shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
         for each in said
         if each.utterance.aside is None
         and each.utterance.text.strip()
-        and not marked_out_of_character(each.utterance.text)
-        and out_of_character(each.utterance.text) is None
+        and not is_out_of_character(each.utterance.text)
         and not asks_to_forget(each.utterance.text)
     )
 

@@ -10,10 +10,10 @@ from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.titles import KIN, TITLES
+from glyphoxa.language.trades import trades_of
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.naming import ARTICLES
-from glyphoxa.turns.address import trades_of
 
 _WORDS: Final = lexicon("chronicle")
 _RANKS: Final = _WORDS.words("ranks")

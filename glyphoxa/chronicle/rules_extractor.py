@@ -31,11 +31,12 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, calls_in
+from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.titles import OTHERS
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Mention, Name
 from glyphoxa.names.naming import described_in, fits_person
-from glyphoxa.turns.address import AddresseeMention, marked_out_of_character, out_of_character
+from glyphoxa.names.people import AddresseeMention
 
 PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9

@@ -29,10 +29,10 @@ from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.statements import PEOPLE, NameSpan, facts_in, sentences_of
 from glyphoxa.language.content import shipped
 from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.turns.address import marked_out_of_character, out_of_character
 
 THRESHOLD: Final = 0.5
 """Utterances with at least this score are kept. The weights are scaled so that it is the same for each model: there,
@@ -196,7 +196,7 @@ class SalienceJudge:
         spans = list(names_in(line.text, self._finder, self._names))
         sentences = list(sentences_of(line.text, spans))
         said_lately = frozenset[str]().union(*(each.telling for each in self._lately))
-        is_aside = marked_out_of_character(line.text) or out_of_character(line.text) is not None
+        is_aside = is_out_of_character(line.text)
         quoted = sum(len(each.group()) for each in _QUOTED.finditer(line.text))
         signs = {
             "length": math.log1p(len(spoken)),

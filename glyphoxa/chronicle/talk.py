@@ -11,7 +11,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Visibility
 from glyphoxa.language.sentence_form import form_of, sentences_of
-from glyphoxa.turns.address import marked_out_of_character, out_of_character
+from glyphoxa.language.table_talk import is_out_of_character
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def tellable(said: Iterable[Utterance]) -> list[Utterance]:
 
 
 def _states(text: str) -> bool:
-    if marked_out_of_character(text) or out_of_character(text) is not None:
+    if is_out_of_character(text):
         return False  # of a session that was stored before asides were marked
     spoken, narrated = sentences_of(text, ())
     forms = ((each.end, form_of(each)) for each in spoken)

@@ -9,10 +9,10 @@ from typing import Final, Literal
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.titles import AGES, COURTESY, KIN, OTHERS, TITLES, may_be_one
+from glyphoxa.language.trades import trades_of
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
-from glyphoxa.turns.address import trades_of
 
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")

@@ -20,14 +20,14 @@ from itertools import pairwise
 from typing import Final, Self
 
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.language.calls import CallKind, calls_in
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.titles import KIN, TITLES, same_titles
+from glyphoxa.language.trades import CastMember, cast_of, trades_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Name
 from glyphoxa.names.naming import ARTICLES, parts_of, titles_of
-from glyphoxa.turns.address import AddresseeMention, CastMember, cast_of, trades_of
 
 _WORDS: Final = lexicon("calls")
 _WHISPERED: Final = _WORDS.compile(
@@ -44,6 +44,45 @@ _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _MY: Final = lexicon("chronicle").words("my")
 _PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class AddresseeMention:
+    """A name in what was said.
+
+    Attributes:
+        npc: The NPC; None for a player, or for somebody whom nobody plays.
+        position: Index of its first word.
+        is_vocative: The name is called rather than talked about.
+        is_sure: It is certainly called, which is enough to conclude that somebody absent was meant.
+        is_whispered: It names the addressee of the whole text: "(to Mira) ...".
+        is_played: An NPC or a player has this name, not only an entity of the story.
+        is_owner: It names an owner: "Mira's hat".
+        is_role: A word for a trade instead of a name: "smith".
+        is_of_several: Several NPCs of the scene are called by it.
+        entity_id: The entity; None if the campaign does not know it.
+        player: The player, if it is a player's name.
+        start: Offset of its first character in the text; `end` is one past the last, 0 if the place is unknown.
+    """
+
+    npc: NpcId | None
+    name: str
+    position: int
+    is_vocative: bool
+    is_sure: bool = False
+    is_whispered: bool = False
+    is_played: bool = True
+    player: PlayerId | None = None
+    start: int = 0
+    end: int = 0
+    is_owner: bool = False
+    is_role: bool = False
+    entity_id: EntityId | None = None
+    is_of_several: bool = False
+
+    @property
+    def is_player(self) -> bool:
+        return self.player is not None
 
 
 def is_person(name: Name | Entry) -> bool:

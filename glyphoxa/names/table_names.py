@@ -31,8 +31,7 @@ from glyphoxa.names.followed import LearnedNames, NamesChanged, NamesFollowed
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
-from glyphoxa.names.people import CallForms, mentions_of_people
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.names.people import AddresseeMention, CallForms, mentions_of_people
 
 _SPEAKS: Final = lexicon("calls").compile(r"(?:^|[.!?…]\s+)(?:{lead_in}[,!.]?\s+)*{speaks}", flags=re.IGNORECASE)
 """The speaker's own name, for which "@" stands."""

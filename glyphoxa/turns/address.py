@@ -6,7 +6,7 @@ Rules, in this order:
 2. An NPC of the scene called by name, alias or role ("Smith, ..."; `glyphoxa.language.calls`) answers; a second one
    called reacts. If another player is called, or the only named NPC is told that they are not meant, nobody answers.
 3. If somebody absent is called, nobody answers in their place.
-4. Words clearly of the players' own world, or only fillers, are meant for nobody (`out_of_character`).
+4. Words clearly of the players' own world, or only fillers, are meant for nobody (`glyphoxa.language.table_talk`).
 5. Plans, thoughts, narration and remarks about somebody present are meant for nobody
    (`glyphoxa.language.sentence_form`). In conversation with an NPC, a player may speak to it about others.
 6. A question to everybody goes to the NPC whose trade it concerns, or that it clearly fits by meaning (`expertise`).
@@ -19,245 +19,18 @@ If in doubt, nobody answers: an NPC that interrupts players is worse than one th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import groupby
-from typing import Final
 
-from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
+from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind, Calls, calls_in
-from glyphoxa.language.content import spoken_words
-from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import Form, all_of, form_of
-from glyphoxa.turns.barge_in import BACKCHANNEL
-
-
-@dataclass(frozen=True, slots=True)
-class AddresseeMention:
-    """A name in what was said.
-
-    Attributes:
-        npc: The NPC; None for a player, or for somebody whom nobody plays.
-        position: Index of its first word.
-        is_vocative: The name is called rather than talked about.
-        is_sure: It is certainly called, which is enough to conclude that somebody absent was meant.
-        is_whispered: It names the addressee of the whole text: "(to Mira) ...".
-        is_played: An NPC or a player has this name, not only an entity of the story.
-        is_owner: It names an owner: "Mira's hat".
-        is_role: A word for a trade instead of a name: "smith".
-        is_of_several: Several NPCs of the scene are called by it.
-        entity_id: The entity; None if the campaign does not know it.
-        player: The player, if it is a player's name.
-        start: Offset of its first character in the text; `end` is one past the last, 0 if the place is unknown.
-    """
-
-    npc: NpcId | None
-    name: str
-    position: int
-    is_vocative: bool
-    is_sure: bool = False
-    is_whispered: bool = False
-    is_played: bool = True
-    player: PlayerId | None = None
-    start: int = 0
-    end: int = 0
-    is_owner: bool = False
-    is_role: bool = False
-    entity_id: EntityId | None = None
-    is_of_several: bool = False
-
-    @property
-    def is_player(self) -> bool:
-        return self.player is not None
-
-
-# Words that are meant for no NPC, whoever is present: those of the players' own world, and fillers.
-#
-# Only clear cases count, in all languages, because tables mix them. A character may well ask for a break or a game of
-# dice, so single words are not enough; only forms that players alone use decide ("brb", "roll for", "W20"). A called
-# name outranks everything except an out-of-character mark.
-
-
-_WORDS: Final = lexicon("table_talk")
-_MARKED_WHOLE: Final = _WORDS.compile(r"\W*{marks}\b|\W*(?:{marks}|{short_marks})\s*[:)\]]|\s*//", flags=re.IGNORECASE)
-_MARKED_BRACKET: Final = _WORDS.compile(
-    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:{marks}|{bracket_marks})\b[^)\]}]*(?:[)\]}]+|$)",
-    flags=re.IGNORECASE | re.DOTALL,
-)
-_REASONS: Final = {
-    "absence": "somebody leaves the table for a moment",
-    "delivery": "a delivery or visitor in the real world",
-    "dice": "dice",
-    "rules": "rules of the game",
-    "snacks": "snacks at the table",
-    "turns": "turn order",
-    "evening": "the session itself",
-}
-_TOPICS: Final = tuple(
-    (why, _WORDS.words(f"{key}_signs"), _WORDS.pattern(key, flags=re.IGNORECASE)) for key, why in _REASONS.items()
-)
-"""Topic, words of which one must be present, and the deciding pattern. Most text needs no pattern match."""
-
-_SOUNDS: Final = lexicon("fillers").words("sounds")
-"""Sounds of listening, thinking and laughing."""
-_THINKING: Final = _SOUNDS | lexicon("fillers").words("thinking")
-"""These sounds and words of thinking. As a question ("Well?") the words ask for an answer."""
-_FILLERS: Final = _THINKING | BACKCHANNEL
-_WORDS_REMEMBERED = 8192
-
-
-def marked_out_of_character(text: str) -> bool:
-    """Return whether the players' mark applies to the whole text: "ooc: ...", "(ooc ...)", "((...))"."""
-    if _MARKED_WHOLE.match(text) and not text.lstrip().startswith(("(", "[", "{")):
-        return True
-    unmarked = _MARKED_BRACKET.sub(" ", text)
-    return unmarked != text and re.search(r"\w", unmarked) is None
-
-
-def out_of_character(text: str) -> str | None:
-    """Return the real-world topic in words; None if the text may be part of the story."""
-    suspected = {at for word in text.lower().split() for at in _signs_in(word)}
-    for at in sorted(suspected):
-        why, _, pattern = _TOPICS[at]
-        if pattern.search(text):
-            return why
-    return None
-
-
-@lru_cache(_WORDS_REMEMBERED)  # a partial transcript repeats the words of the one before it
-def _signs_in(word: str) -> tuple[int, ...]:
-    """Return the indexes of `_TOPICS` that have this word as a sign."""
-    return tuple(at for at, (_, signs, _) in enumerate(_TOPICS) if any(sign in word for sign in signs))
-
-
-def is_filler(text: str, *, is_answer: bool) -> bool:
-    """Return whether the text holds only fillers.
-
-    Args:
-        is_answer: In a conversation with an NPC, "yes" and "all right" are answers, not fillers.
-    """
-    fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
-    return fillers.issuperset(spoken_words(text))
-
-
-# Trades: their names, and what people ask them for.
-
-
-_TRADE_WORDS: Final = lexicon("trades")
-_TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
-_BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
-TRADE_WORDS: Final = {
-    trade: frozenset().union(*(words for other, words in (*_TRADE_NAMES, *_BUSINESS) if other == trade))
-    for trade, _ in _TRADE_NAMES
-}
-"""The names of each trade and the words of its business, of all languages."""
-_FEMININE: Final = _TRADE_WORDS.words("feminine")
-_MIN_PART: Final = 4
-"""Minimum length of a word within a longer one: "smith" in "blacksmith"."""
-_MIN_BEGINNING: Final = 4
-
-
-@lru_cache(1024)
-def trades_of(noun: str) -> frozenset[str]:
-    """Return the trades that a lower-case noun may name."""
-    forms = {noun, _masculine(noun)}
-    named = frozenset(trade for trade, names in _TRADE_NAMES if forms & names)
-    if named:
-        return named
-    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _MIN_PART]
-    return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
-
-
-@lru_cache(4096)
-def is_business(word: str, trades: frozenset[str]) -> bool:
-    """Return whether a lower-case word concerns one of the trades."""
-    return any(
-        word == stem or (len(stem) >= _MIN_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
-        for trade, stems in _BUSINESS
-        if trade in trades
-        for stem in stems
-    )
-
-
-@lru_cache(1024)
-def is_called_by(noun: str, role: str) -> bool:
-    """Return whether a noun may name somebody of that role; both in lower case, the role one word."""
-    noun, role = _masculine(noun), _masculine(role)
-    shorter, longer = sorted((noun, role), key=len)
-    return (
-        noun == role
-        or (len(shorter) >= _MIN_PART and longer.endswith(shorter))
-        or not trades_of(noun).isdisjoint(trades_of(role))
-    )
-
-
-def _masculine(noun: str) -> str:
-    """Return the masculine form of a German role: "wirt" for "wirtin"."""
-    ending = next((each for each in _FEMININE if noun.endswith(each)), "")
-    return noun.removesuffix(ending) if len(noun) > _MIN_PART + 1 else noun
-
-
-# The NPCs of a campaign as addressees: their roles and trades, and whether they answer without being called.
-
-
-@dataclass(frozen=True, slots=True)
-class CastMember:
-    """An NPC's role and trades.
-
-    Attributes:
-        role: Its words in lower case: "captain of the guard"; "" for none.
-        trades: Keys of its trades in `data/LANGUAGE/trades.toml`.
-    """
-
-    npc: NpcId
-    name: str
-    role: str = ""
-    trades: frozenset[str] = frozenset()
-    address_only: bool = False
-
-    def is_called(self, noun: str) -> bool:
-        """Return whether the role's last word may be meant by this lower-case noun."""
-        return bool(self.role) and is_called_by(noun, self.role.split()[-1])
-
-    def knows_about(self, words: Iterable[str]) -> int:
-        """Count the lower-case words that concern its trades."""
-        return sum(is_business(word, self.trades) for word in words)
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    characters: Mapping[NpcId, CastMember] = field(default_factory=dict)
-
-    def answers_uncalled(self, npc: NpcId) -> bool:
-        character = self.characters.get(npc)
-        return character is None or not character.address_only
-
-    def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
-        """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
-        words = spoken_words(text)
-        counted = [
-            (character.knows_about(words), npc)
-            for npc in present
-            if (character := self.characters.get(npc)) is not None and not character.address_only
-        ]
-        most = max((count for count, _ in counted), default=0)
-        best = [npc for count, npc in counted if count == most]
-        return best[0] if most and len(best) == 1 else None
-
-
-def cast_of(campaign: Campaign) -> Cast:
-    return Cast({npc.id: _character(npc) for npc in campaign.npcs})
-
-
-def _character(npc: Npc) -> CastMember:
-    role = npc.role.lower()
-    trades = trades_of(role.split()[-1]) if role.strip() else frozenset[str]()
-    return CastMember(npc.id, npc.name, role, trades, npc.address_only)
-
+from glyphoxa.language.table_talk import is_filler, marked_out_of_character, out_of_character
+from glyphoxa.language.trades import Cast
+from glyphoxa.names.people import AddresseeMention
 
 _AMONG_PLAYERS_MS = 20_000
 """Time after a remark to another player in which words without a name are still meant for players."""

@@ -23,12 +23,10 @@ from enum import Enum, auto
 
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.content import Weights, log_odds, phrases, shipped
-from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.noise import without_described
+from glyphoxa.language.table_talk import BACKCHANNEL
 
 AFTER_MS = 250
-BACKCHANNEL = lexicon("fillers").words("backchannel")
-"""Words that encourage a speaker to continue, in languages without examples for the model too."""
 _REPEATED = re.compile(r"(\w)\1{2,}|(\w{2})\2+")
 """A drawn-out letter ("mmmm") or a repeated syllable ("hahaha")."""
 _LONGEST = 6

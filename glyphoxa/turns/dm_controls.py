@@ -32,7 +32,8 @@ from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.turns.address import Addressed, AddresseeMention, Said
+from glyphoxa.names.people import AddresseeMention
+from glyphoxa.turns.address import Addressed, Said
 
 # Spoken commands of the DM: mute or unmute NPCs. In all languages, at any table.
 #

@@ -20,7 +20,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.language.content import FUNCTION_WORDS, spoken_words
 from glyphoxa.language.sentence_form import without_call_to_all
-from glyphoxa.turns.address import TRADE_WORDS, cast_of
+from glyphoxa.language.trades import TRADE_WORDS, cast_of
 
 Embed = Callable[[Sequence[str]], NDArray[float32]]
 """Returns rows of unit length. It may take some milliseconds, because only questions to everybody are embedded."""

@@ -12,7 +12,8 @@ from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
-from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
+from glyphoxa.names.people import AddresseeMention
+from glyphoxa.turns.address import Addressed, Addressing, Said
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.effects import Begin, Cancel, Floor, Say
 

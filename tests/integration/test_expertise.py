@@ -7,7 +7,8 @@ import pytest
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.domain.campaign import Campaign, Entity, Npc
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
-from glyphoxa.turns.address import Addressing, Said, cast_of
+from glyphoxa.language.trades import cast_of
+from glyphoxa.turns.address import Addressing, Said
 from glyphoxa.turns.expertise import Expertise
 from tests.support.weights import weights
 

@@ -11,8 +11,9 @@ import pytest
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.language.trades import cast_of
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing, Said, cast_of
+from glyphoxa.turns.address import Addressed, Addressing, Said
 
 PAGE = (Path(__file__).parents[2] / "docs" / "playing.md").read_text("utf-8")
 ELOWEN, GRIMJAW, HANNA, TAMSIN = NpcId("elowen"), NpcId("grimjaw"), NpcId("hanna"), PlayerId("tamsin")

@@ -13,13 +13,13 @@ from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.judgement.safety import SafetyTopics
+from glyphoxa.names.people import AddresseeMention
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
 from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.turns.address import AddresseeMention
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.turn import Questions
 from glyphoxa.turns.turn_taking import TurnTaking

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.turns.address import AddresseeMention, Addressing, Cast, CastMember, Said
+from glyphoxa.language.trades import Cast, CastMember
+from glyphoxa.names.people import AddresseeMention
+from glyphoxa.turns.address import Addressing, Said
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}

@@ -8,8 +8,9 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, slug
+from glyphoxa.language.trades import cast_of
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressing, Said, cast_of
+from glyphoxa.turns.address import Addressing, Said
 
 TAMSIN = PlayerId("tamsin")
 CASES = [

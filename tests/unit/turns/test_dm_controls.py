@@ -7,8 +7,9 @@ import pytest
 from glyphoxa.domain.commands import Direct, Mute, Puppet, StopAll, TableCommand, Unmute
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.names.people import AddresseeMention
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, AddresseeMention, Addressing, Said
+from glyphoxa.turns.address import Addressed, Addressing, Said
 from glyphoxa.turns.dm_controls import DmControls, spoken_command
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_campaign
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.names.people import AddresseeMention
 from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
 from glyphoxa.turns.turn import OpenTurns, Questions
 from glyphoxa.turns.turn_taking import TurnTaking

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.names.people import AddresseeMention
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
 from glyphoxa.turns.turn import MAX_PARTS, Questions

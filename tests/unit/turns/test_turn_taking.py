@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.address import AddresseeMention
+from glyphoxa.names.people import AddresseeMention
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,

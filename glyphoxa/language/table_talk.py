@@ -1,0 +1,83 @@
+"""Words that are meant for no NPC, whoever is present: those of the players' own world, and fillers.
+
+Only clear cases count, in all languages, because tables mix them. A character may well ask for a break or a game of
+dice, so single words are not enough; only forms that players alone use decide ("brb", "roll for", "W20"). The words are
+data: see `data/LANGUAGE/table_talk.toml` and `fillers.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from glyphoxa.language.content import spoken_words
+from glyphoxa.language.lexicon import lexicon
+
+_WORDS: Final = lexicon("table_talk")
+_MARKED_WHOLE: Final = _WORDS.compile(r"\W*{marks}\b|\W*(?:{marks}|{short_marks})\s*[:)\]]|\s*//", flags=re.IGNORECASE)
+_MARKED_BRACKET: Final = _WORDS.compile(
+    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:{marks}|{bracket_marks})\b[^)\]}]*(?:[)\]}]+|$)",
+    flags=re.IGNORECASE | re.DOTALL,
+)
+_REASONS: Final = {
+    "absence": "somebody leaves the table for a moment",
+    "delivery": "a delivery or visitor in the real world",
+    "dice": "dice",
+    "rules": "rules of the game",
+    "snacks": "snacks at the table",
+    "turns": "turn order",
+    "evening": "the session itself",
+}
+_TOPICS: Final = tuple(
+    (why, _WORDS.words(f"{key}_signs"), _WORDS.pattern(key, flags=re.IGNORECASE)) for key, why in _REASONS.items()
+)
+"""Topic, words of which one must be present, and the deciding pattern. Most text needs no pattern match."""
+
+_SOUNDS: Final = lexicon("fillers").words("sounds")
+"""Sounds of listening, thinking and laughing."""
+_THINKING: Final = _SOUNDS | lexicon("fillers").words("thinking")
+"""These sounds and words of thinking. As a question ("Well?") the words ask for an answer."""
+BACKCHANNEL: Final = lexicon("fillers").words("backchannel")
+"""Words that encourage a speaker to continue, in languages without examples for the model of listeners too."""
+_FILLERS: Final = _THINKING | BACKCHANNEL
+_WORDS_REMEMBERED = 8192
+
+
+def marked_out_of_character(text: str) -> bool:
+    """Return whether the players' mark applies to the whole text: "ooc: ...", "(ooc ...)", "((...))"."""
+    if _MARKED_WHOLE.match(text) and not text.lstrip().startswith(("(", "[", "{")):
+        return True
+    unmarked = _MARKED_BRACKET.sub(" ", text)
+    return unmarked != text and re.search(r"\w", unmarked) is None
+
+
+def is_out_of_character(text: str) -> bool:
+    """Return whether a text is marked as out of character, or about a real-world topic."""
+    return marked_out_of_character(text) or out_of_character(text) is not None
+
+
+def out_of_character(text: str) -> str | None:
+    """Return the real-world topic in words; None if the text may be part of the story."""
+    suspected = {at for word in text.lower().split() for at in _signs_in(word)}
+    for at in sorted(suspected):
+        why, _, pattern = _TOPICS[at]
+        if pattern.search(text):
+            return why
+    return None
+
+
+@lru_cache(_WORDS_REMEMBERED)  # a partial transcript repeats the words of the one before it
+def _signs_in(word: str) -> tuple[int, ...]:
+    """Return the indexes of `_TOPICS` that have this word as a sign."""
+    return tuple(at for at, (_, signs, _) in enumerate(_TOPICS) if any(sign in word for sign in signs))
+
+
+def is_filler(text: str, *, is_answer: bool) -> bool:
+    """Return whether the text holds only fillers.
+
+    Args:
+        is_answer: In a conversation with an NPC, "yes" and "all right" are answers, not fillers.
+    """
+    fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
+    return fillers.issuperset(spoken_words(text))

@@ -1,0 +1,124 @@
+"""Trades and roles: their names, what people ask them for, and the NPCs of a campaign that have them.
+
+The words of each trade are data: see `data/LANGUAGE/trades.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from glyphoxa.domain.campaign import Campaign, Npc
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.language.content import spoken_words
+from glyphoxa.language.lexicon import lexicon
+
+_TRADE_WORDS: Final = lexicon("trades")
+_TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
+_BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
+TRADE_WORDS: Final = {
+    trade: frozenset().union(*(words for other, words in (*_TRADE_NAMES, *_BUSINESS) if other == trade))
+    for trade, _ in _TRADE_NAMES
+}
+"""The names of each trade and the words of its business, of all languages."""
+_FEMININE: Final = _TRADE_WORDS.words("feminine")
+_MIN_PART: Final = 4
+"""Minimum length of a word within a longer one: "smith" in "blacksmith"."""
+_MIN_BEGINNING: Final = 4
+
+
+@lru_cache(1024)
+def trades_of(noun: str) -> frozenset[str]:
+    """Return the trades that a lower-case noun may name."""
+    forms = {noun, _masculine(noun)}
+    named = frozenset(trade for trade, names in _TRADE_NAMES if forms & names)
+    if named:
+        return named
+    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _MIN_PART]
+    return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
+
+
+@lru_cache(4096)
+def is_business(word: str, trades: frozenset[str]) -> bool:
+    """Return whether a lower-case word concerns one of the trades."""
+    return any(
+        word == stem or (len(stem) >= _MIN_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
+        for trade, stems in _BUSINESS
+        if trade in trades
+        for stem in stems
+    )
+
+
+@lru_cache(1024)
+def is_called_by(noun: str, role: str) -> bool:
+    """Return whether a noun may name somebody of that role; both in lower case, the role one word."""
+    noun, role = _masculine(noun), _masculine(role)
+    shorter, longer = sorted((noun, role), key=len)
+    return (
+        noun == role
+        or (len(shorter) >= _MIN_PART and longer.endswith(shorter))
+        or not trades_of(noun).isdisjoint(trades_of(role))
+    )
+
+
+def _masculine(noun: str) -> str:
+    """Return the masculine form of a German role: "wirt" for "wirtin"."""
+    ending = next((each for each in _FEMININE if noun.endswith(each)), "")
+    return noun.removesuffix(ending) if len(noun) > _MIN_PART + 1 else noun
+
+
+@dataclass(frozen=True, slots=True)
+class CastMember:
+    """An NPC's role and trades.
+
+    Attributes:
+        role: Its words in lower case: "captain of the guard"; "" for none.
+        trades: Keys of its trades in `data/LANGUAGE/trades.toml`.
+    """
+
+    npc: NpcId
+    name: str
+    role: str = ""
+    trades: frozenset[str] = frozenset()
+    address_only: bool = False
+
+    def is_called(self, noun: str) -> bool:
+        """Return whether the role's last word may be meant by this lower-case noun."""
+        return bool(self.role) and is_called_by(noun, self.role.split()[-1])
+
+    def knows_about(self, words: Iterable[str]) -> int:
+        """Count the lower-case words that concern its trades."""
+        return sum(is_business(word, self.trades) for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    characters: Mapping[NpcId, CastMember] = field(default_factory=dict)
+
+    def answers_uncalled(self, npc: NpcId) -> bool:
+        character = self.characters.get(npc)
+        return character is None or not character.address_only
+
+    def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
+        """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
+        words = spoken_words(text)
+        counted = [
+            (character.knows_about(words), npc)
+            for npc in present
+            if (character := self.characters.get(npc)) is not None and not character.address_only
+        ]
+        most = max((count for count, _ in counted), default=0)
+        best = [npc for count, npc in counted if count == most]
+        return best[0] if most and len(best) == 1 else None
+
+
+def cast_of(campaign: Campaign) -> Cast:
+    return Cast({npc.id: _character(npc) for npc in campaign.npcs})
+
+
+def _character(npc: Npc) -> CastMember:
+    role = npc.role.lower()
+    trades = trades_of(role.split()[-1]) if role.strip() else frozenset[str]()
+    return CastMember(npc.id, npc.name, role, trades, npc.address_only)
