@@ -28,6 +28,7 @@ from glyphoxa.chronicle.statements import (
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
@@ -73,8 +74,7 @@ def _marked(text: str, finder: NameFinder, names: Gazetteer | None) -> tuple[Ite
     return sentences_of(text, without_called(text, list(spans))), people
 
 
-def findings_in(text: str, finder: NameFinder, names: Gazetteer | None = None) -> frozenset[str]:
-    """Return the kinds of facts that the rules find in a line ("promise", "took")."""
+def _findings_in(text: str, finder: NameFinder, names: Gazetteer | None) -> frozenset[str]:
     return frozenset(fact.about for sentence in _marked(text, finder, names)[0] for fact in facts_in(sentence))
 
 
@@ -131,6 +131,14 @@ class LineSelection:
                 found.append(SummarySentence(form.format(what=words), (each.id,), is_own=True))
         return found
 
+    def findings(self, text: str) -> tuple[frozenset[str], set[str]]:
+        """Return the kinds of facts that the rules find in a line ("promise", "took"), and the people new in it."""
+        finder, names = NameFinder(self.language), self.names()
+        taken = [] if names is None else [(each.start, each.end) for each in names.mentions(text)]
+        new = finder.names_in(text, taken=taken, nobody=())
+        people = {each.text for each in new if each.type == "npc" and each.confidence >= AUTO_ACCEPT}
+        return _findings_in(text, finder, names), people
+
     def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
         """Return the most salient sentences that fit, in their order."""
         characters = self.tokens * _CHARACTERS_PER_TOKEN
@@ -148,7 +156,7 @@ class LineSelection:
         """
         judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
         scores = [judge.judge(one.text).score for one in sentences]
-        are_facts = [bool(findings_in(one.text, finder, names)) for one in sentences]
+        are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
         spoken = [StatementWords.of(one.text, self.language) for one in sentences]
         later = [[n for n in range(at + 1, len(spoken)) if spoken[n].is_like(each)] for at, each in enumerate(spoken)]
         chosen: set[int] = set()

@@ -26,6 +26,7 @@ _SIGNS: Final = {
     "greeting": _WORDS.compile(r"^{opening}{greeting}\b", opening=_OPENING),
     "plan": _WORDS.pattern("plan"),
     "talked": _WORDS.pattern("talked"),
+    "decided": _WORDS.pattern("decided"),
     "aloud": _WORDS.compile(r"\b{aloud}\b"),
     "narration": _WORDS.compile(r"{narration}|^\*[^*]*\*?$|^/ me\b", opening=_OPENING),
     "weak_act": _WORDS.compile(r"^(?:\w+ )?{weak_act}"),
@@ -189,6 +190,7 @@ class Form:
         greeting: It is a greeting, thanks or a farewell.
         plan: It makes plans: "we should", "lasst uns".
         talked: It asks about an earlier conversation: "What did we agree on?".
+        decided: It states a decision: "we agreed to".
         aloud: Thinking aloud: "I wonder".
         narration: It describes a character's action: "I walk to the bar".
         weak_act: Possibly an action, possibly an answer: "I take it".
@@ -205,6 +207,7 @@ class Form:
     greeting: bool
     plan: bool
     talked: bool
+    decided: bool
     aloud: bool
     narration: bool
     weak_act: bool

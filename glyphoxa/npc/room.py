@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from glyphoxa.actors.supervisor import Mailbox
-from glyphoxa.chronicle.statements import facts_in, sentences_of
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
@@ -398,17 +397,8 @@ class Room:
         self._tell(TurnFinished(record))
 
 
-def _states_decision(text: str) -> bool:
-    return any(fact.about == "decision" for each in sentences_of(text, ()) for fact in facts_in(each))
-
-
 def _as_meant(utterance: Utterance, addressed: Addressed) -> Utterance:
-    """Mark an aside. It is stored in the log, but no NPC has heard it.
-
-    Players who say what they have decided ("We agreed to meet Vane") are taken for players who make plans. They tell it
-    to everybody.
-    """
-    is_decided = addressed.unaddressed is Unaddressed.PLANNING and _states_decision(utterance.text)
-    if not addressed.is_apart or is_decided:
+    """Mark an aside. It is stored in the log, but no NPC has heard it."""
+    if not addressed.is_apart:
         return utterance
     return replace(utterance, witnesses=frozenset(), aside=addressed.unaddressed)

@@ -16,14 +16,12 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.chronicle.new_names import NameFinder
-from glyphoxa.chronicle.summaries import LineSelection, Summariser, findings_in, in_order
+from glyphoxa.chronicle.summaries import LineSelection, Summariser, in_order
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.npc.actor import Cover
 from glyphoxa.transcript.ports import SessionStates
@@ -78,7 +76,6 @@ class SessionStateKeeper:
     ) -> None:
         self._views = views
         self._selection = selection
-        self._finder = NameFinder(selection.language)
         self._tell = tell
         self._stored = stored
         self._summarisers = summarisers or {}
@@ -166,15 +163,8 @@ class SessionStateKeeper:
 
     def _events_in(self, said: Sequence[Utterance]) -> list[tuple[set[str], set[str]]]:
         """Return the names of events in each line, and the people in it that the campaign does not know."""
-        names = self._selection.names()
-        found = []
-        for text in (each.text for each in said):
-            kinds = findings_in(text, self._finder, names)
-            taken = [] if names is None else [(each.start, each.end) for each in names.mentions(text)]
-            new = self._finder.names_in(text, taken=taken, nobody=())
-            people = {each.text for each in new if each.type == "npc" and each.confidence >= AUTO_ACCEPT}
-            found.append(({_FLAGS[kind] for kind in kinds if kind in _FLAGS}, people))
-        return found
+        found = (self._selection.findings(each.text) for each in said)
+        return [({_FLAGS[kind] for kind in kinds if kind in _FLAGS}, people) for kinds, people in found]
 
     async def _cover(
         self, view: View, said: Sequence[Utterance], made: dict[tuple[UtteranceId, ...], list[SummarySentence]]

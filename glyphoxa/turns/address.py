@@ -273,8 +273,8 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
         return Addressed(None, "said to all the players", Unaddressed.PLAYER)
     asks = any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms)
     if heard.whole.plan and not asks and not (heard.last is not None and heard.whole.talked):
-        # A question, or words to the NPC that just spoke, may be meant for it after all.
-        is_apart = heard.last is None and not heard.whole.question
+        # A question, or words to the NPC that just spoke, may be meant for it after all. Decisions are for everybody.
+        is_apart = heard.last is None and not heard.whole.question and not heard.whole.decided
         return Addressed(None, "the players make plans", Unaddressed.PLANNING, is_apart=is_apart)
     if heard.whole.doubt and not (heard.last is not None and heard.whole.second):
         return Addressed(None, "a remark about somebody", Unaddressed.ABOUT)

@@ -59,6 +59,16 @@ def look(table: TableOfTwins, steps: list[tuple[PlayerId, str, str]]) -> None:
         assert not [n for n in asides if any(f"mark{n}." in message.content for message in messages)]
 
 
+DECIDED = {
+    "We agreed to meet the smuggler at dawn.": True,
+    "It's settled, let's leave at dawn.": True,
+    "Wir haben beschlossen, morgen zu gehen.": True,
+    "We should burn the boat tonight.": False,
+    "If we agreed to help, we could ask for gold.": False,
+    "Wir haben noch nicht entschieden, wir sollten warten.": False,
+}
+
+
 def test_npcs_hear_what_players_decided_but_not_their_plans() -> None:
     async def play() -> dict[str, bool]:
         table = TableOfTwins()
@@ -66,11 +76,10 @@ def test_npcs_hear_what_players_decided_but_not_their_plans() -> None:
             table.start()
             await table.settle()
             await table.move(MARKET)
-            for text in ("We agreed to meet the smuggler at dawn.", "We should burn the boat tonight."):
+            for text in DECIDED:
                 await table.says(TAMSIN, text)
                 await table.pass_time(40_000)
                 await table.settle()
         return {said.text: bool(said.witnesses) for said in table.spool.utterances.values() if said.npc_id is None}
 
-    heard = asyncio.run(play())
-    assert heard == {"We agreed to meet the smuggler at dawn.": True, "We should burn the boat tonight.": False}
+    assert asyncio.run(play()) == DECIDED
