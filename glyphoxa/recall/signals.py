@@ -15,7 +15,6 @@ from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.calendar import StoryDays
-from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Signal, Viewer
 from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.recall.talk_index import TalkIndex, TermMatch, ViewSnapshot
@@ -289,14 +288,12 @@ class PastSession:
         number: From 1; see `sessions_of`.
         first_ms: Time of its first turn, milliseconds since the Unix epoch.
         story: Its story days, as far as they are known.
-        summary: The version that the viewer may know; None if there is none.
     """
 
     number: int
     first_ms: int
     last_ms: int
     story: StoryDays | None = None
-    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,16 +354,11 @@ def turns_of(question: RecallQuestion, seen: ViewSnapshot) -> TurnTimes:
     return TurnTimes(at_ms, seen.columns.sessions, by_evening)
 
 
-def sessions_of(
-    question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot, summaries: Mapping[SessionId, str] | None = None
-) -> list[PastSession]:
+def sessions_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) -> list[PastSession]:
     """Return the sessions of a view in order.
 
     A question for a session by number, or for the last one, counts the table's sessions. Other questions count those
     that the viewer attended: "long ago" does not change with evenings that it does not know of.
-
-    Args:
-        summaries: The versions that the viewer may know.
     """
     place = question.time.place
     numbers = index.session_numbers() if place is None or place.kind == "session" else None
@@ -378,8 +370,8 @@ def sessions_of(
         at_ms = columns.at_ms[start : end + 1]
         # A turn that was rolled back since the look-up has no number.
         number = nth if numbers is None else numbers.get(session, 0)
-        story, summary = question.times.sessions.get(session), (summaries or {}).get(session)
-        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), story, summary))
+        story = question.times.sessions.get(session)
+        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), story))
     return found
 
 

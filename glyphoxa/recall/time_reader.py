@@ -242,6 +242,8 @@ class TimeAsk:
 
 
 NO_TIME: Final = TimeAsk()
+_LAST_SESSION: Final = SessionReference("session", back=1)
+"""What a recap without a time is about."""
 
 
 def read_time(question: str, *, language: str, days: Days, story: Story | None = None) -> TimeAsk:
@@ -321,6 +323,8 @@ class _Reading:
         self._read_event()
         if any(self._is_of_a_time(first, last) for first, last in recaps):
             self._asks("recap")
+        if "recap" in self._ask.asks and "order" not in self._ask.asks and not self._ask.tells_a_time:
+            return replace(self._ask, place=_LAST_SESSION, words="what happened")
         spans = sorted(self._ask.said)
         told = [self.question[start:end] for start, end in spans]
         if (anchor := self._ask.anchor) is not None:

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
 from glyphoxa.recall.days import DAY_MS, Days, Story
-from glyphoxa.recall.recap_questions import LEAST_TOKENS, RankedTalk, TimelinePiece, estimated_tokens, timeline_of
+from glyphoxa.recall.recap_questions import (
+    LEAST_TOKENS,
+    RankedTalk,
+    TimelinePiece,
+    estimated_tokens,
+    sessions_told,
+    timeline_of,
+)
 from glyphoxa.recall.signals import Fit, PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.time_reader import Anchor, SessionReference, TimeAsk, read_time
 from tests.support.proof import n_examples
@@ -24,16 +31,15 @@ SUMMARIES = ("They met.", None, "They fought. They fled.", None)
 STORY = Story(StoryCalendar(), today=40)
 
 
-def campaign(summaries: Sequence[str | None] = SUMMARIES) -> list[PastSession]:
+def campaign() -> list[PastSession]:
     return [
         PastSession(
             nth + 1,
             FIRST_MS + 7 * nth * DAY_MS,
             FIRST_MS + 7 * nth * DAY_MS + (N_TURNS - 1) * MINUTE_MS,
             story=StoryDays(10 * nth, 10 * nth + 9),
-            summary=summary,
         )
-        for nth, summary in enumerate(summaries)
+        for nth in range(4)
     ]
 
 
@@ -154,20 +160,37 @@ def test_a_question_without_a_time_has_no_fit() -> None:
 def tell(
     question: str,
     *,
-    sessions: Sequence[PastSession] = SESSIONS,
+    summaries: Sequence[str | None] = SUMMARIES,
     talk: RankedTalk = TALK,
     budget: int = 400,
     anchors: Sequence[int] = (),
 ) -> list[TimelinePiece]:
-    return timeline_of(asked(question), sessions, replace(talk, anchors=anchors), current=5, budget_tokens=budget)
+    return tell_of(asked(question), summaries=summaries, talk=talk, budget=budget, anchors=anchors)
+
+
+def tell_of(
+    ask: TimeAsk,
+    *,
+    summaries: Sequence[str | None] = SUMMARIES,
+    talk: RankedTalk = TALK,
+    budget: int = 400,
+    anchors: Sequence[int] = (),
+    current: int | None = 5,
+) -> list[TimelinePiece]:
+    sessions = SESSIONS[: int(talk.turns.sessions.max(initial=-1)) + 1]
+    found = fit_in_time(ask, sessions, talk.turns, current=current, anchors=anchors) if sessions else None
+    talk = replace(talk, ask=ask, fit=found)
+    told = sessions_told(talk, most=budget // LEAST_TOKENS)
+    written = {nth: summary for nth, summary in enumerate(summaries) if summary}
+    return timeline_of(told, talk, written, budget_tokens=budget)
 
 
 def test_what_happened_so_far_is_told_in_order_by_summaries_and_by_turns_where_none_is_written() -> None:
     told = tell("What happened so far?")
-    assert [each.number for each in told] == sorted(each.number for each in told)
+    assert [each.session for each in told] == sorted(each.session for each in told)
     assert [each.text for each in told if each.place is None] == ["They met.", "They fought. They fled."]
-    assert {each.number for each in told if each.place is not None} == {2, 4}
-    assert {each.reason for each in told} == {"asked about so far"}
+    assert {each.session for each in told if each.place is not None} == {1, 3}
+    assert fit("What happened so far?").reason == "asked about so far"
 
 
 def test_the_turns_that_stand_for_a_session_are_spread_over_it_and_the_best_of_their_stretch() -> None:
@@ -188,22 +211,22 @@ def test_a_long_turn_leaves_room_for_the_others_of_its_session() -> None:
     told = tell("What happened last session?", talk=replace(talk, worth=worth), budget=70)
     assert [each.place for each in told] == [31, 35]
     assert told[0].text.startswith("Turn 31. And so it went on")
-    assert told[0].n_tokens <= 35
+    assert estimated_tokens(told[0].text, is_turn=True) <= 35
 
 
 def test_a_recap_without_a_time_is_one_of_the_last_session() -> None:
-    assert {each.number for each in tell("Give me a recap")} == {4}
+    assert {each.session for each in tell("Give me a recap")} == {3}
 
 
 def test_where_we_left_off_is_the_end_of_the_session_though_a_summary_is_written() -> None:
-    told = tell("Where did we leave off?", sessions=campaign([*SUMMARIES[:3], "They slept."]))
+    told = tell("Where did we leave off?", summaries=[*SUMMARIES[:3], "They slept."])
     assert told
     assert all(each.place is not None and each.place >= 36 for each in told)
 
 
 def test_what_happened_since_an_event_leaves_out_what_was_before() -> None:
     told = tell("What happened since we left Ironhold?", anchors=[25])
-    assert {each.number for each in told} == {3, 4}
+    assert {each.session for each in told} == {2, 3}
 
 
 def test_what_happened_since_an_event_that_nobody_spoke_of_is_not_told() -> None:
@@ -216,8 +239,8 @@ def test_what_is_told_of_the_session_before_last_is_only_its_own() -> None:
 
 def test_a_summary_without_room_is_cut_at_a_sentence() -> None:
     long = "They fought. " + "They fled and they ran and they hid. " * 20
-    (told,) = tell("What happened two sessions ago?", sessions=campaign(["", None, long, None]), budget=50)
-    assert told.n_tokens <= 50
+    (told,) = tell("What happened two sessions ago?", summaries=["", None, long, None], budget=50)
+    assert estimated_tokens(told.text) <= 50
     assert told.text.startswith("They fought. They fled")
     assert told.text.endswith("hid.")
 
@@ -226,7 +249,7 @@ def test_without_room_for_all_the_sessions_that_matter_most_are_told() -> None:
     worth = WORTH.copy()
     worth[5] = 1
     told = tell("In what order did we visit the towns?", talk=replace(TALK, worth=worth), budget=2 * LEAST_TOKENS)
-    assert {each.number for each in told} == {1, 4}
+    assert {each.session for each in told} == {0, 3}
 
 
 @pytest.mark.parametrize("question", ["Who is Mira?", "When did we meet?", "", "What happened last year?"])
@@ -237,7 +260,7 @@ def test_there_is_no_timeline_of_what_was_not_asked_for_or_never_was(question: s
 def test_there_is_no_timeline_without_talk_or_room() -> None:
     nothing = TurnTimes(np.zeros(0, np.int64), np.zeros(0, np.int32))
     empty = RankedTalk(nothing, np.zeros(0, np.float32), str)
-    assert tell("What happened so far?", sessions=[], talk=empty) == []
+    assert tell("What happened so far?", talk=empty) == []
     assert tell("What happened so far?", budget=0) == []
     found = fit_in_time(asked("last session"), [], nothing, current=None)
     assert found is None or len(found.scores) == 0
@@ -286,10 +309,11 @@ def test_every_turn_fits_from_not_at_all_to_wholly_and_no_budget_is_exceeded(
         assert found.prior.shape == (len(turns),)
         assert found.prior.dtype == np.float32
         assert ((found.scores >= 0) & (found.scores <= 1) & (found.prior >= 0) & (found.prior <= 1)).all()
-    talk = RankedTalk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1), anchors=anchors)
-    told = timeline_of(ask, sessions, talk, current=current, budget_tokens=budget)
-    assert sum(estimated_tokens(each.text) for each in told) <= budget
-    assert [(each.number, each.at_ms) for each in told] == sorted((each.number, each.at_ms) for each in told)
+    talk = RankedTalk(turns, WORTH[: len(turns)], lambda place: f"turn {place} " * (place + 1))
+    told = tell_of(ask, talk=talk, budget=budget, anchors=anchors, current=current)
+    assert sum(estimated_tokens(each.text, is_turn=each.place is not None) for each in told) <= budget
+    places = [(each.session, each.place or 0) for each in told]
+    assert places == sorted(places)
 
 
 def _first_turns(n_sessions: int) -> TurnTimes:

@@ -106,11 +106,14 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
         async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
             feed.change("u1", retracted=True)
             await recall.transcripts.refresh(CAMPAIGN)
+            read.append(session)
             return None
 
+    read: list[SessionId] = []
     recall = a_recall(feed, summaries=Slow())
-    question = "What happened in the last session with my sister?"
+    question = "What happened in this session with my sister?"
     await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))
+    assert read
     assert "u1" not in await ids(recall, question)
 
 
