@@ -11,7 +11,7 @@ from glyphoxa.context.prompt import characters_in
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
-from glyphoxa.language.asking import Kind, question_of
+from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
@@ -246,10 +246,10 @@ class HowRelated:
             named: Entities in the question that the NPC may know.
         """
         asked = question_of(question, self._campaign.language)
-        if self._graph is None or not asked.has(Kind.HOW_RELATED):
+        if self._graph is None or not asked.has(AskKind.HOW_RELATED):
             return ()
         two = [one.known.entity for one in named if one.is_named][:2]
-        if len(two) == 1 and asked.has(Kind.NPC):
+        if len(two) == 1 and asked.has(AskKind.NPC):
             own = self._campaign.npc(npc)
             two.append(Entity(own.entity_id, "npc", own.name))
         return tuple(two) if len(two) == 2 else ()

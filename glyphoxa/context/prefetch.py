@@ -22,7 +22,7 @@ from glyphoxa.context.selection import ByName
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
-from glyphoxa.language.asking import Kind, question_of
+from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.content import spoken_words
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
@@ -92,7 +92,7 @@ class Prefetch:
         question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])
         if self._talk is None or self._asked.get(player) == question:
             return
-        is_worth_asking = len(words) > _FEW_WORDS or question_of(text, self._language).has(Kind.PAST)
+        is_worth_asking = len(words) > _FEW_WORDS or question_of(text, self._language).has(AskKind.PAST)
         asking = {
             npc: name for npc, name in self._present().items() if is_worth_asking or self.by_name.named(npc, text)
         }

@@ -20,7 +20,7 @@ from typing import Final
 from glyphoxa.context.selection import NEAR, RELATED, without_call
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.language.asking import IRREGULAR, Kind, names_in, question_of
+from glyphoxa.language.asking import IRREGULAR, AskKind, names_in, question_of
 from glyphoxa.language.content import language_of, stem_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -130,7 +130,7 @@ NOTHING_MISSING: Final = NotKnown()
 
 
 class PromptRepair:
-    """What a small model needs to be told for one question.
+    """Finds what a small model needs to be told for one question.
 
     Args:
         language: The campaign's. The words of a question in another language cannot show what bears on it: only a name
@@ -155,7 +155,7 @@ class PromptRepair:
 
         A small model would say them as its own.
         """
-        if not (self._asked.has(Kind.ACTS) and self._asked.has(Kind.ASKER)):
+        if not (self._asked.has(AskKind.ACTS) and self._asked.has(AskKind.ASKER)):
             return ()
         of_then = [one.text for one in self._heard() if self._is_askers(one) and Signal.RECAP in one.signals]
         if _ASKED.search(self._asked.text.casefold()):
@@ -170,10 +170,10 @@ class PromptRepair:
         themselves is no answer to a question about the asker.
         """
         asked, mind = self._asked, self._mind
-        if self._is_foreign or asked.has(Kind.OWN_WORDS):
+        if self._is_foreign or asked.has(AskKind.OWN_WORDS):
             return ()
-        is_of_asker = asked.has(Kind.ASKER)
-        if is_of_asker and asked.has(Kind.MEMORY):
+        is_of_asker = asked.has(AskKind.ASKER)
+        if is_of_asker and asked.has(AskKind.MEMORY):
             about = self._topic - TopicWords(" ".join(_CONTENT.words("calls")), self._language)
             asks_for_a_wish = _WISHED.search(asked.text.casefold()) is not None
             own = [one.text for one in self._heard() if self._is_askers(one) and _tells_of(one.text, about)]
@@ -204,20 +204,20 @@ class PromptRepair:
     def not_known(self) -> NotKnown:
         """Return what the NPC does not know, for the prompt; nothing if something bears on the question."""
         words, asked, mind = wording(self._language), self._asked, self._mind
-        is_own = asked.has(Kind.OWN_WORDS)
-        remembers = is_own or asked.has(Kind.MEMORY)
+        is_own = asked.has(AskKind.OWN_WORDS)
+        remembers = is_own or asked.has(AskKind.MEMORY)
         unheard = [name for name in self._names if self._is_unheard(name)]
         if unheard and (remembers or self._is_question):
             facts = tuple(words.unheard.format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
             return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))
-        is_more = not remembers and asked.has(Kind.MORE)
+        is_more = not remembers and asked.has(AskKind.MORE)
         if self._is_foreign or not (remembers or is_more) or self._bears():
             return NOTHING_MISSING
-        of_the_past, is_empty = asked.has(Kind.PAST_EVENT), is_more and not mind.facts
-        if is_empty and not (asked.has(Kind.WHY) or (self._names and of_the_past)):
+        of_the_past, is_empty = asked.has(AskKind.PAST_EVENT), is_more and not mind.facts
+        if is_empty and not (asked.has(AskKind.WHY) or (self._names and of_the_past)):
             return NOTHING_MISSING
         line = words.unsaid if is_own else words.untold if remembers or is_empty else words.no_more
-        may_be_said = is_own or self._is_question or asked.has(Kind.TELL)
+        may_be_said = is_own or self._is_question or asked.has(AskKind.TELL)
         if not may_be_said or (is_more and not of_the_past):
             return NotKnown((line.format(name=mind.name),))
         return NotKnown((line.format(name=mind.name),), words.never_said if is_own else words.knows_nothing)
@@ -234,25 +234,25 @@ class PromptRepair:
         if any(fact.is_asked for fact in mind.facts) or any(isinstance(one, RecalledSummary) for one in said):
             return True
         about = self._about(found for fact in mind.facts for found in _QUOTED.findall(fact.path))
-        acts = asked.has(Kind.ACTS)
+        acts = asked.has(AskKind.ACTS)
         facts = [fact.text for fact in mind.facts]
-        if asked.has(Kind.OWN_WORDS):
+        if asked.has(AskKind.OWN_WORDS):
             if not _WE.search(asked.text.casefold()):
                 said = [one for one in said if self._is_own(one)]
             words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
             return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
         if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
             return True
-        is_open = not acts and not asked.has(Kind.PAST_EVENT)
+        is_open = not acts and not asked.has(AskKind.PAST_EVENT)
         if is_open and not _OF_ME.search(asked.text.casefold()) and any(self._is_named_in(one) for one in said):
             return True
         if about:
             return _is_near(about, said) or _is_in(
                 about, (*facts, *mind.talk, *mind.told, *(() if acts else mind.beside))
             )
-        if asked.has(Kind.PERCEPTION):  # what others said is not something that it saw
+        if asked.has(AskKind.PERCEPTION):  # what others said is not something that it saw
             return any(mind.name in text for text in (*facts, *mind.told))
-        told = [text for text in mind.told if mind.asker in text] if asked.has(Kind.ASKER) else (*facts, *mind.told)
+        told = [text for text in mind.told if mind.asker in text] if asked.has(AskKind.ASKER) else (*facts, *mind.told)
         return bool(said or told) or (acts and bool(mind.talk))
 
     def _about(self, named: Iterable[str]) -> TopicWords:
@@ -270,9 +270,9 @@ class PromptRepair:
         asker, asked = self._mind.asker, self._asked
         if not asker or isinstance(one, RecalledSummary) or self._is_own(one) or one.speaker_name == asker:
             return False
-        if _WE.search(asked.text.casefold()) or not asked.has(Kind.ASKER):
+        if _WE.search(asked.text.casefold()) or not asked.has(AskKind.ASKER):
             return False
-        tells_of_himself = question_of(one.text, asked.language).has(Kind.ASKER)
+        tells_of_himself = question_of(one.text, asked.language).has(AskKind.ASKER)
         return tells_of_himself and not any(part in one.text for part in asker.split())
 
 

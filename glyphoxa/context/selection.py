@@ -37,7 +37,7 @@ from glyphoxa.domain.knowledge import (
     is_own_utterance,
 )
 from glyphoxa.domain.turn import Rejected
-from glyphoxa.language.asking import Kind, question_of
+from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line
@@ -356,12 +356,12 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
     npc, question = candidates.npc, candidates.question
     asked = question_of(question, candidates.language)
     tokens, most = budgets.facts_tokens, budgets.most_facts
-    asks_of_the_past = asked.has(Kind.PAST)
+    asks_of_the_past = asked.has(AskKind.PAST)
     said = [one for one in candidates.talk if not candidates.forbids(one.text)]
     stated = [one for one in candidates.facts if not candidates.forbids(one.text)]
     fresh = [one for one in said if not (isinstance(one, RecalledUtterance) and candidates.in_talk(one))]
     others = of_others(fresh, npc)
-    if len(others) < len(fresh) and asked.has(Kind.OWN_WORDS):
+    if len(others) < len(fresh) and asked.has(AskKind.OWN_WORDS):
         others = fresh
     near = worth_telling(question, others, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
     # A small model overlooks its identity, so what it says about somebody in the question is repeated beside that.
@@ -540,9 +540,9 @@ class ByName:
     def _own_facts(self, npc: NpcId, question: str, found: Sequence[KnownByName]) -> list[RecalledFact]:
         """Return what the question asks the NPC about itself: "Who is your sister?", not "Do you know my sister?"."""
         asked = question_of(question, self._campaign.language)
-        known = self.world_of(npc) if asked.has(Kind.NPC) else None
+        known = self.world_of(npc) if asked.has(AskKind.NPC) else None
         itself = None if known is None else known(self._own[npc])
-        if itself is None or asked.has(Kind.ASKER):
+        if itself is None or asked.has(AskKind.ASKER):
             return []
         named = [one.known.entity.id for one in found if one.is_named]
         return own_facts(itself, question, npc, named=named, words=self._relations)

@@ -20,7 +20,7 @@ from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import fold
 
 
-class Kind(Enum):
+class AskKind(Enum):
     """A kind of question. The value is the key of its patterns.
 
     Attributes:
@@ -61,20 +61,20 @@ class Kind(Enum):
     PROMISE = "promise"
 
 
-_ELSE_ENGLISH: Final = frozenset((Kind.PAST, Kind.NPC, Kind.NPC_FIRST, Kind.HOW_RELATED))
+_ELSE_ENGLISH: Final = frozenset((AskKind.PAST, AskKind.NPC, AskKind.NPC_FIRST, AskKind.HOW_RELATED))
 """Looked for in English in a language without patterns."""
 
 
-class Question:
+class QuestionLine:
     """A line of a player, and what it asks for. See `question_of`."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text = text
         self.language = language
         self._plain = _plain(text)
-        self._found: dict[Kind, bool] = {}
+        self._found: dict[AskKind, bool] = {}
 
-    def has(self, kind: Kind) -> bool:
+    def has(self, kind: AskKind) -> bool:
         """Return whether it is of a kind. Each kind is looked for once."""
         if kind not in self._found:
             self._found[kind] = _pattern(kind.value, self._language_of(kind)).search(self._plain) is not None
@@ -83,26 +83,26 @@ class Question:
     @property
     def is_remark(self) -> bool:
         """Whether it asks for nothing and does not speak of the NPC: "We will dive tomorrow."."""
-        return only_states(self.text) and not self.has(Kind.NPC_FIRST)
+        return only_states(self.text) and not self.has(AskKind.NPC_FIRST)
 
-    def _language_of(self, kind: Kind) -> str:
+    def _language_of(self, kind: AskKind) -> str:
         is_known = kind not in _ELSE_ENGLISH or lexicon("asking", self.language)
         return primary_language(self.language) if is_known else "en"
 
 
 @lru_cache(256)
-def question_of(text: str, language: str) -> Question:
+def question_of(text: str, language: str) -> QuestionLine:
     """Return a line as a question; the same object for the same line.
 
     Args:
         language: BCP 47 tag.
 
-    >>> question_of("You sold me the map.", "en").has(Kind.NPC_FIRST)
+    >>> question_of("You sold me the map.", "en").has(AskKind.NPC_FIRST)
     True
-    >>> question_of("I will bring you the map.", "en").has(Kind.NPC_FIRST)
+    >>> question_of("I will bring you the map.", "en").has(AskKind.NPC_FIRST)
     False
     """
-    return Question(text, language)
+    return QuestionLine(text, language)
 
 
 def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
@@ -118,8 +118,8 @@ def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
         text = re.sub(rf"\b{re.escape(_plain(name))}\b", of.value("addressed"), text)
     for said, instead in of.value("as_another_says"):
         text = re.sub(said, instead, text)
-    asked = Question(text, language)
-    return asked.has(Kind.PROMISE) or asked.has(Kind.OWN_WORDS)
+    asked = QuestionLine(text, language)
+    return asked.has(AskKind.PROMISE) or asked.has(AskKind.OWN_WORDS)
 
 
 @cache

@@ -12,7 +12,7 @@ from numpy import bool_, float32, int32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
-from glyphoxa.language.asking import Kind, question_of
+from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, SearchTerms
@@ -194,7 +194,7 @@ class Ranked:
         scores = self.ranking.scores
         among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
         best = _best(scores, among, max(limit, POOL) + 1)
-        if self.apart and question_of(self.question.text, self.index.terms.language).has(Kind.SEVERAL):
+        if self.apart and question_of(self.question.text, self.index.terms.language).has(AskKind.SEVERAL):
             best = apart(best, scores, self.seen.columns.sessions, cost=self.apart)
         found = [at for at in best[: limit + 1] if not self.is_the_question(at)][:limit]
         if not found:

@@ -182,7 +182,7 @@ def timeline_of(
 
     Args:
         sessions: See `sessions_told`.
-        summaries: By the place of their session.
+        summaries: Texts, each under the place of its session.
     """
     # A summary describes a whole session, so it cannot describe a part of one.
     is_part = talk.ask.place is not None and talk.ask.place.part is not None

@@ -243,7 +243,7 @@ class TimeAsk:
 
 NO_TIME: Final = TimeAsk()
 _LAST_SESSION: Final = SessionReference("session", back=1)
-"""What a recap without a time is about."""
+"""The time of a recap without one."""
 
 
 def read_time(question: str, *, language: str, days: Days, story: Story | None = None) -> TimeAsk:

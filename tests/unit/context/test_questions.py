@@ -17,7 +17,7 @@ from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.domain.turn import Fault
-from glyphoxa.language.asking import Kind, looks_for_own_words, question_of
+from glyphoxa.language.asking import AskKind, looks_for_own_words, question_of
 from glyphoxa.recall.terms import Terms
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
@@ -42,12 +42,12 @@ def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bo
 
 
 JUDGES: dict[str, Callable[..., bool]] = {
-    "asks_what_it_said": lambda of, q: question_of(q, of).has(Kind.OWN_WORDS),
-    "asks_something_else": lambda of, q: not question_of(q, of).has(Kind.OWN_WORDS),
+    "asks_what_it_said": lambda of, q: question_of(q, of).has(AskKind.OWN_WORDS),
+    "asks_something_else": lambda of, q: not question_of(q, of).has(AskKind.OWN_WORDS),
     "looks_for_own_words": lambda of, q: looks_for_own_words(q, name="Korvald", language=of),
     "looks_for_something_else": lambda of, q: not looks_for_own_words(q, name="Korvald", language=of),
-    "asks_how_related": lambda of, q: question_of(q, of).has(Kind.HOW_RELATED),
-    "asks_for_no_relation": lambda of, q: not question_of(q, of).has(Kind.HOW_RELATED),
+    "asks_how_related": lambda of, q: question_of(q, of).has(AskKind.HOW_RELATED),
+    "asks_for_no_relation": lambda of, q: not question_of(q, of).has(AskKind.HOW_RELATED),
     "told_before": lambda of, q, line, says: told(q, line, language=of) == (says,),
     "not_told_before": lambda q, line, by, asker: told(q, line, by, asker=asker) == (),
     "heard_before": lambda of, q, line, by, says: told(q, line, by, language=of) == (says,),

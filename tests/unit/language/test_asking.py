@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.language.asking import Kind, names_in, question_of
+from glyphoxa.language.asking import AskKind, names_in, question_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from glyphoxa.language.asking import Kind, names_in, question_of
     ],
 )
 def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: str, language: str) -> None:
-    assert question_of(question, language).has(Kind.MEMORY)
+    assert question_of(question, language).has(AskKind.MEMORY)
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_a_question_may_ask_for_what_somebody_remembers_or_was_told(question: st
     ],
 )
 def test_ordinary_questions_and_other_languages_ask_for_no_memory(question: str, language: str) -> None:
-    assert not question_of(question, language).has(Kind.MEMORY)
+    assert not question_of(question, language).has(AskKind.MEMORY)
 
 
 def test_a_question_may_take_something_for_granted() -> None:
-    assert question_of("Is it true that she burned the mill?", "en").has(Kind.MORE)
-    assert question_of("Why did she burn the mill?", "en").has(Kind.WHY)
-    assert question_of("Warum hat sie die Mühle verbrannt?", "de").has(Kind.WHY)
-    assert not question_of("It is true that she burned the mill.", "en").has(Kind.MORE)
-    assert not question_of("What did she burn?", "en").has(Kind.WHY)
+    assert question_of("Is it true that she burned the mill?", "en").has(AskKind.MORE)
+    assert question_of("Why did she burn the mill?", "en").has(AskKind.WHY)
+    assert question_of("Warum hat sie die Mühle verbrannt?", "de").has(AskKind.WHY)
+    assert not question_of("It is true that she burned the mill.", "en").has(AskKind.MORE)
+    assert not question_of("What did she burn?", "en").has(AskKind.WHY)
 
 
 def test_a_question_may_be_about_who_asks() -> None:
-    assert question_of("How much do I owe?", "en").has(Kind.ASKER)
-    assert question_of("Was schulde ich?", "de").has(Kind.ASKER)
-    assert not question_of("How much does he owe?", "en").has(Kind.ASKER)
+    assert question_of("How much do I owe?", "en").has(AskKind.ASKER)
+    assert question_of("Was schulde ich?", "de").has(AskKind.ASKER)
+    assert not question_of("How much does he owe?", "en").has(AskKind.ASKER)
 
 
 @pytest.mark.parametrize(
