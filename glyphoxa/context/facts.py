@@ -15,6 +15,7 @@ from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
+from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.facts import (
     LINKED_TO,
     SPOKEN_FIRST,
@@ -26,7 +27,6 @@ from glyphoxa.recall.facts import (
     spoken_value,
 )
 from glyphoxa.recall.terms import NAME, Terms
-from glyphoxa.recall.world_memory import KnownByName
 from glyphoxa.transcript.sessions import EPISODE, is_episode
 from glyphoxa.world.graph import KnowledgeGraph, Known
 

@@ -43,9 +43,10 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
+from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.vectors import NOTHING_NEAR
-from glyphoxa.recall.world_memory import FactsByName, KnownByName, NamedWorld
+from glyphoxa.recall.world_memory import FactsByName, NamedWorld
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import Known
 

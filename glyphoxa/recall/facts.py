@@ -1,9 +1,8 @@
 """Select the facts that a question asks for, from the facts that an NPC knows.
 
-Visibility and validity were applied before. Two steps follow: which entities the question names (`ExactGate` over
-`named_entity` and `named_relation`), and which facts about them it asks for (`facts_asked`). "Who owns the Rusty
-Tankard?" gets its owner and not its description. A question that asks for nothing in particular, or for something
-unknown, selects all facts.
+Visibility and validity were applied before. Two steps follow: which entities the question names (`called_for`), and
+which facts about them it asks for (`facts_asked`). "Who owns the Rusty Tankard?" gets its owner and not its
+description. A question that asks for nothing in particular, or for something unknown, selects all facts.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from glyphoxa.language.relations import OTHER_END, RelationType, RelationWords, 
 from glyphoxa.language.sentences import sentences
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
-from glyphoxa.recall.exact_match import Named
 from glyphoxa.world.graph import Known
-from glyphoxa.world.state import WorldEntity
 
 # -- asked predicates
 #
@@ -186,7 +183,6 @@ TOOK_PART: Final = "PARTICIPATED_IN"
 LINKED_TO: Final = "LINKED_TO"
 """Relation of imports: a document links to another one, for an unknown reason."""
 _LOCATED_AT: Final = "LOCATED_AT"
-_OF_FACT: Final = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,28 +229,6 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     relations = _preferred(relations, lambda each: each[1].id in named)
     answer = replace(known, attributes=tuple(attributes), relations=tuple(relations))
     return FactsAsked(answer, asked.is_short, asked.sex)
-
-
-def named_entity(entity: Entity | WorldEntity, *also: str) -> Named:
-    """Return an entity as a `Named`, with other names besides its own."""
-    return Named(entity.id, (entity.name, *entity.aliases, *also), entity.type)
-
-
-def tie_id(fact_id: str) -> str:
-    """Return an id for a fact that no entity has."""
-    return f"{_OF_FACT}{fact_id}"
-
-
-def named_relation(fact: Fact) -> Named:
-    """Return a relation between two entities as a `Named`.
-
-    It has no name of its own. It lets a name inside the other end's name match, and brings participants with an event.
-    """
-    claim = fact.claim
-    ends = (claim.subject,) if claim.object is None else (claim.subject, claim.object)
-    whole = claim.object if claim.predicate == TOOK_PART and claim.object is not None else ""
-    has_ended = fact.status != "accepted"
-    return Named(tie_id(fact.id), (), "", ends, whole, has_ended=has_ended, validity=fact.validity)
 
 
 def _may_answer(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:

@@ -15,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -24,17 +25,17 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, MEANING, Fact, Viewer
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.names.naming import Speech
+from glyphoxa.names.reader import NameReader
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
-from glyphoxa.recall.exact_match import ExactGate, Named
+from glyphoxa.recall.exact_match import KnownByName, called_for, entry_of
 from glyphoxa.recall.facts import (
     DESCRIPTION,
     TOOK_PART,
     is_secret,
-    named_entity,
-    named_relation,
     spoken_value,
     texts_of,
-    tie_id,
 )
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
@@ -47,22 +48,6 @@ from glyphoxa.world.state import Changes, WorldEntity, WorldState
 # -- by name
 #
 # Queries by name.
-
-
-@dataclass(frozen=True, slots=True)
-class KnownByName:
-    """
-    Attributes:
-        known: The facts that the viewer may know and that hold now.
-        why: "named 'the smith'".
-        is_named: The question itself names it.
-        similarity: How near to the question a fact is that was found by its meaning.
-    """
-
-    known: Known
-    why: str
-    is_named: bool = True
-    similarity: float | None = None
 
 
 class FactsByName(Protocol):
@@ -187,13 +172,13 @@ class NamedWorld:
         self._state = state
         self._now_ms = now_ms
         self._also_called = also_called or {}
-        self._gate = ExactGate(language=language)
+        # No sounds: transcripts are corrected before.
+        self._names = NameReader(Speech(vocabulary_of(language), None, lambda _: ""))
         self._worded = WordedFacts(Terms(language))
         self._words = RelationWords(language)
         self._texts: dict[str, dict[FactId, Fact]] = {}
         self._texts_of: dict[FactId, Iterable[str]] = {}
         self._changed: set[EntityId] = set()
-        self._ties: dict[str, Fact] = {}
         self._coined: set[EntityId] = set()
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
@@ -239,13 +224,14 @@ class NamedWorld:
             nearest: Texts near to the question, see `TextVectors.nearest`.
             at_hand: The NPC's own entity and its place, to which questions refer without a name.
         """
-        found: list[KnownByName] = []
-        brought = 0
-        for called in self._gate.ask(question[-MOST_CHARACTERS:], may_see=self._may_see(viewer), at_ms=self._now_ms()):
-            brought += not called.is_named
-            known = self.known(viewer, EntityId(called.item.id)) if brought <= _MOST_BROUGHT else None
-            if known is not None:
-                found.append(KnownByName(known, called.why, called.is_named))
+        called = called_for(
+            question[-MOST_CHARACTERS:],
+            self._names,
+            is_wanted=lambda entity: self._state.entities[entity].visibility.is_visible_to(viewer),
+            known_of=lambda entity: self.known(viewer, entity),
+        )
+        brought = count(1)
+        found = [one for one in called if one.is_named or next(brought) <= _MOST_BROUGHT]
         found += self._by_words(viewer, question, {one.known.entity.id for one in found})
         return [*found, *self._by_meaning(viewer, nearest, at_hand)]
 
@@ -332,26 +318,14 @@ class NamedWorld:
         now_ms, since, until = self._now_ms(), fact.validity.from_ms, fact.validity.to_ms
         return (since is None or since <= now_ms) and (until is None or now_ms < until)
 
-    def _may_see(self, viewer: Viewer) -> Callable[[Named], bool]:
-        entities, ties, visibility_of = self._state.entities, self._ties, self._state.visibility_of
-
-        def may_see(item: Named) -> bool:
-            tie = ties.get(item.id)
-            if tie is not None:
-                return may_know(viewer, tie, visibility_of)
-            return entities[EntityId(item.id)].visibility.is_visible_to(viewer)
-
-        return may_see
-
     def _follow(self, changes: Changes) -> None:
         # Removed facts first, because a fact may have moved to another entity.
         for gone in changes.facts_gone:
             self._drop_text(gone)
-            self._drop_tie(gone)
             self._drop_secret(gone)
             self._worded.drop(gone)
         for entity in changes.entities_gone:
-            self._gate.remove(entity)
+            self._names.remove(entity)
             self._coined.discard(entity)
         for put in changes.entities_put:
             self._put_entity(put)
@@ -396,7 +370,7 @@ class NamedWorld:
             self._coined.add(entity.id)
         else:
             self._coined.discard(entity.id)
-        self._gate.put(named_entity(entity, *self._also_called.get(entity.id, ())))
+        self._names.put(entry_of(entity, self._also_called.get(entity.id, ())))
 
     def _put_fact(self, fact: Fact) -> None:
         self._changed.add(fact.claim.subject)
@@ -405,21 +379,10 @@ class NamedWorld:
             knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
             for npc in knowers:
                 self._secrets_of.setdefault(npc, set()).add(fact.id)
-        if fact.claim.object is None:
-            self._drop_tie(fact.id)
-            if fact.status == "accepted" and fact.visibility.scope != "secret":
-                self._worded.put(fact.id, _text_of(fact))
-            else:
-                self._worded.drop(fact.id)
-            return
-        tie = named_relation(fact)
-        self._ties[tie.id] = fact
-        self._gate.put(tie)
-
-    def _drop_tie(self, fact_id: str) -> None:
-        tie = tie_id(fact_id)
-        if self._ties.pop(tie, None) is not None:
-            self._gate.remove(tie)
+        if fact.claim.object is None and fact.status == "accepted" and fact.visibility.scope != "secret":
+            self._worded.put(fact.id, _text_of(fact))
+        else:
+            self._worded.drop(fact.id)
 
     def _drop_secret(self, fact: FactId) -> None:
         for npc in self._knowers_of.pop(fact, ()):
