@@ -154,7 +154,7 @@ def decided(case: Case, embed: Embed | None = None) -> tuple[Addressed, float]:
     names = make_names(campaign, CorrectionSettings(), None, now_ms=lambda: NOW_MS, wait_until_logged=_never_logged)
     by_meaning = None if embed is None else Expertise.of(campaign, embed).fitting
     addressing = Addressing(cast_of(campaign), by_meaning)
-    questions = Questions(names.mentions, {npc.id: npc.name for npc in campaign.npcs}, addressing)
+    questions = Questions(names.understand, {npc.id: npc.name for npc in campaign.npcs}, addressing)
     questions.move([NpcId(npc.id) for npc in case.npcs if npc.present])
     npcs, players = {npc.id for npc in case.npcs}, {player.id for player in case.players}
     for said in sorted(case.before, key=lambda said: -said.seconds_ago):

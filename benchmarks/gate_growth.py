@@ -37,7 +37,7 @@ from glyphoxa.names.table_names import TableNames
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery
-from glyphoxa.turns.address import Addressing, Said
+from glyphoxa.turns.address import Addressing
 
 CAMPAIGN: Final = CampaignId("invented")
 NAMES: Final = (50, 5_000)
@@ -154,8 +154,8 @@ class _Mind:
     def _heard(self, text: str) -> str:
         """Correct a transcript and decide whom it addresses."""
         corrected = self._names.correct(text, player=_PLAYER).text
-        said = Said(_PLAYER, corrected, self._names.mentions(corrected))
-        self._addressing.decide(said, present=[*self._present], names=self._present, at_ms=0)
+        said = self._names.understand(corrected)
+        self._addressing.decide(_PLAYER, said, present=[*self._present], names=self._present, at_ms=0)
         return corrected
 
 

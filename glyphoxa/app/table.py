@@ -416,7 +416,7 @@ class _Wiring:
         floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
         return TurnTaking(
             Questions(
-                self.names.mentions,
+                self.names.understand,
                 called,
                 Addressing(cast_of(campaign), expertise.fitting if expertise is not None else None),
                 DmControls(called, {each.id for each in campaign.players if each.dm}),

@@ -30,13 +30,12 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.language.calls import CallKind, calls_in
+from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.titles import OTHERS
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Mention, Name
 from glyphoxa.names.naming import described_in, fits_person
-from glyphoxa.names.people import AddresseeMention
 
 PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
@@ -69,8 +68,7 @@ def _inflected(name: str) -> Iterator[str]:
 
 def without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
     """Return the names without those of people who are spoken to, set apart by punctuation."""
-    places = [AddresseeMention(None, each.key, 0, is_vocative=False, start=each.start, end=each.end) for each in named]
-    calls = calls_in(text, places).of
+    calls = calls_in(text, [NamedPlace(each.key, each.start, each.end) for each in named]).of
     return [
         each
         for each, call in zip(named, calls, strict=True)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import Form, SaidSentence, form_of, sentences_of
@@ -52,27 +52,23 @@ _BEFORE, _AFTER = 160, 400
 """Characters of context before and after a name."""
 
 
-class NamedPlace(Protocol):
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
     """An occurrence of a name.
 
     Attributes:
         start: Position of its first character in the text; `end` is one past the last.
+        is_player: Only players have the name.
         is_role: It is a word for what they are, not a name.
         is_owner: It is a possessive: "Mira's hat".
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def is_player(self) -> bool: ...
-    @property
-    def is_role(self) -> bool: ...
-    @property
-    def is_owner(self) -> bool: ...
+    name: str
+    start: int
+    end: int
+    is_player: bool = False
+    is_role: bool = False
+    is_owner: bool = False
 
 
 class CallKind(Enum):
@@ -83,6 +79,10 @@ class CallKind(Enum):
     """Explicitly excluded."""
     ABOUT = auto()
     """Only talked about."""
+
+
+CALLED: Final = frozenset({CallKind.CALLED, CallKind.MEANT})
+"""The kinds of a name that is addressed."""
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ def calls_in(text: str, named: Sequence[NamedPlace]) -> Calls:
             else:
                 calls.of[number] = CallKind.ABOUT
     is_about_a_third = any(_PRONOUN.search(s.text) and not _SECOND_PERSON.search(s.text) for s in sentences)
-    if not is_about_a_third and CallKind.CALLED not in calls.of and CallKind.MEANT not in calls.of:
+    if not is_about_a_third and CALLED.isdisjoint(calls.of):
         for number in [number for sentence in told for number in _told_to(sentence)][-1:]:
             calls.of[number] = CallKind.MEANT
     return calls

@@ -1,6 +1,8 @@
-"""The people named in a text, and which of them are addressed ("Grimjaw, how is my blade?").
+"""Understand a line: the people named in it, which of them are addressed, and the form of its sentences.
 
-`glyphoxa.language.calls` decides who is addressed. This module finds where people are named:
+It is done once for each text, beside the correction of its names. Everything that decides about the line reads the
+result. `glyphoxa.language.calls` decides who is addressed ("Grimjaw, how is my blade?"). This module finds where people
+are named:
 
 - by a name or an alias;
 - by the noun alone, if they are known by an article and a noun ("the captain"), where it is a form of address:
@@ -14,15 +16,17 @@ All of it is linear in the text, because players may send any length.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Self
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
-from glyphoxa.language.calls import CallKind, calls_in
+from glyphoxa.language.calls import CALLED, CallKind, Calls, NamedPlace, calls_in
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.sentence_form import Form, all_of, form_of
+from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.titles import KIN, TITLES, same_titles
 from glyphoxa.language.trades import CastMember, cast_of, trades_of
 from glyphoxa.language.words import Word, fold, words
@@ -53,7 +57,7 @@ class AddresseeMention:
     Attributes:
         npc: The NPC; None for a player, or for somebody whom nobody plays.
         position: Index of its first word.
-        is_vocative: The name is called rather than talked about.
+        call: How it is addressed; None inside a quotation or a stage direction.
         is_sure: It is certainly called, which is enough to conclude that somebody absent was meant.
         is_whispered: It names the addressee of the whole text: "(to Mira) ...".
         is_played: An NPC or a player has this name, not only an entity of the story.
@@ -62,13 +66,13 @@ class AddresseeMention:
         is_of_several: Several NPCs of the scene are called by it.
         entity_id: The entity; None if the campaign does not know it.
         player: The player, if it is a player's name.
-        start: Offset of its first character in the text; `end` is one past the last, 0 if the place is unknown.
+        start: Offset of its first character in the text; `end` is one past the last.
     """
 
     npc: NpcId | None
     name: str
     position: int
-    is_vocative: bool
+    call: CallKind | None = CallKind.ABOUT
     is_sure: bool = False
     is_whispered: bool = False
     is_played: bool = True
@@ -81,12 +85,47 @@ class AddresseeMention:
     is_of_several: bool = False
 
     @property
-    def is_player(self) -> bool:
-        return self.player is not None
+    def is_called(self) -> bool:
+        """Whether it is addressed rather than talked about."""
+        return self.call in CALLED
 
 
-def is_person(name: Name | Entry) -> bool:
-    return name.entity_type in ("npc", "player")
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """Result of reading a line: who is named and called in it, and the form of its sentences.
+
+    Attributes:
+        mentions: The people named in it, in order. Those who share a name have the same position.
+        forms: The form of each spoken sentence; `whole` is their union.
+        is_denial: Somebody is explicitly excluded, named or not.
+        is_marked: It is marked as out of character.
+        topic: Its real-world topic in words; None if it may be part of the story.
+    """
+
+    text: str
+    mentions: tuple[AddresseeMention, ...]
+    forms: tuple[Form, ...]
+    whole: Form
+    is_denial: bool
+    is_marked: bool
+    topic: str | None
+
+    @classmethod
+    def of(cls, text: str, mentions: Sequence[AddresseeMention] = (), calls: Calls | None = None) -> Self:
+        """Add the rest to the mentions in a text.
+
+        Args:
+            calls: The calls in the text, if names were found.
+        """
+        calls = calls or calls_in(text, ())
+        forms = tuple(form_of(sentence) for sentence in calls.sentences)
+        marked, topic = marked_out_of_character(text), out_of_character(text)
+        return cls(text, tuple(mentions), forms, all_of(forms), calls.is_denial, marked, topic)
+
+    @property
+    def calls_somebody(self) -> bool:
+        """Whether it calls somebody by name or role."""
+        return any(mention.is_called for mention in self.mentions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +136,15 @@ class CallForms:
         names: All names of the campaign: the name of a place does not call a person with the same word.
         parts: Parts of their names ("van den Berg"), by their folded letters.
         ranks: Titles within their names and words of their roles ("captain"), which are only heard where they call.
-        cast: The roles; by the last word of a role somebody may also be mentioned.
+        people: Those who can be called. Others are found only if they are clearly addressed.
+        cast: The NPCs in play; by the last word of their role somebody may also be mentioned.
     """
 
     names: Gazetteer
     parts: Mapping[str, Sequence[Entry]]
     ranks: Mapping[str, Sequence[Entry]]
-    cast: Sequence[tuple[CastMember, Entry]] = ()
+    people: frozenset[EntityId]
+    cast: Mapping[EntityId, tuple[CastMember, Entry]]
 
     @classmethod
     def of(cls, names: Gazetteer, people: Iterable[Entry], cast: Mapping[EntityId, CastMember] | None = None) -> Self:
@@ -114,11 +155,12 @@ class CallForms:
         """
         parts: dict[str, dict[EntityId, Entry]] = {}
         ranks: dict[str, dict[EntityId, Entry]] = {}
-        members: list[tuple[CastMember, Entry]] = []
-        for entry in people:
+        members: dict[EntityId, tuple[CastMember, Entry]] = {}
+        listed = tuple(people)
+        for entry in listed:
             member = cast.get(entry.entity_id) if cast is not None else None
             if member is not None:
-                members.append((member, entry))
+                members[entry.entity_id] = (member, entry)
             for part in _parts(entry):
                 parts.setdefault(fold(part), {})[entry.entity_id] = entry
             for rank in _ranks(entry, member):
@@ -129,6 +171,7 @@ class CallForms:
             names,
             {part: list(held.values()) for part, held in parts.items() if len(part) > 1 and part not in stop},
             {rank: list(held.values()) for rank, held in ranks.items() if len(rank) > 1 and rank not in stop},
+            frozenset(entry.entity_id for entry in listed),
             members,
         )
 
@@ -142,7 +185,7 @@ class CallForms:
 
     def own(self) -> Iterator[tuple[Entry, Sequence[str]]]:
         """Yield each NPC with the names, parts of names, titles and words of its role that call nobody else."""
-        for member, entry in self.cast:
+        for member, entry in self.cast.values():
             forms = {fold(name): name for name in (entry.name, *entry.aliases) if self._is_own(name, entry)}
             for text in _parts(entry):
                 if self.parts.get(fold(text)) == [entry]:
@@ -176,79 +219,80 @@ def _ranks(entry: Entry, member: CastMember | None) -> Iterator[str]:
             yield word
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place(NamedPlace):
     """Words that name somebody, and the candidates.
 
     Attributes:
         first: Index of its first word; `last` of its last.
-        is_role: An ordinary word, a title or a role, which calls only at the edge of a clause.
         is_only_called: Elsewhere it names nobody.
         is_trade: It is the last word of a role, or a trade of nobody here.
         is_rank: It is a title or another word of a role.
+        is_guess: It only sounds like the name.
     """
 
-    name: str
     first: int
     last: int
-    start: int
-    end: int
     meant: Sequence[Entry]
-    is_owner: bool = False
-    is_role: bool = False
     is_only_called: bool = False
     is_trade: bool = False
     is_rank: bool = False
-
-    @property
-    def is_player(self) -> bool:
-        return bool(self.meant) and all(entry.entity_type == "player" for entry in self.meant)
+    is_guess: bool = False
 
 
-def mentions_of_people(
-    text: str, names: Gazetteer | CallForms, *, can_be_called: Callable[[Name | Entry], bool] = is_person
-) -> tuple[AddresseeMention, ...]:
-    """The people named in a text, in order, by their entities. The caller adds who plays them.
-
-    Args:
-        names: All names of the campaign, and how those at the table are called.
-        can_be_called: Which people to find. Others are found only if they are clearly addressed.
-    """
-    forms = CallForms.of(names, filter(can_be_called, names.entries)) if isinstance(names, Gazetteer) else names
+def understand(text: str, forms: CallForms) -> Understood:
+    """Return the people named in a text, who is called, and the form of its sentences."""
     spoken = words(text)
     places = _places(spoken, forms)
+    if not any(_is_listened_for(place, forms) and not place.is_only_called for place in places):
+        places = sorted((*places, *_sound_alikes(text, spoken, places, forms)), key=lambda place: place.first)
     calls = calls_in(text, places)
-    people: list[AddresseeMention] = []
-    is_anybody_listened_for = False
-    for number, place in enumerate(places):
-        is_called, is_sure = calls.of[number] in (CallKind.CALLED, CallKind.MEANT), number in calls.sure
-        mention = AddresseeMention(
-            None,
-            place.name,
-            place.first,
-            is_called,
-            is_sure,
-            is_played=not place.is_trade,
-            start=place.start,
-            end=place.end,
-            is_owner=place.is_owner,
-            is_role=place.is_role,
-        )
-        if place.is_trade and not place.meant:
-            people.append(mention)  # who calls a guard does not mean the innkeeper
-        for entry in place.meant:
-            is_listened_for = can_be_called(entry)
-            if (place.is_only_called and not is_called) or not (is_listened_for or (is_sure and is_person(entry))):
-                continue
-            is_anybody_listened_for = is_anybody_listened_for or (is_listened_for and not place.is_trade)
-            people.append(replace(mention, name=entry.name, entity_id=entry.entity_id))
+    found = [*zip(places, calls.of, (number in calls.sure for number in range(len(places))), strict=True)]
+    if any(place.is_only_called and _is_listened_for(place, forms) and call in CALLED for place, call, _ in found):
+        found = [one for one in found if not one[0].is_guess]
+    people = [mention for place, call, is_sure in found for mention in _mentions(place, call, is_sure, forms)]
     whispered = _whispered(text, people)
     if whispered is not None:
-        return (whispered, *(each for each in people if each.position > whispered.position))
-    if not is_anybody_listened_for:
-        taken = {at for place in places if not place.is_trade for at in range(place.first, place.last + 1)}
-        people += _sound_alikes(text, spoken, taken, forms.names, can_be_called)
-    return tuple(sorted(people, key=lambda person: person.position))
+        people = [whispered, *(each for each in people if each.position > whispered.position)]
+    return Understood.of(text, people, calls)
+
+
+def _is_listened_for(place: _Place, forms: CallForms) -> bool:
+    return not place.is_trade and any(entry.entity_id in forms.people for entry in place.meant)
+
+
+def _mentions(place: _Place, call: CallKind | None, is_sure: bool, forms: CallForms) -> Iterator[AddresseeMention]:
+    """Yield a mention of each person that a place may mean."""
+    mention = AddresseeMention(
+        None,
+        place.name,
+        place.first,
+        call,
+        is_sure,
+        is_played=False,
+        start=place.start,
+        end=place.end,
+        is_owner=place.is_owner,
+        is_role=place.is_role,
+    )
+    if place.is_trade and not place.meant:
+        yield mention  # who calls a guard does not mean the innkeeper
+    for entry in place.meant:
+        is_person = entry.entity_type in ("npc", "player")
+        if place.is_only_called and not mention.is_called:
+            continue
+        if entry.entity_id not in forms.people and not (is_sure and is_person):
+            continue
+        member, _ = forms.cast.get(entry.entity_id, (None, entry))
+        player = PlayerId(entry.entity_id) if entry.entity_type == "player" else None
+        yield replace(
+            mention,
+            npc=member.npc if member is not None else None,
+            name=member.name if member is not None else entry.name,
+            entity_id=entry.entity_id,
+            player=player,
+            is_played=not place.is_trade and (member is not None or player is not None),
+        )
 
 
 def _places(spoken: Sequence[Word], forms: CallForms) -> list[_Place]:
@@ -281,7 +325,17 @@ def _place(
     spoken: Sequence[Word], first: int, last: int, meant: Sequence[Entry], *, name: str = "", **is_: bool
 ) -> _Place:
     start, end = spoken[first].start, spoken[last].end
-    return _Place(name or spoken[first].text, first, last, start, end, meant, is_owner=bool(spoken[last].tail), **is_)
+    return _Place(
+        name=name or spoken[first].text,
+        start=start,
+        end=end,
+        is_player=bool(meant) and all(entry.entity_type == "player" for entry in meant),
+        is_owner=bool(spoken[last].tail),
+        first=first,
+        last=last,
+        meant=meant,
+        **is_,
+    )
 
 
 def _longest_form(spoken: Sequence[Word], first: int, ends: Mapping[int, int], forms: CallForms) -> _Place | None:
@@ -310,7 +364,7 @@ def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: Cal
         return _place(spoken, first, last, meant, is_role=True, is_only_called=True)
     if first == last:
         noun = spoken[first].text.lower()
-        fitting = [entry for member, entry in forms.cast if member.is_called(noun)]
+        fitting = [entry for member, entry in forms.cast.values() if member.is_called(noun)]
         if fitting:
             more = [entry for entry in forms.ranks.get(joined, ()) if entry not in fitting]
             return _place(spoken, first, last, [*fitting, *more], is_role=True, is_trade=True)
@@ -357,11 +411,11 @@ def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMentio
     start, end = found.span(group)
     for person in people:
         if start <= person.start < end:
-            return replace(person, is_vocative=True, is_sure=True, is_whispered=True)
+            return replace(person, call=CallKind.CALLED, is_sure=True, is_whispered=True)
     who = found[group].strip()
     if who.split()[-1].casefold() not in _TABLE_GROUP and _may_be_a_place(who, text[:start]):
         return None
-    return AddresseeMention(None, who, 0, is_vocative=True, is_sure=True, is_whispered=True)
+    return AddresseeMention(None, who, 0, CallKind.CALLED, is_sure=True, is_whispered=True, start=start, end=end)
 
 
 def _may_be_a_place(who: str, before: str) -> bool:
@@ -371,28 +425,28 @@ def _may_be_a_place(who: str, before: str) -> bool:
     return not is_name or _BEHIND_PLACE_PREPOSITION.search(before) is not None
 
 
-def _sound_alikes(
-    text: str, spoken: Sequence[Word], taken: set[int], names: Gazetteer, can_be_called: Callable[[Name | Entry], bool]
-) -> Iterator[AddresseeMention]:
+def _sound_alikes(text: str, spoken: Sequence[Word], places: Sequence[_Place], forms: CallForms) -> Iterator[_Place]:
+    taken = {at for place in places if not place.is_trade for at in range(place.first, place.last + 1)}
     n = len(spoken)
     is_pause = [True, *(_is_pause(text, before, after) for before, after in pairwise(spoken)), True]
     for at, word in enumerate(spoken):
         if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not (is_pause[at] and is_pause[at + 1]):
             continue
-        if (name := _sounding_like(word.folded, names, can_be_called)) is not None:
-            yield AddresseeMention(
-                None, name.canonical, at, True, start=word.start, end=word.end, entity_id=name.entity_id
-            )
+        name = _sounding_like(word.folded, forms)
+        entry = None if name is None else forms.names.entry(name.entity_id)
+        if entry is not None:
+            yield _place(spoken, at, at, [entry], name=entry.name, is_guess=True)
 
 
 def _is_pause(text: str, before: Word, after: Word) -> bool:
     return _PUNCTUATION.search(text, before.end, after.start) is not None
 
 
-def _sounding_like(folded: str, names: Gazetteer, can_be_called: Callable[[Name | Entry], bool]) -> Name | None:
+def _sounding_like(folded: str, forms: CallForms) -> Name | None:
+    names = forms.names
     for code in names.coder(folded) if names.coder is not None else ():
         for name in names.by_code.get(code, ()):
-            if name.is_shared or not can_be_called(name):
+            if name.is_shared or name.entity_id not in forms.people:
                 continue
             if name.joined[0] == folded[0] and abs(len(name.joined) - len(folded)) <= 1:
                 return name

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Final
 
 from loguru import logger
@@ -28,13 +28,14 @@ from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NamesChanged, NamesFollowed
-from glyphoxa.names.gazetteer import Entry, Gazetteer, Name, NamesListener, ObservableGazetteer, cast_of, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
 from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
-from glyphoxa.names.people import AddresseeMention, CallForms, mentions_of_people
+from glyphoxa.names.people import CallForms, Understood, understand
 
 _SPEAKS: Final = lexicon("calls").compile(r"(?:^|[.!?…]\s+)(?:{lead_in}[,!.]?\s+)*{speaks}", flags=re.IGNORECASE)
 """The speaker's own name, for which "@" stands."""
+_TEXTS_REMEMBERED: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class _Made:
     """Objects built from one gazetteer. `corrector` is None if disabled in the settings."""
 
     names: Gazetteer
-    forms: CallForms
+    understand: Callable[[str], Understood]
     corrector: Corrector | None
 
 
@@ -88,7 +89,6 @@ class TableNames:
     ) -> None:
         self._campaign = campaign
         self._corrector = corrector
-        self._npcs = {npc.entity_id: npc for npc in campaign.npcs}
         self._book = ObservableGazetteer(Gazetteer.build(entries_of(campaign), language=campaign.language))
         self._made = self._made_for(self._book.current)
         self._turns: dict[PlayerId, _Turn] = {}
@@ -117,36 +117,24 @@ class TableNames:
             return Corrected(text, ())
         return turn.made.corrector.correct(text, heard=heard, nearby=turn.nearby)
 
-    def mentions(self, text: str) -> list[AddresseeMention]:
-        """The NPCs in play and the players named in a text, and addressed people that nobody plays."""
-        return [
-            self._played(call) for call in mentions_of_people(text, self._made.forms, can_be_called=self._can_be_called)
-        ]
+    def understand(self, text: str) -> Understood:
+        """Return who is named and called in a text, and how. Asked again for the same text, it looks nothing up."""
+        return self._made.understand(text)
 
     def speaker_of(self, seat: PlayerId, text: str) -> PlayerId:
         """Return who speaks: the seat's player; at a shared microphone, the player who says "This is Tamsin."."""
         players = {player.id: player for player in self._campaign.players}
-        for call in self.mentions(text) if seat in players and players[seat].table else ():
+        if seat not in players or not players[seat].table:
+            return seat
+        for call in self.understand(text).mentions:
             speaker, named = players.get(call.player or seat), f"{text[: call.start]}@{text[call.end :]}"
             if speaker is not None and not speaker.dm and _SPEAKS.search(named):
                 return speaker.id
         return seat
 
-    def _played(self, call: AddresseeMention) -> AddresseeMention:
-        """Add the NPC or the player with this name."""
-        if call.entity_id is not None and (npc := self._npcs.get(call.entity_id)) is not None:
-            return replace(call, npc=npc.id, name=npc.name)
-        entry = self._made.names.entry(call.entity_id) if call.entity_id is not None else None
-        if entry is not None and entry.entity_type == "player":
-            return replace(call, player=PlayerId(entry.entity_id))
-        return replace(call, is_played=False)
-
     def may_show(self, text: str) -> bool:
         """Whether all names in a text are public."""
         return self._made.names.is_all_public(text)
-
-    def _can_be_called(self, name: Name | Entry) -> bool:
-        return name.entity_id in self._npcs or name.entity_type == "player"
 
     # -- for the table
 
@@ -233,5 +221,6 @@ class TableNames:
         self._made = self._made_for(names)
 
     def _made_for(self, names: Gazetteer) -> _Made:
-        forms = CallForms.at_table(self._campaign, names)
-        return _Made(names, forms, self._corrector(names) if self._corrector is not None else None)
+        # The room, the final transcript after an eager one and a continued question ask about a text again.
+        understood = lru_cache(_TEXTS_REMEMBERED)(partial(understand, forms=CallForms.at_table(self._campaign, names)))
+        return _Made(names, understood, self._corrector(names) if self._corrector is not None else None)

@@ -207,12 +207,14 @@ class Room:
         if not isinstance(event, SpeechPaused):
             self._players.follow(event)
             self._tell(event)
-        self._perform(self._turn_taking.on_ear(event, at_ms=at_ms))
+        effects = self._turn_taking.on_ear(event, at_ms=at_ms)
+        self._perform(effects)
         if isinstance(event, NothingSaid) and event.noise is not None:
             noise = Addressed(None, "noise", Unaddressed.NOISE, is_apart=True)
             self._keep_said(event.noise, noise, is_part=False)
-        if isinstance(event, TurnEnded) and (command := self.control.spoken(event.draft)) is not None:
-            self._obey(Obey(command, lambda _: None), at_ms)
+        for effect in effects:
+            if isinstance(effect, Keep) and (command := effect.addressed.command) is not None:
+                self._obey(Obey(command, lambda _: None), at_ms)
 
     def _obey(self, order: Obey, at_ms: int) -> None:
         try:

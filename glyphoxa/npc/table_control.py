@@ -100,12 +100,6 @@ class TableControl:
         """Call this whenever the controls change."""
         self._changed = changed
 
-    def spoken(self, draft: Draft) -> TableCommand | None:
-        """Return the command in a player's words, if that player is the DM."""
-        if draft.player not in self.controls.dms:
-            return None
-        return self.controls.commanded(self._turn_taking.questions.said(draft.player, draft.text))
-
     def finished(self, record: TurnRecord, *, was_heard: bool) -> None:
         """Take a finished turn, which may end a direction."""
         npc = record.npc_id

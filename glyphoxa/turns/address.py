@@ -23,14 +23,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.language.calls import CallKind, Calls, calls_in
-from glyphoxa.language.sentence_form import Form, all_of, form_of
-from glyphoxa.language.table_talk import is_filler, marked_out_of_character, out_of_character
+from glyphoxa.language.calls import CallKind
+from glyphoxa.language.sentence_form import Form
+from glyphoxa.language.table_talk import is_filler
 from glyphoxa.language.trades import Cast
-from glyphoxa.names.people import AddresseeMention
+from glyphoxa.names.people import AddresseeMention, Understood
 
 _AMONG_PLAYERS_MS = 20_000
 """Time after a remark to another player in which words without a name are still meant for players."""
@@ -48,15 +49,6 @@ _MAY_GO_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A player's words and the names in them."""
-
-    player: PlayerId
-    text: str
-    mentions: Sequence[AddresseeMention] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Addressed:
     """Who a player's words are meant for, and why.
 
@@ -66,6 +58,7 @@ class Addressed:
         second: A second NPC that was called and may react to the answer.
         player: The other player they are meant for.
         is_apart: No NPC hears them, because it is certain that they are not said in the story.
+        command: The DM's command in them.
     """
 
     npc: NpcId | None
@@ -74,6 +67,7 @@ class Addressed:
     second: NpcId | None = None
     player: PlayerId | None = None
     is_apart: bool = False
+    command: TableCommand | None = None
 
     @property
     def is_aside(self) -> bool:
@@ -81,14 +75,16 @@ class Addressed:
         return self.unaddressed not in _MAY_GO_ON
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Heard:
-    """Analysed words and their context."""
+    """Understood words and their context.
 
-    said: Said
+    Attributes:
+        mentions: Those of others than the speaker, one for each place.
+    """
+
+    said: Understood
     mentions: Sequence[AddresseeMention]
-    calls: Calls
-    forms: Sequence[Form]
     present: Sequence[NpcId]
     names: Mapping[NpcId, str]
     last: NpcId | None
@@ -96,11 +92,7 @@ class _Heard:
 
     @property
     def whole(self) -> Form:
-        return all_of(self.forms)
-
-    def those(self, *calls: CallKind) -> list[AddresseeMention]:
-        """Return the mentions of these kinds, in order."""
-        return [mention for mention, call in zip(self.mentions, self.calls.of, strict=True) if call in calls]
+        return self.said.whole
 
     def turns_to(self, mention: AddresseeMention, *, after: AddresseeMention) -> bool:
         """Return whether a new sentence calls somebody else: "Kara, wait. Oskar, what does it cost?"."""
@@ -124,15 +116,22 @@ class Addressing:
     _last: dict[PlayerId, tuple[NpcId, int]] = field(default_factory=dict)
     _among_players: dict[PlayerId, int] = field(default_factory=dict)
 
-    def decide(self, said: Said, *, present: Sequence[NpcId], names: Mapping[NpcId, str], at_ms: int) -> Addressed:
+    def decide(
+        self, player: PlayerId, said: Understood, *, present: Sequence[NpcId], names: Mapping[NpcId, str], at_ms: int
+    ) -> Addressed:
         """Decide without remembering. The same words at the same time always give the same result."""
-        if marked_out_of_character(said.text):
+        if said.is_marked:
             return Addressed(None, "marked as out of character", Unaddressed.OUT_OF_CHARACTER, is_apart=True)
-        heard = self._heard(said, present, names, at_ms)
+        last = self._going_on_with(player, present, at_ms)
+        others = (m for m in said.mentions if m.is_whispered or m.player != player)
+        mentions = [self._one_of([*same], said, present, last) for _, same in groupby(others, key=_position)]
+        among_ms = self._among_players.get(player)
+        is_among_players = among_ms is not None and at_ms - among_ms <= _AMONG_PLAYERS_MS
+        heard = _Heard(said, mentions, present, names, last, is_among_players)
         return (
             _whispered(said.mentions)
             or _called(heard)
-            or _aside(said.text, is_going_on=heard.last is not None)
+            or _aside(said, is_going_on=last is not None)
             or _among_themselves(heard)
             or self._unnamed(heard)
         )
@@ -152,45 +151,21 @@ class Addressing:
         self._last.clear()
         self._among_players.clear()
 
-    def _heard(self, said: Said, present: Sequence[NpcId], names: Mapping[NpcId, str], at_ms: int) -> _Heard:
-        last = self._going_on_with(said.player, present, at_ms)
-        placed = sorted((m for m in said.mentions if m.end), key=lambda m: m.start)
-        mentions = [
-            self._one_of(list(same), said.text, present, last) for _, same in groupby(placed, key=lambda m: m.start)
-        ]
-        calls = calls_in(said.text, mentions)
-        calls.of = [
-            CallKind.CALLED if m.is_whispered else None if m.player == said.player else call
-            for m, call in zip(mentions, calls.of, strict=True)
-        ]
-        unplaced = [m for m in said.mentions if not m.end]
-        calls.of += [CallKind.CALLED if m.is_vocative else CallKind.ABOUT for m in unplaced]
-        among_ms = self._among_players.get(said.player)
-        return _Heard(
-            said,
-            [*mentions, *unplaced],
-            calls,
-            [form_of(sentence) for sentence in calls.sentences],
-            present,
-            names,
-            last,
-            among_ms is not None and at_ms - among_ms <= _AMONG_PLAYERS_MS,
-        )
-
     def _one_of(
-        self, same: Sequence[AddresseeMention], text: str, present: Sequence[NpcId], last: NpcId | None
+        self, same: Sequence[AddresseeMention], said: Understood, present: Sequence[NpcId], last: NpcId | None
     ) -> AddresseeMention:
         """Return which of several that share a name or a role is meant: one that is present, and no other has it."""
         here = [m for m in same if m.npc in present] or list(same)
+        text = said.text[here[0].start : here[0].end]
         if here[0].is_role and len(here) > 1:
-            noun = text[here[0].start : here[0].end].lower()
+            noun = text.lower()
             members = [self.cast.characters.get(m.npc) for m in here if m.npc is not None]
             exact = [m for m, of in zip(here, members, strict=False) if of is not None and noun in of.role.split()]
             here = exact or here
         if len(here) == 1 or here[0].npc not in present:
             return here[0]
         is_last = next((m for m in here if m.npc == last), None)
-        return is_last or replace(here[0], npc=None, name=text[here[0].start : here[0].end], is_of_several=True)
+        return is_last or replace(here[0], npc=None, name=text, is_of_several=True)
 
     def _going_on_with(self, player: PlayerId, present: Sequence[NpcId], at_ms: int) -> NpcId | None:
         last, last_ms = self._last.get(player, (None, 0))
@@ -227,6 +202,10 @@ class Addressing:
         return Addressed(npc, f"{why} {heard.names[npc]}") if npc is not None else None
 
 
+def _position(mention: AddresseeMention) -> int:
+    return mention.position
+
+
 def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
     whispered = next((m for m in mentions if m.is_whispered), None)
     if whispered is None or whispered.npc is not None:
@@ -236,8 +215,8 @@ def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
 
 
 def _called(heard: _Heard) -> Addressed | None:
-    called = sorted(heard.those(CallKind.MEANT, CallKind.CALLED), key=lambda m: m.position)
-    told_off = heard.those(CallKind.DENIED)
+    called = sorted((m for m in heard.mentions if m.is_called), key=_position)
+    told_off = [m for m in heard.mentions if m.call is CallKind.DENIED]
     denied = {m.npc for m in told_off}
     here = [m for m in called if m.npc in heard.present and m.npc not in denied]
     player = next((m for m in called if m.npc is None and m.is_played and not m.is_of_several), None)
@@ -248,7 +227,7 @@ def _called(heard: _Heard) -> Addressed | None:
         return Addressed(None, f"{player.name}, a player, was called", Unaddressed.PLAYER, player=player.player)
     if told_off:
         return Addressed(None, f"{told_off[0].name} was told that they are not meant", Unaddressed.NOT_MEANT)
-    if heard.calls.is_denial:
+    if heard.said.is_denial:
         return Addressed(None, "somebody was told that they are not meant", Unaddressed.NOT_MEANT)
     several = next((m for m in called if m.is_of_several), None)
     if several is not None:
@@ -259,10 +238,10 @@ def _called(heard: _Heard) -> Addressed | None:
     return None
 
 
-def _aside(text: str, *, is_going_on: bool) -> Addressed | None:
-    if (why := out_of_character(text)) is not None:
-        return Addressed(None, f"out of character: {why}", Unaddressed.OUT_OF_CHARACTER, is_apart=True)
-    if is_filler(text, is_answer=is_going_on):
+def _aside(said: Understood, *, is_going_on: bool) -> Addressed | None:
+    if said.topic is not None:
+        return Addressed(None, f"out of character: {said.topic}", Unaddressed.OUT_OF_CHARACTER, is_apart=True)
+    if is_filler(said.text, is_answer=is_going_on):
         return Addressed(None, "only fillers", Unaddressed.FILLER)
     return None
 
@@ -271,7 +250,7 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
     """Return a result for plans, remarks about somebody present, narration and thoughts."""
     if heard.whole.others or (heard.whole.greeted_all and not heard.whole.question and len(heard.present) > 1):
         return Addressed(None, "said to all the players", Unaddressed.PLAYER)
-    asks = any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.forms)
+    asks = any(f.asks_somebody and not (f.plan or f.aloud) for f in heard.said.forms)
     if heard.whole.plan and not asks and not (heard.last is not None and heard.whole.talked):
         # A question, or words to the NPC that just spoke, may be meant for it after all. Decisions are for everybody.
         is_apart = heard.last is None and not heard.whole.question and not heard.whole.decided
@@ -280,8 +259,8 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
         return Addressed(None, "a remark about somebody", Unaddressed.ABOUT)
     if (about := _about(heard)) is not None:
         return about
-    directed = any(f.second or (f.order and not f.narration) or f.greeting for f in heard.forms)
-    narrated = [f for f in heard.forms if f.narration and not (f.weak_act and heard.last is not None)]
+    directed = any(f.second or (f.order and not f.narration) or f.greeting for f in heard.said.forms)
+    narrated = [f for f in heard.said.forms if f.narration and not (f.weak_act and heard.last is not None)]
     if narrated and not directed:
         return Addressed(None, "describes an action", Unaddressed.NARRATION)
     if heard.whole.aloud and not heard.whole.second:
@@ -290,7 +269,7 @@ def _among_themselves(heard: _Heard) -> Addressed | None:
 
 
 def _about(heard: _Heard) -> Addressed | None:
-    here = [m for m in heard.those(CallKind.ABOUT) if m.npc is not None and m.npc in heard.present]
+    here = [m for m in heard.mentions if m.call is CallKind.ABOUT and m.npc in heard.present]
     if not here:
         return None
     of_last = any(m.npc == heard.last for m in here)

@@ -32,8 +32,8 @@ from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.names.people import AddresseeMention
-from glyphoxa.turns.address import Addressed, Said
+from glyphoxa.names.people import AddresseeMention, Understood
+from glyphoxa.turns.address import Addressed
 
 # Spoken commands of the DM: mute or unmute NPCs. In all languages, at any table.
 #
@@ -82,7 +82,7 @@ def spoken_command(text: str, mentions: Sequence[AddresseeMention]) -> TableComm
 
 def _is_called(who: str, mentions: Sequence[AddresseeMention]) -> bool:
     """Return whether the name is called: "Grimjaw told them: be quiet" is no command."""
-    return any((mention.is_vocative and _is_name(who)) or who == _plain(mention.name) for mention in mentions)
+    return any((mention.is_called and _is_name(who)) or who == _plain(mention.name) for mention in mentions)
 
 
 def _is_name(who: str) -> bool:
@@ -93,7 +93,7 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+(?:['’][^\W_]+)?", text.casefold())).replace("’", "'")
 
 
-Decide = Callable[[Said], Addressed]
+Decide = Callable[[Understood], Addressed]
 """Decides the addressee by `glyphoxa.turns.address` alone."""
 
 _PAST_ALL: Final = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER)
@@ -170,29 +170,26 @@ class DmControls:
         """Return the direction for its next answer; empty for none."""
         return self.directions[npc].text if npc in self.directions else ""
 
-    def commanded(self, said: Said) -> TableCommand | None:
-        """Return the command in the DM's words; None for ordinary speech or another speaker."""
-        return spoken_command(said.text, said.mentions) if said.player in self.dms else None
-
-    def meant(self, said: Said, decide: Decide, *, present: Collection[NpcId]) -> Addressed:
+    def meant(self, player: PlayerId, said: Understood, decide: Decide, *, present: Collection[NpcId]) -> Addressed:
         """Decide who words are meant for."""
-        if self.commanded(said) is not None:
-            return Addressed(None, "a command of the DM", Unaddressed.COMMAND, is_apart=True)
+        command = spoken_command(said.text, said.mentions) if player in self.dms else None
+        if command is not None:
+            return Addressed(None, "a command of the DM", Unaddressed.COMMAND, is_apart=True, command=command)
         if self.is_paused:
             return Addressed(None, "the table is paused", Unaddressed.PAUSED)
-        addressed = self._bound(said, decide(said), present)
+        addressed = self._bound(player, said, decide(said), present)
         if addressed.npc is None or addressed.npc not in self.muted:
             return addressed
-        others = [mention for mention in said.mentions if mention.npc not in self.muted]
-        if any(mention.is_vocative and mention.npc is not None for mention in others):
+        others = tuple(mention for mention in said.mentions if mention.npc not in self.muted)
+        if any(mention.is_called and mention.npc is not None for mention in others):
             instead = decide(replace(said, mentions=others))
             if instead.npc is not None and instead.npc not in self.muted:
                 return instead
         return Addressed(None, f"{addressed.reason}; muted by the DM", Unaddressed.MUTED)
 
-    def _bound(self, said: Said, addressed: Addressed, present: Collection[NpcId]) -> Addressed:
-        npc = self.puppets.get(said.player)
-        is_free = any(mention.is_vocative for mention in said.mentions) or addressed.unaddressed in _PAST_ALL
+    def _bound(self, player: PlayerId, said: Understood, addressed: Addressed, present: Collection[NpcId]) -> Addressed:
+        npc = self.puppets.get(player)
+        is_free = said.calls_somebody or addressed.unaddressed in _PAST_ALL
         if npc is None or npc not in present or is_free:
             return addressed
         return Addressed(npc, f"the DM directs their words to {self.npcs[npc]}")

@@ -12,8 +12,8 @@ from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
-from glyphoxa.names.people import AddresseeMention
-from glyphoxa.turns.address import Addressed, Addressing, Said
+from glyphoxa.names.people import Understood
+from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.dm_controls import DmControls
 from glyphoxa.turns.effects import Begin, Cancel, Floor, Say
 
@@ -207,15 +207,12 @@ class OpenTurns:
 # Players' questions and their addressees, across the parts in which they are spoken.
 
 
-FIND_MENTIONS = Callable[[str], Sequence[AddresseeMention]]
-
-
 @dataclass(slots=True)
 class Questions:
     """Assigns players' words to NPCs.
 
     Args:
-        mentions: Finds the names of NPCs and players in a text.
+        understand: Returns who is named and called in a text; asked again for the same text, at once.
         names: Names of all NPCs of the campaign.
         controls: The DM's controls in force.
 
@@ -223,7 +220,7 @@ class Questions:
         present: The NPCs of the scene.
     """
 
-    mentions: FIND_MENTIONS
+    understand: Callable[[str], Understood]
     names: Mapping[NpcId, str]
     addressing: Addressing = field(default_factory=Addressing)
     controls: DmControls = field(default_factory=DmControls)
@@ -260,22 +257,19 @@ class Questions:
     def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
         """Decide who these words alone are meant for."""
 
-        def by_address(said: Said) -> Addressed:
-            return self.addressing.decide(said, present=self.present, names=self.names, at_ms=at_ms)
+        def by_address(said: Understood) -> Addressed:
+            return self.addressing.decide(player, said, present=self.present, names=self.names, at_ms=at_ms)
 
-        return self.controls.meant(self.said(player, text), by_address, present=self.present)
-
-    def said(self, player: PlayerId, text: str) -> Said:
-        """Return the words with the names found in them."""
-        return Said(player, text, self.mentions(text))
+        return self.controls.meant(player, self.understand(text), by_address, present=self.present)
 
     def calls_somebody(self, text: str) -> bool:
         """Return whether the words call somebody by name or role."""
-        return any(mention.is_vocative for mention in self.mentions(text))
+        return self.understand(text).calls_somebody
 
     def called_by(self, npc: NpcId, text: str) -> NpcId | None:
         """Return which NPC of the scene another NPC calls with these words."""
-        called = (m for m in self.mentions(text) if m.is_vocative and m.npc != npc and self.may_speak(m.npc))
+        mentions = self.understand(text).mentions
+        called = (m for m in mentions if m.is_called and m.npc != npc and self.may_speak(m.npc))
         first = min(called, key=lambda m: m.position, default=None)
         return first.npc if first is not None else None
 

@@ -8,7 +8,8 @@ from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.domain.campaign import Campaign, Entity, Npc
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
 from glyphoxa.language.trades import cast_of
-from glyphoxa.turns.address import Addressing, Said
+from glyphoxa.names.people import Understood
+from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.expertise import Expertise
 from tests.support.weights import weights
 
@@ -83,6 +84,6 @@ def test_question_to_all_reaches_whom_it_concerns(
     called = {npc.id: npc.name for npc in campaign.npcs}
 
     def decided(text: str) -> NpcId | None:
-        return addressing.decide(Said(JON, text), present=tuple(called), names=called, at_ms=1_000).npc
+        return addressing.decide(JON, Understood.of(text), present=tuple(called), names=called, at_ms=1_000).npc
 
     assert {text: decided(text) for text in asked} == asked

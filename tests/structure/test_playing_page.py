@@ -13,7 +13,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.trades import cast_of
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing, Said
+from glyphoxa.turns.address import Addressed, Addressing
 
 PAGE = (Path(__file__).parents[2] / "docs" / "playing.md").read_text("utf-8")
 ELOWEN, GRIMJAW, HANNA, TAMSIN = NpcId("elowen"), NpcId("grimjaw"), NpcId("hanna"), PlayerId("tamsin")
@@ -70,8 +70,8 @@ def decide(text: str, *, last: NpcId | None = None, here: tuple[NpcId, ...] = (G
     addressing = Addressing(cast_of(CAMPAIGN))
     if last is not None:
         addressing.remember(TAMSIN, last, at_ms=0)
-    said = Said(TAMSIN, text, names_at_the_table().mentions(text))
-    return addressing.decide(said, present=here, names=NAMES, at_ms=29_000)
+    said = names_at_the_table().understand(text)
+    return addressing.decide(TAMSIN, said, present=here, names=NAMES, at_ms=29_000)
 
 
 def rows(title: str) -> list[tuple[str, str]]:

@@ -13,7 +13,8 @@ from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.names.people import AddresseeMention
+from glyphoxa.language.calls import CallKind
+from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
@@ -30,8 +31,9 @@ from tests.support.mouth_twin import MouthTwin
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
 
 
-def named(text: str) -> list[AddresseeMention]:
-    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+def named(text: str) -> Understood:
+    places = ((npc, name, text.find(name)) for npc, name in NAMES.items() if name in text)
+    return Understood.of(text, [AddresseeMention(npc, name, at, CallKind.CALLED) for npc, name, at in places])
 
 
 class TableOfTwins:

@@ -129,14 +129,19 @@ def test_words_are_found_again_by_whoever_asks_once_a_name_is_known() -> None:
     assert "Quibbleworth" in names.hints.keyterms()
 
 
+def test_a_text_is_understood_once() -> None:
+    names = TableNames(a_campaign(), now_ms=lambda: 0)
+    assert names.understand("Grimjaw, come here.") is names.understand("Grimjaw, come here.")
+
+
 def test_npcs_that_play_and_players_can_be_called_and_of_others_it_is_known_that_nobody_plays_them() -> None:
     names = names_of_the_town()
-    assert [mention.npc for mention in names.mentions("Grimjaw, come here.")] == [SMITH]
-    [called] = names.mentions("Tamsin, come here.")
-    assert (called.npc, called.name, called.is_vocative) == (None, "Tamsin", True)
-    [called] = names.mentions("Eldrinax, come here.")
+    assert [mention.npc for mention in names.understand("Grimjaw, come here.").mentions] == [SMITH]
+    [called] = names.understand("Tamsin, come here.").mentions
+    assert (called.npc, called.name, called.is_called) == (None, "Tamsin", True)
+    [called] = names.understand("Eldrinax, come here.").mentions
     assert (called.npc, called.name, called.is_played) == (None, "Eldrinax", False)
-    assert names.mentions("Eldrinax came here.") == []
+    assert names.understand("Eldrinax came here.").mentions == ()
 
 
 def test_names_that_nobody_goes_by_any_more_are_gone_at_once_and_not_left_to_be_collected() -> None:
@@ -155,15 +160,15 @@ def test_names_that_nobody_goes_by_any_more_are_gone_at_once_and_not_left_to_be_
 def test_who_is_part_of_a_place_s_name_is_not_called() -> None:
     names = names_of_the_town()
     change(names, put=Entry("Grimjaw Rock", EntityId("rock"), "location"))
-    assert names.mentions("Grimjaw Rock, what a place.") == []
-    assert [mention.name for mention in names.mentions("Grimjaw, what a place.")] == ["Grimjaw"]
+    assert names.understand("Grimjaw Rock, what a place.").mentions == ()
+    assert [mention.name for mention in names.understand("Grimjaw, what a place.").mentions] == ["Grimjaw"]
 
 
 def test_a_word_that_is_a_name_calls_nobody_whose_name_sounds_so() -> None:
     names = names_of_the_town()
-    assert [mention.name for mention in names.mentions("brawn, come here.")] == ["Bran"]
+    assert [mention.name for mention in names.understand("brawn, come here.").mentions] == ["Bran"]
     change(names, put=Entry("Brawn", EntityId("b"), "item"))
-    assert names.mentions("brawn, come here.") == []
+    assert names.understand("brawn, come here.").mentions == ()
 
 
 @pytest.mark.parametrize("text", ["", "?", "a" * 10_000])

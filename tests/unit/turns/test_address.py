@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.language.calls import CallKind
 from glyphoxa.language.trades import Cast, CastMember
-from glyphoxa.names.people import AddresseeMention
-from glyphoxa.turns.address import Addressing, Said
+from glyphoxa.names.people import AddresseeMention, Understood
+from glyphoxa.turns.address import Addressing
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN
 
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
@@ -17,36 +15,38 @@ BOTH = (SMITH, INNKEEPER)
 
 
 def called(npc: NpcId | None, position: int = 0) -> AddresseeMention:
-    return AddresseeMention(npc, NAMES[npc] if npc else "Bran", position, is_vocative=True)
+    return AddresseeMention(npc, NAMES[npc] if npc else "Bran", position, CallKind.CALLED)
 
 
 def named(npc: NpcId, position: int = 3) -> AddresseeMention:
-    return AddresseeMention(npc, NAMES[npc], position, is_vocative=False)
+    return AddresseeMention(npc, NAMES[npc], position)
 
 
-def said(mentions: Sequence[AddresseeMention], *, by: PlayerId = TAMSIN) -> Said:
-    return Said(by, "Good evening to you.", mentions)
+def said(*mentions: AddresseeMention) -> Understood:
+    return Understood.of("Good evening to you.", mentions)
 
 
 def test_the_first_name_called_is_meant() -> None:
-    decided = Addressing().decide(said([called(INNKEEPER, 5), called(SMITH, 1)]), present=BOTH, names=NAMES, at_ms=0)
+    decided = Addressing().decide(
+        TAMSIN, said(called(INNKEEPER, 5), called(SMITH, 1)), present=BOTH, names=NAMES, at_ms=0
+    )
     assert (decided.npc, decided.reason) == (SMITH, "Grimjaw was called")
 
 
 def test_calling_another_player_means_no_npc() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, SMITH, at_ms=0)
-    assert addressing.decide(said([called(None)]), present=BOTH, names=NAMES, at_ms=1).npc is None
+    assert addressing.decide(TAMSIN, said(called(None)), present=BOTH, names=NAMES, at_ms=1).npc is None
 
 
 def test_question_about_another_npc_goes_to_the_current_npc() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, INNKEEPER, at_ms=0)
-    asked = Said(TAMSIN, "What do you think of Grimjaw?", [named(SMITH)])
-    decided = addressing.decide(asked, present=BOTH, names=NAMES, at_ms=5_000)
+    asked = Understood.of("What do you think of Grimjaw?", [named(SMITH)])
+    decided = addressing.decide(TAMSIN, asked, present=BOTH, names=NAMES, at_ms=5_000)
     assert (decided.npc, decided.reason) == (INNKEEPER, "continuing with Mirelle")
-    told = replace(asked, text="I never liked Grimjaw.")
-    decided = addressing.decide(told, present=BOTH, names=NAMES, at_ms=5_000)
+    told = Understood.of("I never liked Grimjaw.", [named(SMITH)])
+    decided = addressing.decide(TAMSIN, told, present=BOTH, names=NAMES, at_ms=5_000)
     assert (decided.npc, decided.unaddressed) == (None, Unaddressed.ABOUT)
 
 
@@ -54,51 +54,53 @@ def test_reply_to_another_player_addresses_no_npc() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, SMITH, at_ms=0)
     addressing.remember_players(BRAN, TAMSIN, at_ms=1_000)
-    decided = addressing.decide(Said(TAMSIN, "No, I don't think so."), present=BOTH, names=NAMES, at_ms=5_000)
+    decided = addressing.decide(TAMSIN, Understood.of("No, I don't think so."), present=BOTH, names=NAMES, at_ms=5_000)
     assert (decided.npc, decided.unaddressed) == (None, Unaddressed.PLAYER)
     addressing.remember(TAMSIN, SMITH, at_ms=6_000)
-    assert addressing.decide(Said(TAMSIN, "Ten crowns."), present=BOTH, names=NAMES, at_ms=7_000).npc == SMITH
+    assert addressing.decide(TAMSIN, Understood.of("Ten crowns."), present=BOTH, names=NAMES, at_ms=7_000).npc == SMITH
 
 
 def test_first_of_two_called_npcs_leads() -> None:
-    decided = Addressing().decide(said([called(INNKEEPER, 5), called(SMITH, 1)]), present=BOTH, names=NAMES, at_ms=0)
+    decided = Addressing().decide(
+        TAMSIN, said(called(INNKEEPER, 5), called(SMITH, 1)), present=BOTH, names=NAMES, at_ms=0
+    )
     assert (decided.npc, decided.second) == (SMITH, INNKEEPER)
 
 
 def test_an_address_only_npc_answers_nobody_who_does_not_call_it() -> None:
     addressing = Addressing(Cast({SMITH: CastMember(SMITH, "Grimjaw", "smith", address_only=True)}))
-    asked = Said(TAMSIN, "What does it cost?")
-    assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=0).npc is None
+    asked = Understood.of("What does it cost?")
+    assert addressing.decide(TAMSIN, asked, present=(SMITH,), names=NAMES, at_ms=0).npc is None
     addressing.remember(TAMSIN, SMITH, at_ms=0)
-    assert addressing.decide(asked, present=(SMITH,), names=NAMES, at_ms=1).npc is None
-    smith = AddresseeMention(SMITH, "Grimjaw", 0, is_vocative=True, start=0, end=5, is_role=True)
-    by_role = Said(TAMSIN, "Smith, what does it cost?", (smith,))
-    assert addressing.decide(by_role, present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
-    assert addressing.decide(said([called(SMITH)]), present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
+    assert addressing.decide(TAMSIN, asked, present=(SMITH,), names=NAMES, at_ms=1).npc is None
+    smith = AddresseeMention(SMITH, "Grimjaw", 0, CallKind.CALLED, start=0, end=5, is_role=True)
+    by_role = Understood.of("Smith, what does it cost?", [smith])
+    assert addressing.decide(TAMSIN, by_role, present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
+    assert addressing.decide(TAMSIN, said(called(SMITH)), present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
 
 
 def test_conversation_partner_is_tracked_per_player() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, SMITH, at_ms=0)
-    assert addressing.decide(said([], by=BRAN), present=BOTH, names=NAMES, at_ms=1_000).npc is None
+    assert addressing.decide(BRAN, said(), present=BOTH, names=NAMES, at_ms=1_000).npc is None
 
 
 def test_conversation_ends_after_a_while_and_with_the_scene() -> None:
     addressing = Addressing(going_on_ms=30_000)
     addressing.remember(TAMSIN, SMITH, at_ms=0)
-    assert addressing.decide(said([]), present=BOTH, names=NAMES, at_ms=30_000).npc == SMITH
-    assert addressing.decide(said([]), present=BOTH, names=NAMES, at_ms=30_001).npc is None
+    assert addressing.decide(TAMSIN, said(), present=BOTH, names=NAMES, at_ms=30_000).npc == SMITH
+    assert addressing.decide(TAMSIN, said(), present=BOTH, names=NAMES, at_ms=30_001).npc is None
     addressing.forget_all()
-    assert addressing.decide(said([]), present=BOTH, names=NAMES, at_ms=1).npc is None
+    assert addressing.decide(TAMSIN, said(), present=BOTH, names=NAMES, at_ms=1).npc is None
 
 
 def test_an_npc_that_is_not_here_and_perhaps_called_is_never_meant() -> None:
-    decided = Addressing().decide(said([called(SMITH)]), present=(INNKEEPER,), names=NAMES, at_ms=0)
+    decided = Addressing().decide(TAMSIN, said(called(SMITH)), present=(INNKEEPER,), names=NAMES, at_ms=0)
     assert (decided.npc, decided.reason) == (INNKEEPER, "Mirelle is the only NPC here")
 
 
 def test_ambiguous_or_missing_addressee_means_no_npc() -> None:
-    several = Addressing().decide(said([]), present=BOTH, names=NAMES, at_ms=0)
+    several = Addressing().decide(TAMSIN, said(), present=BOTH, names=NAMES, at_ms=0)
     assert (several.npc, several.unaddressed) == (None, Unaddressed.NO_NAME)
-    none = Addressing().decide(said([]), present=(), names=NAMES, at_ms=0)
+    none = Addressing().decide(TAMSIN, said(), present=(), names=NAMES, at_ms=0)
     assert (none.npc, none.unaddressed, none.reason) == (None, Unaddressed.NO_NPC, "no NPC is here")

@@ -16,7 +16,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.trades import cast_of
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing, Said
+from glyphoxa.turns.address import Addressed, Addressing
 
 LIORA, OSKAR, TIB, MIRELLE = NpcId("liora"), NpcId("oskar"), NpcId("tib"), NpcId("mirelle")
 JON = PlayerId("jon")
@@ -85,9 +85,9 @@ class Case(NamedTuple):
         addressing = Addressing(cast_of(campaign))
         if self.last:
             addressing.remember(JON, NpcId(self.last), at_ms=0)
-        said = Said(JON, self.text, names.mentions(self.text))
         here = [NpcId(npc) for npc in self.here.split()]
-        return addressing.decide(said, present=here, names={npc.id: npc.name for npc in campaign.npcs}, at_ms=1_000)
+        called = {npc.id: npc.name for npc in campaign.npcs}
+        return addressing.decide(JON, names.understand(self.text), present=here, names=called, at_ms=1_000)
 
     def is_right(self) -> bool:
         decided = self.decided()
@@ -123,9 +123,9 @@ def test_present_captain_of_two_is_addressed() -> None:
     campaign = quay("en", Entity(EntityId("old"), "npc", "Old Brand", ("the captain",)))
     names = TableNames(campaign, now_ms=lambda: 0)
     for text in ("Captain, where do we go?", "Is the captain here?"):
-        said = Said(JON, text, names.mentions(text))
+        said = names.understand(text)
         present, called = (LIORA, OSKAR), {LIORA: "Liora", OSKAR: "Oskar"}
-        assert Addressing().decide(said, present=present, names=called, at_ms=0).npc == LIORA
+        assert Addressing().decide(JON, said, present=present, names=called, at_ms=0).npc == LIORA
 
 
 @pytest.mark.parametrize(

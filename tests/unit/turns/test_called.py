@@ -10,7 +10,7 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, slug
 from glyphoxa.language.trades import cast_of
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressing, Said
+from glyphoxa.turns.address import Addressing
 
 TAMSIN = PlayerId("tamsin")
 CASES = [
@@ -35,6 +35,6 @@ def test_line_reaches_the_npc(language: str, listed: str, last: str, text: str, 
     if last:
         addressing.remember(TAMSIN, NpcId(last), at_ms=0)
     called = {npc.id: npc.name for npc in campaign.npcs}
-    said = Said(TAMSIN, text, TableNames(campaign, now_ms=lambda: 0).mentions(text))
-    decided = addressing.decide(said, present=tuple(called), names=called, at_ms=1_000)
+    said = TableNames(campaign, now_ms=lambda: 0).understand(text)
+    decided = addressing.decide(TAMSIN, said, present=tuple(called), names=called, at_ms=1_000)
     assert (decided.npc or "-") == meant, decided.reason

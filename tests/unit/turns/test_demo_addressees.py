@@ -11,7 +11,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.language.trades import cast_of
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressing, Said
+from glyphoxa.turns.address import Addressing
 
 DEMO = Path(__file__).parents[3] / "demo"
 KORVALD, MARIGUND = NpcId("korvald"), NpcId("marigund")
@@ -19,10 +19,10 @@ KORVALD, MARIGUND = NpcId("korvald"), NpcId("marigund")
 
 def meant_by(text: str, *, player: str, scene: str) -> NpcId | None:
     campaign = read_campaign(DEMO / "campaign.yaml").campaign
-    said = Said(PlayerId(player), text, TableNames(campaign, now_ms=lambda: 0).mentions(text))
+    said = TableNames(campaign, now_ms=lambda: 0).understand(text)
     called = {npc.id: npc.name for npc in campaign.npcs}
     present = campaign.scene(SceneId(scene)).npcs
-    return Addressing(cast_of(campaign)).decide(said, present=present, names=called, at_ms=0).npc
+    return Addressing(cast_of(campaign)).decide(PlayerId(player), said, present=present, names=called, at_ms=0).npc
 
 
 def test_every_demo_line_reaches_its_npc_without_context() -> None:

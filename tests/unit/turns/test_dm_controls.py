@@ -7,9 +7,10 @@ import pytest
 from glyphoxa.domain.commands import Direct, Mute, Puppet, StopAll, TableCommand, Unmute
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.names.people import AddresseeMention
+from glyphoxa.language.calls import CallKind
+from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing, Said
+from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.dm_controls import DmControls, spoken_command
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_campaign
 
@@ -18,14 +19,14 @@ PRESENT = (SMITH, INNKEEPER)
 
 
 def called(npc: NpcId, *, at: int = 0) -> AddresseeMention:
-    return AddresseeMention(npc, NAMES[npc], at, True)
+    return AddresseeMention(npc, NAMES[npc], at, CallKind.CALLED)
 
 
 def meant(controls: DmControls, text: str, *mentions: AddresseeMention) -> Addressed:
-    def decide(said: Said) -> Addressed:
-        return Addressing().decide(said, present=PRESENT, names=NAMES, at_ms=0)
+    def decide(said: Understood) -> Addressed:
+        return Addressing().decide(TAMSIN, said, present=PRESENT, names=NAMES, at_ms=0)
 
-    return controls.meant(Said(TAMSIN, text, mentions), decide, present=PRESENT)
+    return controls.meant(TAMSIN, Understood.of(text, mentions), decide, present=PRESENT)
 
 
 def with_commands(*commands: TableCommand) -> DmControls:
@@ -44,7 +45,7 @@ def test_a_muted_npc_is_found_and_nobody_answers_in_its_place() -> None:
 def test_unmuted_npc_of_two_called_answers() -> None:
     both = called(SMITH), called(INNKEEPER, at=1)
     assert meant(with_commands(Mute(SMITH)), "Grimjaw, Mirelle, who was it?", *both).npc == INNKEEPER
-    told_of = AddresseeMention(INNKEEPER, NAMES[INNKEEPER], 3, False)
+    told_of = AddresseeMention(INNKEEPER, NAMES[INNKEEPER], 3)
     about = meant(with_commands(Mute(SMITH)), "Grimjaw, where is Mirelle?", called(SMITH), told_of)
     assert about.unaddressed is Unaddressed.MUTED
 
@@ -114,14 +115,14 @@ def test_player_bound_to_a_muted_npc_gets_no_answer() -> None:
 )
 def test_a_command_aloud_is_all_that_is_said_and_names_whom_it_is_for(said: str, command: TableCommand | None) -> None:
     names = TableNames(a_campaign(), now_ms=lambda: 0)
-    assert spoken_command(said, names.mentions(said)) == command
+    assert spoken_command(said, names.understand(said).mentions) == command
 
 
 def test_dm_command_opens_no_turn_but_a_players_same_words_do() -> None:
-    controls, words, mention = DmControls(NAMES, {BRAN}), "Grimjaw, be quiet.", called(SMITH)
+    controls, said = DmControls(NAMES, {BRAN}), Understood.of("Grimjaw, be quiet.", [called(SMITH)])
 
-    def decide(said: Said) -> Addressed:
+    def decide(said: Understood) -> Addressed:
         return Addressed(SMITH, "Grimjaw was called")
 
-    assert controls.meant(Said(BRAN, words, [mention]), decide, present=PRESENT).unaddressed is Unaddressed.COMMAND
-    assert controls.meant(Said(TAMSIN, words, [mention]), decide, present=PRESENT).npc == SMITH
+    assert controls.meant(BRAN, said, decide, present=PRESENT).command == Mute(SMITH)
+    assert controls.meant(TAMSIN, said, decide, present=PRESENT).npc == SMITH

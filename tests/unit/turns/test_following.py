@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.names.people import AddresseeMention
+from glyphoxa.language.calls import CallKind
+from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
 from glyphoxa.turns.turn import OpenTurns, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -24,8 +25,9 @@ BOTH = "Grimjaw, Mirelle, what do you say?"
 REPLY = "Iron is dear."
 
 
-def named(text: str) -> list[AddresseeMention]:
-    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+def named(text: str) -> Understood:
+    places = ((npc, name, text.find(name)) for npc, name in NAMES.items() if name in text)
+    return Understood.of(text, [AddresseeMention(npc, name, at, CallKind.CALLED) for npc, name, at in places])
 
 
 class Evening:

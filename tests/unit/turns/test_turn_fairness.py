@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
-from glyphoxa.names.people import AddresseeMention
+from glyphoxa.language.calls import CallKind
+from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
 from glyphoxa.turns.turn import MAX_PARTS, Questions
@@ -26,8 +27,9 @@ QUIET, LOUD = TAMSIN, BRAN
 LONG = "and another thing that I have been meaning to say for a very long time about the price of iron " * 6
 
 
-def named(text: str) -> list[AddresseeMention]:
-    return [AddresseeMention(npc, name, text.find(name), True) for npc, name in NAMES.items() if name in text]
+def named(text: str) -> Understood:
+    places = ((npc, name, text.find(name)) for npc, name in NAMES.items() if name in text)
+    return Understood.of(text, [AddresseeMention(npc, name, at, CallKind.CALLED) for npc, name, at in places])
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,7 @@ def test_the_work_for_a_line_grows_with_the_line_alone() -> None:
     """However many lines came before: counted in the characters that are searched for names."""
     searched = 0
 
-    def counting(text: str) -> list[AddresseeMention]:
+    def counting(text: str) -> Understood:
         nonlocal searched
         searched += len(text)
         return named(text)

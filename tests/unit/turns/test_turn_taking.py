@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.names.people import AddresseeMention
+from glyphoxa.language.calls import CallKind
+from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -34,9 +35,10 @@ from tests.support.proof import n_examples
 NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 
 
-def named(text: str) -> list[AddresseeMention]:
+def named(text: str) -> Understood:
     places = {npc: text.find(name) for npc, name in NAMES.items()}
-    return [AddresseeMention(npc, NAMES[npc], at, at == 0) for npc, at in places.items() if at >= 0]
+    calls = {npc: CallKind.ABOUT if at else CallKind.CALLED for npc, at in places.items() if at >= 0}
+    return Understood.of(text, [AddresseeMention(npc, NAMES[npc], places[npc], call) for npc, call in calls.items()])
 
 
 class Evening:
