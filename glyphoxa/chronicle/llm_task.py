@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chronicle.consent import asks_to_forget
@@ -21,13 +21,12 @@ from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.structured import JsonSchema, StructuredLlm, Unparseable
+from glyphoxa.domain.structured import Answer, Question, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
 
-TEMPERATURE: Final = 0.0
 MAX_LINE_CHARS: Final = 800
 """Characters shown to the model; the rules read the rest of a longer line."""
 
@@ -67,13 +66,6 @@ class QuestionLimits:
     max_text_chars: int | None = None
 
 
-class ModelAnswer(BaseModel):
-    """An answer of a model. The fields are its schema; limits of a list are only requested."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-Answer = TypeVar("Answer", bound=ModelAnswer)
 LineNumber: TypeAlias = Annotated[int, Field(json_schema_extra={"minimum": 1})]
 """A line that a model cites. Without a minimum, a small model writes negative numbers."""
 
@@ -100,20 +92,18 @@ class LlmReading:
         """Maximum time for one stretch, including the rate limit."""
         return self.pace.gap_ms + self.deadline_ms
 
-    async def ask(self, system: str, user: str, schema: JsonSchema) -> dict[str, Any]:
-        """Ask the model, at its rate limit.
+    async def ask(self, question: Question[Answer]) -> Answer:
+        """Ask the model a question, at its rate limit.
 
         Raises:
             Unavailable: It is paused, cannot be reached or is late.
-            Unparseable: See `StructuredLlm.complete`.
+            Unparseable: See `glyphoxa.domain.structured.ask`.
         """
         await self.pace.wait()
         if not self.breaker.allows_call():
             raise Unavailable("the model is paused after repeated failures")
         try:
-            answer = await self.llm.complete(
-                system, user, schema, temperature=TEMPERATURE, deadline_ms=self.deadline_ms
-            )
+            answer = await ask(self.llm, question, deadline_ms=self.deadline_ms)
         except Unparseable:
             self.breaker.succeeded()
             raise
@@ -122,19 +112,6 @@ class LlmReading:
             raise
         self.breaker.succeeded()
         return answer
-
-    async def ask_for(self, answer: type[Answer], system: str, user: str) -> Answer:
-        """Ask the model for an answer of this form.
-
-        Raises:
-            Unavailable: See `ask`.
-            Unparseable: It has another form. The message shows nothing of the answer.
-        """
-        told = await self.ask(system, user, answer.model_json_schema())
-        try:
-            return answer.model_validate(told)
-        except ValidationError as error:
-            raise Unparseable(f"the model's answer has {error.error_count()} fields of another form") from None
 
 
 # The lines that a model sees.
@@ -243,6 +220,16 @@ class ShownLines:
         if not all(1 <= each <= len(self.lines) for each in numbers):
             raise ClaimRejected("its evidence includes a line that does not exist")
         return [self.lines[each - 1] for each in sorted(set(numbers))]
+
+    def supporting(self, text: str, numbers: Sequence[int]) -> list[ShownLine]:
+        """Return the cited lines, in order, if they say this.
+
+        Raises:
+            ClaimRejected: See `cited` and `check`.
+        """
+        evidence = self.cited(numbers)
+        self.check(text, evidence)
+        return evidence
 
     def check(self, text: str, evidence: Sequence[ShownLine]) -> None:
         """Check that players' lines say what a model makes of them.

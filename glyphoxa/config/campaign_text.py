@@ -22,7 +22,7 @@ from glyphoxa.config.located_yaml import (
     short,
 )
 from glyphoxa.domain.ids import INVISIBLE, plain_name
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import texts
 from glyphoxa.language.markup import plain_text, unknown_markup
 
 _NAMES: Final = frozenset({"name", "entity", "source", "target", "location", "aliases", "known_by", "known_in", "npcs"})
@@ -79,7 +79,7 @@ def as_meant(text: str, *, char: str, language: str) -> tuple[str, list[str]]:
         remarks.append(
             f"{short(shown.strip())!r} has {character_in_words(outside)} beside it, which is ignored: remove it"
         )
-    user: str = lexicon("prompt", language).value("user") or lexicon("prompt", "en").value("user")
+    user: str = texts("prompt", language).value("user")
     plain = plain_text(shown, char=char, user=user)
     if plain != shown:
         joined = "\n" if "\n" in shown.strip() else " "

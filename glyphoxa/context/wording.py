@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.content import language_of
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import lexicon, primary_language, texts
 from glyphoxa.language.prompt_quotes import as_fact, as_label, as_said, as_told
 from glyphoxa.language.sentence_form import only_states
 
@@ -183,7 +183,7 @@ def wording(language: str) -> Wording:
 
 @cache
 def _wording(language: str) -> Wording:
-    words = lexicon("prompt", language) or lexicon("prompt", "en")
+    words = texts("prompt", language)
 
     def text(name: str) -> Any:
         value = words.value(name)

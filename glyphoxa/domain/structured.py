@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic.config import JsonDict
+from pydantic_core import CoreSchema, core_schema
 
 from glyphoxa.domain.errors import GlyphoxaError
 
 JsonSchema = Mapping[str, Any]
+
+
+def _for_model(schema: JsonDict) -> None:
+    """Drop what only explains the code: a model would read it as part of its task."""
+    schema.pop("description", None)
+    schema["additionalProperties"] = False
+    for field in cast(dict[str, JsonDict], schema["properties"]).values():
+        field.pop("title", None)
+
+
+class ModelAnswer(BaseModel):
+    """An answer of a model. Its fields are the schema; others are ignored, and limits of a list are only requested."""
+
+    model_config = ConfigDict(strict=True, frozen=True, json_schema_extra=_for_model)
+
+
+Answer = TypeVar("Answer", bound=ModelAnswer)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Restricts a text of an answer to these values, as in `Annotated[str, OneOf(("low", "high"))]`."""
+
+    values: Sequence[str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.literal_schema([*self.values])
 
 
 class Unparseable(GlyphoxaError):
@@ -29,6 +61,56 @@ class StructuredLlm(Protocol):
             Unparseable: The answer is not a JSON object, was cut off, or lacks a required key.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[Answer]):
+    """A request to a model.
+
+    Attributes:
+        answer: The form of the answer.
+        narrowed: The schema of the answer with the limits of this question; None: the schema as it is.
+    """
+
+    answer: type[Answer]
+    system: str
+    user: str
+    narrowed: JsonSchema | None = None
+
+    @property
+    def schema(self) -> JsonSchema:
+        return self.answer.model_json_schema() if self.narrowed is None else self.narrowed
+
+
+async def ask(
+    llm: StructuredLlm, question: Question[Answer], *, temperature: float = 0.0, deadline_ms: int = 30_000
+) -> Answer:
+    """Ask a model a question.
+
+    Raises:
+        Unavailable: See `StructuredLlm.complete`.
+        Unparseable: See `StructuredLlm.complete`, or the answer has another form.
+    """
+    system, user, schema = question.system, question.user, question.schema
+    fields = await llm.complete(system, user, schema, temperature=temperature, deadline_ms=deadline_ms)
+    return validated(question.answer, fields)
+
+
+def validated(answer: type[Answer], fields: object, *, what: str = "the model's answer") -> Answer:
+    """Check the form of an answer, or of a part of one.
+
+    Args:
+        what: Its name in the error.
+
+    Raises:
+        Unparseable: It has another form. The message names fields of the form, and shows nothing of the answer.
+    """
+    try:
+        return answer.model_validate(fields)
+    except ValidationError as error:
+        places = {place for each in error.errors(include_input=False) for place in each["loc"][:1]}
+        wrong = ", ".join(name for name in answer.model_fields if name in places)
+        raise Unparseable(f"{what} is of another form{wrong and ': '}{wrong}") from None
 
 
 def parsed(text: str | None, schema: JsonSchema) -> dict[str, Any]:

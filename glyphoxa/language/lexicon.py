@@ -3,6 +3,8 @@
 A key holds alternatives: words separated by commas in one string, or an array of regular expressions. A word may be a
 regular expression, too. `{name}` in an alternative refers to another key of the same file.
 
+A file may also hold texts, such as prompts. `texts` returns the English one where a language lacks it.
+
 Code asks for a topic in one language or in all: tables mix languages, so speech is checked against the words of all.
 """
 
@@ -115,6 +117,15 @@ def lexicon(topic: str, language: str | None = None) -> Lexicon:
 
     A language without data has an empty lexicon: its patterns match nothing.
     """
-    wanted = languages() if language is None else (primary_language(language),)
-    files = (_DATA / name / f"{topic}.toml" for name in wanted if name in languages())
+    return _read(topic, languages() if language is None else (language,))
+
+
+@cache
+def texts(topic: str, language: str) -> Lexicon:
+    """The texts of a topic in a language (a BCP 47 tag). `value` is English for a key that the language lacks."""
+    return _read(topic, (language, "en"))
+
+
+def _read(topic: str, tags: Sequence[str]) -> Lexicon:
+    files = (data_file(tag, f"{topic}.toml") for tag in tags)
     return Lexicon([tomllib.loads(file.read_text("utf-8")) for file in files if file.is_file()])

@@ -134,6 +134,7 @@ class DeepRecall:
                 self._reranker,
                 self._llm,
                 until,
+                ranked.index.terms.language,
             )
             found = await recalling.recall(_asked(graph, ranked), query.text, recent=recent, world=world)
             left_out += found.left_out

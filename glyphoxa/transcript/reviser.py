@@ -26,16 +26,16 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.structured import StructuredLlm, Unparseable
+from glyphoxa.domain.structured import Question, StructuredLlm, Unparseable, ask
 from glyphoxa.language.words import Places, applied
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.second_look import (
     MAX_NAMES,
     TEMPERATURE,
+    CorrectedTranscript,
     Edit,
     LikelyNames,
-    Question,
     Span,
     declared_in,
     doubtful_spans,
@@ -119,7 +119,7 @@ class SecondLook:
         self._wait_until_quiet = wait_until_quiet
         self._in_thread = in_thread
         self._likely: LikelyNames | None = None
-        self._answering: asyncio.Task[dict[str, Any]] | None = None
+        self._answering: asyncio.Task[CorrectedTranscript] | None = None
         self._disturbed = asyncio.Event()
         self._is_model_away = False
 
@@ -148,9 +148,7 @@ class SecondLook:
         if asking.gives_way and self._disturbed.is_set():
             raise GaveWay
         answering = self._answering = asyncio.ensure_future(
-            asking.llm.complete(
-                question.system, question.user, question.schema, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms
-            )
+            ask(asking.llm, question, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms)
         )
         try:
             await asyncio.wait({answering})
@@ -164,7 +162,7 @@ class SecondLook:
 
     def _prepared(
         self, doubted: Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
-    ) -> tuple[Question, LikelyNames]:
+    ) -> tuple[Question[CorrectedTranscript], LikelyNames]:
         """Takes tens of milliseconds for 10,000 names, and for a long utterance, so it runs in a thread."""
         likely = self._likely
         if likely is None or likely.gazetteer is not gazetteer:
@@ -172,7 +170,7 @@ class SecondLook:
         text, doubtful = doubted.utterance.text, doubted.doubtful
         names = likely.pick(text, doubtful, nearby=nearby, limit=most_names)
         before = [f"{each.speaker_name}: {each.text}" for each in doubted.before]
-        return question_about(text, doubtful, names, before=before), likely
+        return question_about(text, doubtful, names, language=gazetteer.language, before=before), likely
 
     async def _wait_for_rest(self, rest_ms: int) -> None:
         while True:
@@ -185,7 +183,7 @@ class SecondLook:
             except TimeoutError:
                 return
 
-    def _answer(self, answering: asyncio.Task[dict[str, Any]]) -> dict[str, Any] | None:
+    def _answer(self, answering: asyncio.Task[CorrectedTranscript]) -> CorrectedTranscript | None:
         """Return the answer; None if there is none, and the text stays as it is."""
         try:
             answer = answering.result()
@@ -200,11 +198,9 @@ class SecondLook:
         self._is_model_away = False
         return answer
 
-    async def _checked(self, doubted: Doubted, answer: dict[str, Any], likely: LikelyNames) -> Revision | None:
+    async def _checked(self, doubted: Doubted, answer: CorrectedTranscript, likely: LikelyNames) -> Revision | None:
         """Return the valid part of an answer; None if there is none."""
-        was, text, declared = doubted.utterance, answer.get("corrected_text"), declared_in(answer)
-        if not isinstance(text, str):
-            return None
+        was, text, declared = doubted.utterance, answer.corrected_text, declared_in(answer)
         edits = await self._in_thread(
             lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, names=likely)
         )

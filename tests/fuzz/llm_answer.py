@@ -8,19 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkQuestion, question_about
+from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, question_about
 from glyphoxa.chronicle.llm_task import QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.structured import Unparseable, parsed
+from glyphoxa.domain.structured import Question, Unparseable, parsed, validated
 from glyphoxa.language.words import applied
 from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.second_look import LikelyNames, Span, declared_in, onto_raw, verified
+from glyphoxa.names.second_look import CorrectedTranscript, LikelyNames, Span, declared_in, onto_raw, verified
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 
@@ -41,12 +40,12 @@ class _Asked:
 def feed(data: bytes, scratch: Path) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(Unparseable):
-        _remembered(parsed(text, _asked().question.schema))
+        _remembered(validated(TalkFindings, parsed(text, _asked().question.prompt.schema)))
     with suppress(Unparseable):
-        _looked_at(parsed(text, _likely()[1].schema))
+        _looked_at(validated(CorrectedTranscript, parsed(text, _likely()[1].schema)))
 
 
-def _remembered(answer: dict[str, Any]) -> None:
+def _remembered(answer: TalkFindings) -> None:
     asked = _asked()
     found = Merging(asked.question, asked.known, "en").merge(answer)
     shown = {line.utterance.id for line in asked.question.lines}
@@ -56,10 +55,8 @@ def _remembered(answer: dict[str, Any]) -> None:
     effects_of(found, asked.talk, [ODO])
 
 
-def _looked_at(answer: dict[str, Any]) -> None:
-    text, declared = answer.get("corrected_text"), declared_in(answer)
-    if not isinstance(text, str):
-        return
+def _looked_at(answer: CorrectedTranscript) -> None:
+    text, declared = answer.corrected_text, declared_in(answer)
     likely, _ = _likely()
     edits = verified(MISHEARD, text, declared, doubtful=DOUBTED, names=likely)
     onto_raw(MISHEARD, (), MISHEARD, edits)
@@ -82,10 +79,10 @@ def _asked() -> _Asked:
 
 
 @cache
-def _likely() -> tuple[LikelyNames, review.Question]:
+def _likely() -> tuple[LikelyNames, Question[CorrectedTranscript]]:
     names = ("Eldrinax", "Ironhold", "Grimjaw")
     likely = LikelyNames(Gazetteer.build([Entry(name, EntityId(name)) for name in names]))
-    return likely, review.question_about(MISHEARD, DOUBTED, names)
+    return likely, review.question_about(MISHEARD, DOUBTED, names, language="en")
 
 
 WORDS = (

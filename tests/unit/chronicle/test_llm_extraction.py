@@ -249,9 +249,18 @@ def test_a_model_is_shown_what_was_said_and_no_name_that_was_not() -> None:
     )
     question = question_about(talk, QuestionLimits(10_000))
     assert question is not None
-    assert question.user.splitlines()[1:] == ["1 Tamsin: We met at the mill.", "2 Tamsin: Marrin sold us a map."]
+    assert question.prompt.user.splitlines()[1:] == ["1 Tamsin: We met at the mill.", "2 Tamsin: Marrin sold us a map."]
     assert [line.utterance.id for line in question.lines] == ["u1", "u2"]
     assert question_about(a_talk("Don't write that down."), QuestionLimits(10_000)) is None
+
+
+def test_model_is_asked_in_the_language_of_the_campaign() -> None:
+    question = question_about(
+        a_talk("Odo schuldet mir sechs Kronen.", before=["Hm."], language="de"), QuestionLimits(10_000)
+    )
+    assert question is not None
+    assert question.prompt.system.startswith("Du liest das Gespräch")
+    assert question.prompt.user.startswith("Diese Zeilen dienen nur dazu, die anderen zu verstehen: 1.")
 
 
 async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import glyphoxa.language
-from glyphoxa.language.lexicon import Lexicon, languages, lexicon
+from glyphoxa.language.lexicon import Lexicon, languages, lexicon, texts
 
 DATA = Path(glyphoxa.language.__file__).parent / "data"
 FILES = sorted(DATA.glob("*/*.toml"))
-PATTERNS = [file for file in FILES if file.stem != "prompt"]
-"""`prompt.toml` holds texts."""
+PATTERNS = [file for file in FILES if file.stem not in ("prompt", "tasks")]
+"""Files of patterns. The others hold texts."""
 TOPICS = sorted({file.stem for file in FILES})
 PLACE = re.compile(r"\{([a-z]\w*)\}")
 
@@ -62,3 +64,28 @@ def test_every_alternative_of_a_file_is_a_pattern(file: Path) -> None:
         if isinstance(alternatives, list) and all(isinstance(each, str) for each in alternatives):
             for each in alternatives:
                 known.compile(each, **macros)
+
+
+@pytest.mark.parametrize(("language", "word"), [("de-AT", "Mitschrift"), ("en", "Transcript"), ("fr", "Transcript")])
+def test_prompt_is_english_where_a_language_has_none(language: str, word: str) -> None:
+    assert texts("tasks", language).value("second_look")["transcript"].startswith(word)
+
+
+@pytest.mark.parametrize("language", languages())
+def test_prompts_of_tasks_have_the_same_parts_and_places_in_all_languages(language: str) -> None:
+    def shape(tasks: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
+        return {
+            task: {part: sorted(re.findall(r"\{\w+\}", str(text))) for part, text in prompt.items()}
+            for task, prompt in tasks.items()
+        }
+
+    read = [tomllib.loads((DATA / tag / "tasks.toml").read_text("utf-8")) for tag in (language, "en")]
+    assert shape(read[0]) == shape(read[1])
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.stem in ("prompt", "tasks")], ids=str)
+def test_prompt_assumes_no_kind_of_setting(file: Path) -> None:
+    setting = re.compile(
+        r"fantas|magi[ce]|medieval|mittelalter|dragon|drache|dungeon|\belves|\belfen|\borcs?\b|zwerg", re.IGNORECASE
+    )
+    assert not setting.search(file.read_text("utf-8"))

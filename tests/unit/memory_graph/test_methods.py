@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.structured import Unparseable
+from glyphoxa.domain.structured import Unparseable, validated
 from glyphoxa.memory_graph.graph import MemoryGraph, TalkGraph
-from glyphoxa.memory_graph.methods import SCHEMA, GraphRecall, picked_in, prompt
+from glyphoxa.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
 from tests.support.memory_graph import PickingLlm, RerankerTwin
@@ -143,7 +143,7 @@ async def test_it_is_shown_the_last_messages_the_world_and_the_end_of_the_questi
     await chain("hybrid_llm", llm=llm, **settings).recall(
         FEAST, "x" * 900, recent=[f"message {at}" for at in range(9)], world="Magic is forbidden."
     )
-    assert llm.prompts == [prompt(question, TEXTS[:2], recent=recent, world=world)]
+    assert llm.prompts == [chain().question(question, TEXTS[:2], recent=recent, world=world).user]
     assert llm.deadlines_ms == [30_000]
 
 
@@ -199,18 +199,20 @@ async def test_name_leads_to_the_turns_that_mention_it() -> None:
 
 def test_memories_are_numbered_lines_and_the_question_comes_last() -> None:
     recent = ("Tamsin: hm", "Borin: ah\nyes")
-    told = prompt("Who\ndied?", ["The duke\ndied.", "x" * 400], recent=recent, world="Magic is forbidden.")
+    told = (
+        chain().question("Who\ndied?", ["The duke\ndied.", "x" * 400], recent=recent, world="Magic is forbidden.").user
+    )
     lines = told.splitlines()
     assert lines[:6] == ["World:", "Magic is forbidden.", "Said before:", "Tamsin: hm", "Borin: ah yes", "Memories:"]
     assert lines[6] == "1. The duke died."
     assert len(lines[7]) == len("2. ") + 300
     assert lines[-2:] == ['This is the last round: "open" is empty.', "Question: Who died?"]
-    assert "last round" not in prompt("Who?", ["a"], may_open=True)
+    assert "last round" not in chain().question("Who?", ["a"], may_open=True).user
 
 
 def test_of_an_answer_each_number_is_taken_once() -> None:
-    assert picked_in({"chosen": [2, 1, 2], "open": [1]}, [7, 8]) == ([8, 7], [7])
-    assert set(SCHEMA["required"]) == {"chosen", "open"}
+    assert picked_in(MemoriesChosen(chosen=[2, 1, 2], open=[1]), [7, 8]) == ([8, 7], [7])
+    assert MemoriesChosen.model_json_schema()["required"] == ["chosen", "open"]
 
 
 @pytest.mark.parametrize(
@@ -227,5 +229,5 @@ def test_of_an_answer_each_number_is_taken_once() -> None:
     ],
 )
 def test_an_answer_that_is_no_list_of_shown_numbers_is_not_taken(answer: Mapping[str, Any]) -> None:
-    with pytest.raises(Unparseable, match=r"the model's '(chosen|open)'"):
-        picked_in(answer, [7, 8])
+    with pytest.raises(Unparseable):
+        picked_in(validated(MemoriesChosen, answer), [7, 8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.structured import Unparseable, validated
 from glyphoxa.language.words import applied, words
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.second_look import (
-    Declared,
+    CorrectedTranscript,
     LikelyNames,
+    NameReplacement,
     Span,
     declared_in,
     doubtful_spans,
@@ -44,8 +47,16 @@ def marked(text: str, *spans: str) -> tuple[Span, ...]:
     return tuple(Span(text.index(span), text.index(span) + len(span)) for span in spans)
 
 
+def declared_as(original: str, corrected: str, reason: str = "") -> NameReplacement:
+    return NameReplacement(original=original, corrected=corrected, reason=reason)
+
+
+def answered(corrections: object) -> CorrectedTranscript:
+    return validated(CorrectedTranscript, {"corrections": corrections, "corrected_text": ""})
+
+
 def reviewed(text: str, answer: str, *pairs: tuple[str, str], doubtful: tuple[str, ...]) -> str:
-    declared = [Declared(original, corrected) for original, corrected in pairs]
+    declared = [declared_as(original, corrected) for original, corrected in pairs]
     return applied(text, verified(text, answer, declared, doubtful=marked(text, *doubtful), names=LIKELY))
 
 
@@ -100,7 +111,9 @@ def test_the_model_is_told_the_names_that_sound_like_the_doubtful_words_first_an
 
 def test_the_question_marks_the_doubtful_words_and_its_answer_can_hold_known_names_only() -> None:
     text = "is the tower of wispers far, Eldra Nax?"
-    asked = question_about(text, marked(text, "wispers", "Eldra Nax"), NAMES, before=["Bran: Where are we?\nQuiet."])
+    asked = question_about(
+        text, marked(text, "wispers", "Eldra Nax"), NAMES, language="en", before=["Bran: Where are we?\nQuiet."]
+    )
     assert "the tower of <<wispers>> far, <<Eldra Nax>>?" in asked.user
     assert "Bran: Where are we? Quiet." in asked.user
     properties = asked.schema["properties"]["corrections"]["items"]["properties"]
@@ -109,6 +122,17 @@ def test_the_question_marks_the_doubtful_words_and_its_answer_can_hold_known_nam
         "tower of wispers", "of wispers", "wispers", "Eldra", "Eldra Nax", "Nax"
     ]  # fmt: skip
     assert asked.schema["required"] == ["corrections", "corrected_text"]
+
+
+def test_question_is_in_the_language_of_the_campaign() -> None:
+    text = "Ist elder nacks hier?"
+    asked = question_about(text, marked(text, "elder nacks"), NAMES, language="de-AT", before=["Bran: Wo sind wir?"])
+    assert asked.system.startswith("Du verbesserst Namen")
+    assert asked.user.splitlines()[-3:] == [
+        "Zuvor gesagt:",
+        "Bran: Wo sind wir?",
+        "Mitschrift: Ist <<elder nacks>> hier?",
+    ]
 
 
 # What is taken over
@@ -170,7 +194,7 @@ def test_of_two_equal_words_only_the_one_that_was_replaced_changes() -> None:
     text = "eldernax is here and eldernax is there"
     spans = (Span(0, 8), Span(21, 29))
     for answer in ("eldernax is here and Eldrinax is there", "Eldrinax is here and Eldrinax is there"):
-        edits = verified(text, answer, [Declared("eldernax", "Eldrinax")], doubtful=spans, names=LIKELY)
+        edits = verified(text, answer, [declared_as("eldernax", "Eldrinax")], doubtful=spans, names=LIKELY)
         assert applied(text, edits) == answer
 
 
@@ -198,7 +222,7 @@ def test_of_names_that_sound_alike_the_one_that_sounds_much_less_so_is_not_belie
     edits = verified(
         text,
         "beyond Thornwick",
-        [Declared("tower of whiskers", "Thornwick")],
+        [declared_as("tower of whiskers", "Thornwick")],
         doubtful=marked(text, "tower of whiskers"),
         names=names,
     )
@@ -208,27 +232,26 @@ def test_of_names_that_sound_alike_the_one_that_sounds_much_less_so_is_not_belie
 def test_a_campaign_without_names_has_nothing_to_ask_about() -> None:
     nobody = LikelyNames(Gazetteer.build([]))
     assert nobody.pick("elder nacks", marked("elder nacks", "nacks")) == []
-    declared = [Declared("elder nacks", "Eldrinax")]
+    declared = [declared_as("elder nacks", "Eldrinax")]
     assert not verified("elder nacks", "Eldrinax", declared, doubtful=[Span(0, 11)], names=nobody)
 
 
 def test_declarations_of_a_wrong_shape_or_that_contradict_each_other_are_left_out() -> None:
     good = {"original": "nacks", "corrected": "Eldrinax", "reason": "sounds alike " * 40}
-    answer = {
-        "corrections": [
-            good,
-            good,
-            {"original": "Iron  hold", "corrected": "Ironhold", "reason": ""},
-            {"original": "iron hold", "corrected": "Grimjaw", "reason": ""},
-            {"original": 7, "corrected": None},
-            "nonsense",
-            {"original": " ", "corrected": "Eldrinax"},
-        ]
-    }
-    [left] = declared_in(answer)
+    corrections = [
+        good,
+        good,
+        {"original": "Iron  hold", "corrected": "Ironhold", "reason": ""},
+        {"original": "iron hold", "corrected": "Grimjaw", "reason": ""},
+        {"original": 7, "corrected": None},
+        "nonsense",
+        {"original": " ", "corrected": "Eldrinax", "reason": ""},
+    ]
+    [left] = declared_in(answered(corrections))
     assert (left.original, left.corrected) == ("nacks", "Eldrinax")
     assert len(left.reason) <= 120
-    assert declared_in({"corrections": "none"}) == declared_in({}) == []
+    with pytest.raises(Unparseable, match="of another form: corrections"):
+        answered("none")
 
 
 def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
@@ -237,7 +260,7 @@ def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
                Correction(30, 38, "grim jaw", "Grimjaw", 1.0, "phonetic", ""))  # fmt: skip
     text = "Ironhold sent elder nacks to Grimjaw"
     answer = "Ironhold sent Eldrinax to Grimjaw"
-    declared = [Declared("elder nacks", "Eldrinax", "sounds alike")]
+    declared = [declared_as("elder nacks", "Eldrinax", "sounds alike")]
     edits = verified(text, answer, declared, doubtful=marked(text, "elder nacks"), names=LIKELY)
     merged = onto_raw(raw, earlier, text, edits)
     assert [(c.start, c.end, c.before, c.after, c.stage) for c in merged] == [
@@ -250,7 +273,7 @@ def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
 
 def test_what_was_not_made_of_the_raw_text_by_its_corrections_has_no_places_in_it() -> None:
     raw, text = "iron hold sent elder nacks", "Ironhold sent elder nacks"
-    declared = [Declared("elder nacks", "Eldrinax")]
+    declared = [declared_as("elder nacks", "Eldrinax")]
     edits = verified(text, "Ironhold sent Eldrinax", declared, doubtful=marked(text, "elder nacks"), names=LIKELY)
     with pytest.raises(ValueError, match="do not lead"):
         onto_raw(raw, (), text, edits)
@@ -273,12 +296,14 @@ WRITTEN = st.one_of(
     st.lists(st.sampled_from([*NAMES, "elder", "nacks", "we", "of", "asked", "iron"]), max_size=10).map(" ".join),
 )
 ORIGINAL = st.one_of(SAID, st.sampled_from(["elder nacks", "nacks", "iron hold", "tower of wispers", "hold", "elder"]))
-DECLARED = st.lists(st.builds(Declared, ORIGINAL, st.one_of(st.sampled_from(NAMES), WRITTEN), st.just("")), max_size=6)
+DECLARED = st.lists(
+    st.builds(declared_as, ORIGINAL, st.one_of(st.sampled_from(NAMES), WRITTEN), st.just("")), max_size=6
+)
 
 
 @given(text=SAID, answer=WRITTEN, declared=DECLARED, picks=st.sets(st.integers(0, 13)))
 def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_only_into_names(
-    text: str, answer: str, declared: list[Declared], picks: set[int]
+    text: str, answer: str, declared: list[NameReplacement], picks: set[int]
 ) -> None:
     doubtful = [Span(word.start, word.end) for at, word in enumerate(words(text)) if at in picks]
     edits = verified(text, answer, declared, doubtful=doubtful, names=LIKELY)
@@ -311,7 +336,8 @@ def test_what_a_model_changed_without_a_word_comes_back_byte_for_byte(text: str,
     max_leaves=8,
 ))  # fmt: skip
 def test_an_answer_of_any_shape_is_read_without_a_fall(answer: object) -> None:
-    declared_in({"corrections": answer})
+    with suppress(Unparseable):
+        declared_in(answered(answer))
 
 
 def test_an_utterance_that_gives_orders_changes_no_other_word() -> None:
@@ -353,7 +379,7 @@ def test_whatever_all_stages_do_their_rows_make_the_text_of_the_raw_text(
     raw = " ".join(heard for heard, _ in spoken)
     corrections = [each for each, is_left in zip(EAR.correct(raw).corrections, left, strict=False) if not is_left]
     text = answer = applied(raw, corrections)
-    declared = [Declared(*pair) for pair, is_taken in zip(spoken, taken, strict=False) if is_taken]
+    declared = [declared_as(*pair) for pair, is_taken in zip(spoken, taken, strict=False) if is_taken]
     for each in declared:
         answer = answer.replace(each.original, each.corrected)
     edits = verified(text, answer, declared, doubtful=[Span(0, len(text))], names=LIKELY)
