@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
@@ -22,6 +21,7 @@ from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
@@ -126,8 +126,7 @@ class NamesDesk:
     async def suggestions(self, *, limit: int) -> tuple[int, list[tuple[LearnedName, str]]]:
         """Return the number of wrong forms that need review, and the first ones with their reasons."""
         found = [each for each in await self.learned.statuses(self.campaign) if each.status.state == "suggested"]
-        reasons = await self.learned.reasons(self.campaign, [each.heard for each in found[:limit]])
-        return len(found), [(each, "; ".join(why)) for each, why in zip(found[:limit], reasons, strict=True)]
+        return len(found), [(each, "; ".join(each.why)) for each in found[:limit]]
 
     async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
         """Accept a wrong form: `heard` means `name` from now on.

@@ -12,10 +12,10 @@ from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames, name_changes
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames, name_changes
 from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker

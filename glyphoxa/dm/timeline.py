@@ -13,7 +13,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved, FormHeard
 from glyphoxa.world.events import (
     Cause,
     RolledBack,
@@ -129,6 +129,8 @@ class Timeline:
     async def undo(self, seq: int | None = None) -> list[WorldEvent]:
         """Undo an event, or the DM's last decision; repeat it for the one before. Undoing an undo restores.
 
+        Decisions about wrong forms of names are undone by their number only, or on the page of names.
+
         Returns:
             What was undone: one event, or all of the decision, the last first.
 
@@ -217,10 +219,18 @@ class Timeline:
         return await self.world.correct(self.campaign, said.utterance_id, words, Cause("dm", self.now_ms()), by=by)
 
     async def history(self, *, limit: int) -> list[tuple[WorldEvent, bool]]:
-        """Return events, the latest first, each with whether it still counts."""
-        events = await self.world.events(self.campaign, limit=limit, latest_first=True)
-        without = dropped(events[::-1])
-        return [(event, event.seq not in without) for event in events]
+        """Return events, the latest first, each with whether it still counts.
+
+        Without the proofs of wrong forms of names: nobody decided them, and the history of names has them.
+        """
+        looked_at = limit
+        while True:
+            events = await self.world.events(self.campaign, limit=looked_at, latest_first=True)
+            shown = [event for event in events if event.cause.by != "talk" or not isinstance(event.event, FormHeard)]
+            if len(shown) >= limit or len(events) < looked_at:
+                without = dropped(events[::-1])
+                return [(event, event.seq not in without) for event in shown[:limit]]
+            looked_at *= 8
 
     async def history_of(self, fact: Fact) -> list[tuple[WorldEvent, bool]]:
         """Return all events about a fact, oldest first, each with whether it still counts."""
@@ -310,7 +320,7 @@ class Timeline:
             events = await self.world.events(self.campaign, limit=looked_at, latest_first=True)
             is_all = len(events) < looked_at
             without = dropped(events[::-1])
-            mine = [e for e in events if e.cause.by == "dm" and e.seq not in without and not _undoes(e)]
+            mine = [e for e in events if e.cause.by == "dm" and e.seq not in without and not _is_kept(e)]
             decision = [event for event in mine if event.cause == mine[0].cause]
             if is_all or (decision and decision[-1] != events[-1]):
                 if not decision:
@@ -319,8 +329,9 @@ class Timeline:
             looked_at *= 8
 
 
-def _undoes(recorded: WorldEvent) -> bool:
-    return isinstance(recorded.event, Undone | TalkErased)
+def _is_kept(recorded: WorldEvent) -> bool:
+    """Return whether `undo` without a number skips an event: an undoing, an erasure, or a decision about a name."""
+    return isinstance(recorded.event, Undone | TalkErased | FormHeard)
 
 
 def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, later: set[SessionId]) -> bool:

@@ -17,7 +17,7 @@ from glyphoxa.names.wrong_forms import Happened, LearnedName, Step, Uses
 
 
 class LearnedNames(Protocol):
-    """Wrong forms of names and the evidence for them. Append-only: see `glyphoxa.names.wrong_forms`."""
+    """Wrong forms of names and the evidence for them: see `glyphoxa.names.wrong_forms`."""
 
     async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
         """The names in the graph (all, or of these entities) with their active wrong forms; people first."""

@@ -21,13 +21,13 @@ from glyphoxa.names.gazetteer import Gazetteer, Name
 
 # When a wrong form ("Blue Crabin") is replaced by a name ("Vukradin") without review.
 #
-# A wrong form has an append-only history of steps. The status of each pair of form and name is derived
-# from it, so undoing a step means ignoring it:
+# Each step in the history of a wrong form is an event of the world (`FormHeard`). The status of each pair of form and
+# name is derived from the steps that are not undone or taken back with their utterance:
 #
 #     suggested --enough proofs--> active          and back, on evidence against it
 #     any state --the DM confirms--> active
 #     any state --the DM rejects--> rejected       permanently: it is not suggested again
-#     undone: no step for or against it is left
+#     undone: only steps against it are left
 #
 # 1. The DM's last decision overrides all proofs.
 # 2. Otherwise a pair becomes active by proofs of enough weight from different utterances, if there is no
@@ -58,13 +58,12 @@ class Step:
     """An event in the history of a wrong form.
 
     Attributes:
-        id: Later steps have higher ones; 0 for one that is not stored yet.
+        id: Number of the event; 0 for one that is not stored yet.
         entity_id: The name that the form was linked to.
         why: A short explanation for the DM.
         at_ms: Milliseconds since the Unix epoch.
         utterance: Where the form was heard, or the evidence against it.
         is_ordinary: All words of the form are in a dictionary.
-        undoes: The step that this one undoes.
     """
 
     kind: StepKind
@@ -75,7 +74,6 @@ class Step:
     id: int = 0
     utterance: UtteranceId | None = None
     is_ordinary: bool = False
-    undoes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,11 @@ class PairStatus:
     count: int
     utterances: tuple[UtteranceId, ...]
 
+    def heard_again(self, n: int, utterances: Sequence[UtteranceId]) -> PairStatus:
+        """Add `n` utterances without a step, of which the last are given."""
+        latest = tuple(dict.fromkeys((*self.utterances, *utterances)))[-MAX_UTTERANCES:]
+        return replace(self, count=self.count + n, utterances=latest)
+
 
 @dataclass(frozen=True, slots=True)
 class LearnedName:
@@ -99,12 +102,14 @@ class LearnedName:
     Attributes:
         heard: The form as it was last heard.
         name: The correct spelling; None if the entity is not (or no longer) in the graph.
+        why: The reasons for and against the form's links to names, with their source; latest first.
     """
 
     heard: str
     entity_id: EntityId
     name: str | None
     status: PairStatus
+    why: tuple[str, ...] = ()
 
     @property
     def called(self) -> str:
@@ -122,27 +127,20 @@ class Happened:
 
 
 def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
-    """Status of a form for each name that it was ever linked to. `steps` is its whole history, in order."""
-    left = effective(steps)
-    enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in left) else _ENOUGH
+    """Status of a form for each name that it is linked to. `steps` is its history, in order, without undone steps."""
+    enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in steps) else _ENOUGH
     supported = {
-        step.entity_id for step in left if step.kind == "confirmed" or (step.kind == "proved" and step.by != "typed")
+        step.entity_id for step in steps if step.kind == "confirmed" or (step.kind == "proved" and step.by != "typed")
     }
-    rejected = {entity for entity in supported if (last := _decision(left, entity)) and last.kind == "rejected"}
+    rejected = {entity for entity in supported if (last := _decision(steps, entity)) and last.kind == "rejected"}
     return {
         entity: _status(
-            [step for step in left if step.entity_id == entity],
+            [step for step in steps if step.entity_id == entity],
             enough=enough,
             is_contested=len(supported - rejected) > 1,
         )
         for entity in dict.fromkeys(step.entity_id for step in steps)
     }
-
-
-def effective(steps: Sequence[Step]) -> list[Step]:
-    """The steps that were not undone."""
-    gone = {step.undoes for step in steps}
-    return [step for step in steps if step.id not in gone and step.kind != "undone"]
 
 
 def changes_something(history: Sequence[Step], step: Step) -> bool:
@@ -154,18 +152,17 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
     Raises:
         InvalidInput: It confirms a form that the DM has confirmed for another name.
     """
-    left = effective(history)
-    last = _decision(left, step.entity_id)
+    last = _decision(history, step.entity_id)
     if step.kind in ("proved", "disproved"):
         if last is not None and last.kind == "rejected":
             return False
-        alike = [old for old in left if (old.kind, old.entity_id, old.by) == (step.kind, step.entity_id, step.by)]
+        alike = [old for old in history if (old.kind, old.entity_id, old.by) == (step.kind, step.entity_id, step.by)]
         if len(alike) >= _MAX_PROOFS or any(old.utterance == step.utterance for old in alike):
             return False
         return step.by != "phonetic" or not (last is not None or _is_active(history, step.entity_id))
     if step.kind == "confirmed":
-        for other in dict.fromkeys(old.entity_id for old in left):
-            status = _decision(left, other)
+        for other in dict.fromkeys(old.entity_id for old in history):
+            status = _decision(history, other)
             if other != step.entity_id and status is not None and status.kind == "confirmed":
                 raise AlreadyTaken(other)
     return last is None or last.kind != step.kind
@@ -173,11 +170,10 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
 
 def is_only_counted(history: Sequence[Step], step: Step) -> bool:
     """Whether a step that is not worth adding shows the form in a new utterance, as far as the history tells."""
-    left = effective(history)
-    last = _decision(left, step.entity_id)
+    last = _decision(history, step.entity_id)
     if step.kind != "proved" or step.utterance is None or (last is not None and last.kind == "rejected"):
         return False
-    return not any(old.entity_id == step.entity_id and old.utterance == step.utterance for old in left)
+    return not any(old.entity_id == step.entity_id and old.utterance == step.utterance for old in history)
 
 
 class AlreadyTaken(InvalidInput):
@@ -190,11 +186,6 @@ class AlreadyTaken(InvalidInput):
     def __init__(self, entity_id: EntityId) -> None:
         super().__init__(f"this is already confirmed for {entity_id!r}: reject or undo that first")
         self.entity_id = entity_id
-
-
-def latest_decision(steps: Iterable[Step]) -> Step | None:
-    """The DM's last decision that was not undone, which `undo` undoes."""
-    return next((step for step in reversed(effective(list(steps))) if step.kind in DECISIONS), None)
 
 
 def _status(left: Sequence[Step], *, enough: int, is_contested: bool) -> PairStatus:

@@ -33,6 +33,7 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FormHeard,
     SlotDeclared,
 )
 from glyphoxa.world.fact_events import (
@@ -192,6 +193,7 @@ Event: TypeAlias = (
     | FactScoped
     | FactRevealed
     | FactTold
+    | FormHeard
     | SlotDeclared
     | Undone
     | RolledBack
@@ -299,7 +301,8 @@ def without_words(
     """The events that must be stored differently, in their new form, with their numbers and causes.
 
     What was learned from one of these utterances, alone or together with others, becomes a `TalkErased`; so does the
-    DM's replacement of such a fact. A correction of one of them keeps no words.
+    DM's replacement of such a fact, and so do all steps of a wrong form that was heard in none but these utterances. A
+    correction of one of them keeps no words.
 
     Args:
         events: The whole log, in order.
@@ -307,7 +310,7 @@ def without_words(
         places: The same, by session and ordinal.
     """
     said, at = frozenset(utterances), frozenset(places)
-    learned = {each.seq for each in events if _is_learned(each, said, at)}
+    learned = {each.seq for each in events if _is_learned(each, said, at)} | _heard_in(events, said)
     held = {_states(each) for each in events if each.seq not in learned} - {None}
     gone = {fact for each in events if each.seq in learned and (fact := _states(each)) not in held and fact is not None}
     changed: list[WorldEvent] = []
@@ -334,6 +337,14 @@ def _is_learned(recorded: WorldEvent, said: frozenset[UtteranceId], at: frozense
         return True
     evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
     return isinstance(evidence, Sequence) and not said.isdisjoint(evidence)
+
+
+def _heard_in(events: Sequence[WorldEvent], said: frozenset[UtteranceId]) -> set[int]:
+    """Numbers of the steps that refer to these utterances, and of all steps of forms that no other one supports."""
+    steps = [(each.seq, each.event) for each in events if isinstance(each.event, FormHeard)]
+    here = {step.heard for _, step in steps if step.utterance in said}
+    elsewhere = {step.heard for _, step in steps if step.utterance is not None and step.utterance not in said}
+    return {seq for seq, step in steps if step.utterance in said or step.heard in here - elsewhere}
 
 
 def _states(recorded: WorldEvent) -> FactId | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.adapters.postgres.learned_names import name_changes
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
+from glyphoxa.adapters.postgres.world.learned_names import name_changes
 from glyphoxa.domain.ids import CampaignId
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_S

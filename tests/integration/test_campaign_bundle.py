@@ -26,11 +26,13 @@ from glyphoxa.adapters.postgres.world.bundle import (
     import_campaign,
 )
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.dm.campaign_bundle import VERSION
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
+from glyphoxa.names.wrong_forms import Step
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
 from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
 from glyphoxa.world.fact_events import FactRejected, FactStated
@@ -56,15 +58,7 @@ INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_cha
     VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'wörd', 0.9, 'phonetic');
 INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
     VALUES ('town', 't1', 'first', 'bran', 'Bran', 'word', 'word', 'spoken');
-INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
-    VALUES ('elsewhere', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
-INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
-    VALUES ('town', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
-INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at, undoes)
-    SELECT campaign_id, heard, as_heard, entity_id, 'undone', witness, now(), id FROM learned_name_events
-     WHERE campaign_id = 'town';
-INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
-    VALUES ('town', 'mirra', 'mira', 'Mirra', 'undone', 1, '{"utterances": []}');
+INSERT INTO form_counts (campaign_id, heard, entity_id, n, utterances) VALUES ('town', 'mirra', 'mira', 1, '{first-1}');
 INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
 INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
 INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
@@ -99,13 +93,12 @@ async def town(store: Store) -> Store:
     await desk.summarise(FIRST, "They met the innkeeper.", None)
     gone = EntityId("x")
     await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)
-    before, after = _MORE.split("VALUES ('elsewhere'")
-    first, last = before.rsplit("INSERT", 1)
-    elsewhere, rest = after.split(";", 1)
-    async with store.database.use(CampaignId("elsewhere")) as connection:
-        await connection.execute(f"INSERT{last}VALUES ('elsewhere'{elsewhere}")
+    learned = PostgresLearnedNames(store.database)
+    for form in ("Mirra", "Mirror"):
+        await learned.record(TOWN, form, Step("confirmed", MIRA, "dm", "", 4_000_000))
+    await learned.undo(TOWN, at_ms=4_000_000)
     async with store.database.use(TOWN) as connection:
-        await connection.execute(first + rest)
+        await connection.execute(_MORE)
     return store
 
 
@@ -151,11 +144,11 @@ async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
     async with town.database.use(OTHER) as connection:
         said = await connection.fetch("SELECT utterance_id, ordinal FROM session_entries ORDER BY id")
         waiting = await connection.fetchval("SELECT count(*) FROM talk_to_embed")
-        undone = await connection.fetchval(
-            "SELECT count(*) FROM learned_name_events u JOIN learned_name_events e ON e.id = u.undoes"
-        )
     assert [tuple(row) for row in said] == [("first-1", 1), ("first-2", 2), ("first-3", 3), ("first-4", 4), ("more", 5)]
-    assert (waiting, undone) == (5, 1)
+    learned = PostgresLearnedNames(town.database)
+    assert [(one.heard, one.status.count) for one in await learned.statuses(OTHER)] == [("Mirra", 2)]
+    assert [one.step.kind for one in await learned.history(OTHER, heard="mirror")] == ["undone", "confirmed"]
+    assert waiting == 5
     assert await town.log.count(TOWN) == 4
 
 
@@ -243,6 +236,14 @@ _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
     "gap": (_of("world_events", 2, seq=30), r"rows count from 1"),
     "world": (_of("entities", 0, name="Nobody"), "does not match"),
     "event": (_of("world_events", 0, event_type="dreamt"), "tables.world_events"),
+    "form": (
+        lambda b: b["tables"].update(learned_name_events=[{"id": "x"}]),
+        "tables.learned_name_events cannot be stored",
+    ),
+    "step": (
+        lambda b: b["tables"].update(learned_name_events=[{"id": 1, "at": "2026-11-26", "kind": "dreamt"}]),
+        "tables.world_events contains an unreadable event",
+    ),
 }
 
 
@@ -330,7 +331,11 @@ async def test_bundle_of_each_version_is_exported_as_the_newest(store: Store, fi
     await imported(store, text)
     found, kept = json.loads(await exported(store, TOWN)), json.loads(text)
     assert found["version"] == VERSION
-    assert found["tables"] == {table: kept["tables"].get(table, []) for table in BUNDLED}
+    *events, confirmed, undone = found["tables"].pop("world_events")
+    assert events == kept["tables"].pop("world_events")
+    assert (confirmed["event_type"], confirmed["payload"]["as_heard"]) == ("form_heard", "Mirra")
+    assert (undone["event_type"], undone["payload"]) == ("undone", {"event": confirmed["seq"]})
+    assert found["tables"] == {table: kept["tables"].get(table, []) for table in BUNDLED if table != "world_events"}
     assert found["campaign"] == kept["campaign"]
 
 

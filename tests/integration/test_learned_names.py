@@ -8,9 +8,11 @@ from functools import partial
 import pytest
 
 from glyphoxa.actors.supervisor import follow
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames, name_changes
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames, name_changes
+from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
@@ -20,6 +22,8 @@ from glyphoxa.names.followed import NamesChanged, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
 from glyphoxa.names.learning import LearningFromTalk, NameLearning
 from glyphoxa.names.wrong_forms import LearnedName, Proof, Step
+from glyphoxa.world.entity_events import EntityAdded, FormHeard
+from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
@@ -276,27 +280,17 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
         assert told <= {ELDRINAX, GRIMJAW}
 
 
-@pytest.mark.parametrize(
-    ("query", "arguments", "index"),
-    [
-        ("history_of_form", (CAMPAIGN, "form77"), "idx_learned_name_events_heard"),
-        ("latest_decision", (CAMPAIGN, None), "idx_learned_name_events_decisions"),
-    ],
-)
-async def test_what_is_asked_often_is_served_by_its_index(
-    store: Store, query: str, arguments: tuple[object, ...], index: str
-) -> None:
-    sql = load_queries("learned_names")[query]
+async def test_the_steps_of_a_form_are_served_by_their_index(store: Store, learned: PostgresLearnedNames) -> None:
+    sql = load_queries("world/learned_names")["steps"]
     async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
         await connection.execute(
-            "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at) "
-            "SELECT 'town', 'form' || n / 10, 'form ' || n / 10, 'e' || n / 10, "
-            "       CASE n % 100 WHEN 0 THEN 'confirmed' ELSE 'proved' END, 'llm', now() "
+            "INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by) "
+            "SELECT 'town', 1000 + n, 'form_heard', jsonb_build_object('heard', 'form' || n / 10), now(), 'talk' "
             "  FROM generate_series(1, 20000) n"
         )
-        await connection.execute("ANALYZE learned_name_events")
-        plan = await connection.fetch(f"EXPLAIN {sql}", *arguments)
-    assert index in "\n".join(row[0] for row in plan)
+        await connection.execute("ANALYZE world_events")
+        plan = await connection.fetch(f"EXPLAIN {sql}", CAMPAIGN, "form77", None)
+    assert "idx_world_events_forms" in "\n".join(row[0] for row in plan)
 
 
 async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
@@ -306,3 +300,65 @@ async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_sil
     await learning.confirm("Finkeldrum", ELDRINAX, names)
     with pytest.raises(InvalidInput, match="'Finkeldrum' is already confirmed for 'Eldrinax'"):
         await learning.confirm("Finkeldrum", GRIMJAW, names)
+
+
+@pytest.fixture
+def timeline(store: Store) -> Timeline:
+    return Timeline(CAMPAIGN, store.world, PostgresInspection(store.database), lambda: 1_790_000_000_000)
+
+
+async def test_the_history_of_the_world_has_decisions_about_names_without_proofs(
+    learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
+) -> None:
+    names = await the_names(learned)
+    await learning.confirm("Mellow Dracks", ELDRINAX, names)
+    await learning.prove([a_proof("Finkeldrum", f"u{n}") for n in range(30)], names)
+    [(confirmed, counts)] = await timeline.history(limit=1)
+    assert counts and confirmed.event == FormHeard("mellowdracks", "Mellow Dracks", ELDRINAX, "confirmed", "dm")
+    assert len(await learned.history(CAMPAIGN, heard="Finkeldrum")) == 20
+
+
+async def test_undo_of_the_world_leaves_names_alone_unless_their_number_is_given(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
+) -> None:
+    names = await the_names(learned)
+    orla = EntityAdded(EntityId("e-orla"), "npc", "Orla")
+    await store.world.commit(CAMPAIGN, [orla], Cause("dm", 1_000))
+    await learning.confirm("Mellow Dracks", ELDRINAX, names)
+    await learning.prove([a_proof("Finkeldrum", f"u{n}") for n in range(2)], names)
+    assert [event.event for event in await timeline.undo()] == [orla]
+    assert {pair.status.state for pair in await learned.statuses(CAMPAIGN)} == {"active"}
+    [confirmed] = [each for each in await learned.history(CAMPAIGN) if each.step.kind == "confirmed"]
+    await timeline.undo(confirmed.step.id)
+    assert [pair.heard for pair in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]
+    with pytest.raises(NotFound):
+        await learning.undo()
+
+
+async def test_a_table_is_told_of_names_that_were_learned_from_a_retracted_utterance(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
+) -> None:
+    await store.log.append([an_utterance("No, Eldrinax!", id="u1")])
+    names = await the_names(learned)
+    await learning.prove([replace(a_proof("Finkeldrum", "u1"), by="spelled")], names)
+    assert await corrected(learned, "Finkeldrum") == "Eldrinax"
+    async with asyncio.timeout(DEADLINE_S), aclosing(name_changes(store.listener, CAMPAIGN)) as changes:
+        assert await anext(changes) == NamesChanged(None)
+        retracted = await store.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 1_000))
+        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
+        assert await corrected(learned, "Finkeldrum") == "Finkeldrum"
+        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # evidence that comes too late
+        assert await learned.statuses(CAMPAIGN) == []
+        await timeline.undo(retracted.seq)
+        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
+        assert await corrected(learned, "Finkeldrum") == "Eldrinax"
+
+
+async def test_what_is_read_again_by_the_chronicler_keeps_what_it_proved_about_names(
+    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+) -> None:
+    await store.log.append([an_utterance("No, Eldrinax!", id="u1")])
+    await learning.prove([a_proof("Finkeldrum", "u1")], await the_names(learned))
+    async with store.world.writing(CAMPAIGN, amount=1) as writing:
+        await writing.unlearn([UtteranceId("u1")], Cause("talk", 2_000))
+    assert [pair.heard for pair in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]

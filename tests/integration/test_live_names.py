@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import imports_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings

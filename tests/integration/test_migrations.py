@@ -12,9 +12,11 @@ import pytest
 import glyphoxa.adapters.postgres
 from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder, read_migrations
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.domain.errors import Corrupt, InvalidInput
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Between
+from glyphoxa.names.wrong_forms import PairStatus
 from glyphoxa.transcript.ports import TalkFilter
 from tests.support.builders import an_utterance
 
@@ -169,6 +171,18 @@ _A_TURN_OF_0019 = """
 INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome, passed_over)
     VALUES ('town', 't19', 's1', 'tamsin', 'Tamsin', 'Who?', 'Who?', 'answered', '[{"why": "no room for it"}]');
 """
+_FORMS_OF_0035 = """
+UPDATE session_entries SET retracted = true WHERE campaign_id = 'town' AND utterance_id = 'u5';
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, why, utterance_id, at)
+    SELECT 'town', 'grimshow', 'Grim ' || s.spelled, 'e-g', s.kind, s.witness, s.why, s.utterance, now()
+      FROM (VALUES ('Show', 'proved', 'llm', 'fits', 'u1'), ('show', 'proved', 'said', 'said again', 'u5'),
+                   ('show', 'rejected', 'dm', 'no', NULL)) AS s (spelled, kind, witness, why, utterance);
+INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, undoes, at)
+    SELECT campaign_id, heard, as_heard, entity_id, 'undone', 'dm', id, now()
+      FROM learned_name_events WHERE campaign_id = 'town' AND kind = 'rejected';
+INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
+    VALUES ('town', 'grimshow', 'e-g', 'Grim show', 'suggested', 4, '{"utterances": ["u1", "u7"], "again": 3}');
+"""
 _A_DATABASE_OF_0004 = """
 INSERT INTO campaigns (id, name, language, document) VALUES ('town', 'The town', 'de', '{"npcs": []}');
 INSERT INTO entities (campaign_id, id, type, name, aliases, attributes, origin) VALUES
@@ -210,6 +224,8 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
             await run(empty_dsn, _A_DATABASE_OF_0004)
         if n == 19:
             await run(empty_dsn, _A_TURN_OF_0019)
+        if n == 35:
+            await run(empty_dsn, _FORMS_OF_0035)
     grown, new = await schema(empty_dsn), await schema(dsn)
     for part in _PARTS:
         assert grown[part] == new[part], part
@@ -221,7 +237,6 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
                     "SELECT session_id, ordinal, utterance_id, fts_config::text AS fts FROM session_entries ORDER BY id"
                 )
                 last = await connection.fetch("SELECT id, last_ordinal FROM sessions ORDER BY id")
-                names = await connection.fetch("SELECT heard, state FROM learned_names")
                 rejected = await connection.fetch("SELECT rejected->0->>'why' FROM turns WHERE id = 't19'")
             assert [tuple(row)[:3] for row in rows] == [
                 ("s2", 1, "u1"),
@@ -236,7 +251,20 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
             assert {row["fts"] for row in rows} == {wanted}
             assert [tuple(row) for row in last] == [("s1", 3), ("s2", 4)]
             assert [row[0] for row in rejected] == (["no room for it"] if campaign == "town" else [])
-            assert [tuple(row) for row in names] == ([("grimjoe", "active")] if campaign == "town" else [])
+        learned = PostgresLearnedNames(store.database)
+        assert [(pair.heard, pair.status) for pair in await learned.statuses(CampaignId("town"))] == [
+            ("Grim Show", PairStatus("suggested", 4, (UtteranceId("u1"), UtteranceId("u7")))),
+            ("Grim Joe", PairStatus("active", 1, ())),
+        ]
+        history = await learned.history(CampaignId("town"), heard="grim show")
+        assert [(one.step.kind, one.step.why) for one in history] == [
+            ("undone", ""),
+            ("undone", ""),
+            ("rejected", "no"),
+            ("proved", "said again"),
+            ("proved", "fits"),
+        ]
+        assert await learned.statuses(CampaignId("gone")) == []
         [third] = await store.talk_search.search(
             CampaignId("town"), DM, TalkFilter("Drache", between=Between(before_ms=997_001, after_ms=996_500))
         )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -44,18 +45,18 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
     monkeypatch.setenv("COLUMNS", "200")
     connection = await asyncpg.connect(dsn)
     [entity] = await connection.fetch("SELECT id FROM entities WHERE name = 'Grimjaw'")
+    add = (
+        "INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by) "
+        "SELECT 'saltmere', max(seq) + 1, 'form_heard', $1, now(), 'talk' "
+        "FROM world_events WHERE campaign_id = 'saltmere'"
+    )
+    count = "INSERT INTO form_counts (campaign_id, heard, entity_id, n) VALUES ('saltmere', $1, $2, $3)"
     for n in range(60):
-        for why in ("sounds alike", "fits the talk", "sounds alike"):
-            await connection.execute(
-                "INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, why, at) "
-                "VALUES ('saltmere', $1, $2, $3, 'proved', 'llm', $4, now())",
-                f"grimshow{n}", f"Grim show {n}", entity["id"], f"{why} {n}",
-            )  # fmt: skip
-        await connection.execute(
-            "INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance) "
-            "VALUES ('saltmere', $1, $2, $3, 'suggested', $4, '{\"utterances\": []}')",
-            f"grimshow{n}", entity["id"], f"Grim show {n}", 100 - n,
-        )  # fmt: skip
+        key, form = f"grimshow{n}", f"Grim show {n}"
+        for by, why in (("llm", "sounds alike"), ("phonetic", "fits the talk"), ("llm", "sounds alike")):
+            step = {"heard": key, "as_heard": form, "entity": entity["id"], "kind": "proved", "by": by}
+            await connection.execute(add, json.dumps(step | {"why": f"{why} {n}"}))
+        await connection.execute(count, key, entity["id"], 100 - n)
     await connection.close()
 
     shown = await cli.told("names", "review")
@@ -63,7 +64,7 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
     assert len(lines) == 50
     for n, (pair, reasons) in enumerate(lines):
         assert pair.split() == ["Grim", "show", str(n), "Grimjaw", str(100 - n)]
-        assert reasons.strip() == f"sounds alike {n}; llm: fits the talk {n}"
+        assert reasons.strip() == f"sounds alike {n}; phonetic: fits the talk {n}"
     assert "and 10 more, heard less often" in shown
 
 

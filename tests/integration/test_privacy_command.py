@@ -15,9 +15,9 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import chronicle_worker, episode_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
@@ -136,6 +136,8 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         await learned.record(CAMPAIGN, "Zorblax Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=one))
         await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=one))
         await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 2_000, utterance=other))
+        again = Step("proved", ELDRINAX, "phonetic", "so", 3_000, utterance=UtteranceId("u6"))
+        await learned.record(CAMPAIGN, "Zorblax Max", again)
         for n, (by, reply) in enumerate(((TALK[0], UtteranceId("u5")), (TALK[6], None))):
             await store.log.record_turn(CAMPAIGN, a_turn(n, by, reply))
         await store.chunks.fill_missing(CAMPAIGN)
@@ -200,7 +202,7 @@ async def test_nothing_of_what_a_player_said_is_left_anywhere(
     log.close()
     assert len(holding(files_of(data))) >= 5
     before = await everything(dsn)
-    assert {"world_events", "turns", "turn_judgements", "corrections", "learned_names", "attribute_facts"} <= set(
+    assert {"world_events", "turns", "turn_judgements", "corrections", "form_counts", "attribute_facts"} <= set(
         holding(before)
     )
     assert await recalled(table) != []

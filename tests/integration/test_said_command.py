@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId

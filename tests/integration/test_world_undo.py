@@ -204,10 +204,7 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
 INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model)
     VALUES ('town', 'first-1', 'first-1', 'first', 'word 1', 'h', array_fill(0.5, ARRAY[384])::vector, 'm');
 DELETE FROM talk_to_embed WHERE utterance_id = 'first-1';
-INSERT INTO learned_name_events (campaign_id, heard, as_heard, entity_id, kind, witness, at)
-    VALUES ('town', 'mirra', 'Mirra', 'mira', 'confirmed', 'dm', now());
-INSERT INTO learned_names (campaign_id, heard, entity_id, as_heard, state, count, provenance)
-    VALUES ('town', 'mirra', 'mira', 'Mirra', 'active', 1, '{"utterances": []}');
+INSERT INTO form_counts (campaign_id, heard, entity_id, n) VALUES ('town', 'mirra', 'mira', 1);
 INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
 INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
 INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);

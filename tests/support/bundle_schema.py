@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.world.bundle import BUNDLED, EMBEDDED, LATER, Column, columns_of
+from glyphoxa.adapters.postgres.world.bundle import BUNDLED, EARLIER, EMBEDDED, LATER, Column, columns_of
 from glyphoxa.dm.campaign_bundle import FORMAT, VERSION
 from tests.support.postgres import TestServer, a_test_server
 
@@ -55,7 +55,8 @@ async def schema(store: Store) -> str:
                 "type": "object",
                 "additionalProperties": False,
                 "required": [table for table in BUNDLED if table not in LATER],
-                "properties": {table: _table(columns) for table, columns in tables.items()},
+                "properties": {table: _table(columns) for table, columns in tables.items()}
+                | {table: {"type": "array", "items": {"type": "object"}} for table in EARLIER},
             },
         },
     }

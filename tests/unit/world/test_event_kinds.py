@@ -24,6 +24,7 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FormHeard,
     SlotDeclared,
 )
 from glyphoxa.world.events import (
@@ -80,6 +81,7 @@ SAMPLES: tuple[Event, ...] = (
     FactScoped(HELD, Visibility("hidden")),
     FactRevealed(HELD),
     FactTold(HELD, (NpcId("mira"),), SpeakerId("bran")),
+    FormHeard("grimshow", "Grim show", SMITH, "confirmed", "dm"),
     SlotDeclared("occupation", "many"),
     Undone(1),
     RolledBack(SESSION, 3, (4,)),
@@ -90,9 +92,9 @@ SAMPLES: tuple[Event, ...] = (
 )
 CHANGING = tuple(event for event in SAMPLES if not isinstance(event, Undoing))
 UNDOING = tuple(event for event in SAMPLES if isinstance(event, Undoing))
-NEEDS_NOTHING = (EntityAdded, SlotDeclared)
-CHANGES_NOTHING = (FactRevealed, FactTold)
-"""Events that change nothing about a fact that everybody knows already."""
+NEEDS_NOTHING = (EntityAdded, FormHeard, SlotDeclared)
+CHANGES_NOTHING = (FactRevealed, FactTold, FormHeard)
+"""Events that change nothing about a fact that everybody knows already, or about any fact."""
 
 
 def named(event: Event) -> str:

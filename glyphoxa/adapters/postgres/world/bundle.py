@@ -37,12 +37,14 @@ _MADE_AGAIN: Final = (*EMBEDDED, "talk_to_embed", "session_states")
 """After an import, utterances and entities are embedded again, and a session that continues is summarised again."""
 BUNDLED: Final = tuple(table for table in COPIED if table not in _MADE_AGAIN)
 """Tables in a bundle, referenced tables first."""
-LATER: Final = ("turn_judgements", "state_atoms", "atom_edges", "import_sources", "import_documents")
+LATER: Final = ("turn_judgements", "state_atoms", "atom_edges", "import_sources", "import_documents", "form_counts")
 """Tables that a bundle of an earlier release lacks."""
+EARLIER: Final = ("learned_name_events", "learned_names")
+"""Tables of earlier releases only. Their rows become events."""
 
 _TRANSCRIPT: Final = ("session_entries", "corrections", "turns", "chronicle_rereads", "state_atoms", "atom_edges")
 """Tables that contain what was said."""
-_NUMBERED: Final = ("session_entries", "story_days", "learned_name_events")
+_NUMBERED: Final = ("session_entries", "story_days")
 """Tables whose `id` comes from a database-wide sequence; a bundle counts from 1 instead."""
 _OF_THIS_DATABASE: Final[Mapping[str, Row]] = {
     "session_entries": {"change_seq": None},
@@ -298,8 +300,6 @@ async def _rows(connection: Connection, campaign: CampaignId, table: str) -> Asy
     values = {name: f'to_jsonb(t."{name}")' for name in await columns_of(connection, table)}
     if table in _NUMBERED:
         values["id"] = f"row_number() OVER (ORDER BY {key})"
-        if "undoes" in values:
-            values["undoes"] = sql["undone"].split("\n", 1)[1].rstrip(";")
     built = ", ".join(f"'{name}', {value}" for name, value in values.items())
     order = f" ORDER BY {key}" if key else ""
     query = f"SELECT jsonb_build_object({built}) AS row FROM {table} t WHERE campaign_id = $1{order}"  # noqa: S608 - names of the catalogue
@@ -326,6 +326,7 @@ async def _stage(
     await connection.execute(sql["utc"])
     await connection.execute(sql["stage"])
     tables = {table: await columns_of(connection, table) for table in (*BUNDLED, *EMBEDDED)}
+    tables |= {table: {} for table in EARLIER}
     columns: dict[str, KeysView[str]] = {}
     reader = BundleReader(file, tables=tables)
     rows = _checked(reader, tables, columns)
@@ -347,6 +348,9 @@ def _checked(
     """
     for table, at, row in reader.rows():
         known = tables[table]
+        if table in EARLIER:
+            yield table, at, json.dumps(row)
+            continue
         if at == 0:
             _check_columns(table, row, known)
             columns[table] = row.keys()
@@ -380,9 +384,6 @@ def _check_numbers(table: str, at: int, row: Row) -> None:
         raise InvalidInput(
             f"tables.{table}[{at}].{number} is {str(row.get(number))[:40]}: it must be {at + 1} (rows count from 1)"
         )
-    undoes = row.get("undoes")
-    if table in _NUMBERED and undoes is not None and not 1 <= int(str(undoes)) <= at:
-        raise InvalidInput(f"tables.{table}[{at}].undoes is {undoes}: it must be the id of an earlier row")
 
 
 def _check_document(table: str, at: int, row: Row) -> None:
@@ -413,7 +414,8 @@ async def _store(
     for table in (*BUNDLED, *EMBEDDED):
         if table in columns:
             await _put(connection, into, table, columns[table], reader.n_rows[table])
-    await connection.execute(sql["put_undoes"], into)
+    if (error := await _refused(connection, sql["forms_as_events"], into)) is not None:
+        raise InvalidInput(f"tables.learned_name_events cannot be stored: {error}")
     if (document := await connection.fetchval(sql["document"], into)) is not None:
         try:
             check_document(document, bundled.id)
@@ -421,13 +423,13 @@ async def _store(
             raise InvalidInput(f"tables.campaign_documents[0].{error}") from None
     if into != bundled.id:
         await connection.execute(sql["rename_document"], into)
-    await _check_world(WorldTransaction.of(connection, into), reader.n_rows["world_events"])
+    await _check_world(WorldTransaction.of(connection, into))
 
 
 async def _put(connection: Connection, into: CampaignId, table: str, columns: Iterable[str], n_rows: int) -> None:
     """Store the rows of a table. Numbers of this database are assigned in the same order."""
     here = {name: value for name, value in _OF_THIS_DATABASE.get(table, {}).items() if value is not None}
-    assigned = ("id", "undoes") if table in _NUMBERED else ()
+    assigned = ("id",) if table in _NUMBERED else ()
     names = [name for name in (*columns, *here) if name not in assigned]
     listed, taken = (", ".join(f'{of}"{name}"' for name in names) for of in ("", "r."))
     query = (
@@ -453,9 +455,9 @@ async def _refused(connection: Connection, query: str, *arguments: object) -> st
     return None
 
 
-async def _check_world(world: WorldTransaction, n_events: int) -> None:
+async def _check_world(world: WorldTransaction) -> None:
     try:
-        told = await world.log.state_at(n_events)
+        told = await world.log.state_at((await world.log.head()).seq)
         held = await world.tables.read()
     except (Corrupt, KeyError, TypeError, ValueError, InvalidInput) as error:
         raise InvalidInput(f"tables.world_events contains an unreadable event: {error}") from None

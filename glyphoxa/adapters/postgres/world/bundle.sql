@@ -63,18 +63,8 @@ CREATE TEMPORARY TABLE bundle_rows (
     PRIMARY KEY (table_name, at)
 ) ON COMMIT DROP;
 
--- undone --
--- A value of an export: the number in the bundle of the row that `t` undoes.
-(SELECT u.n FROM (SELECT id, row_number() OVER (ORDER BY id) AS n
-                    FROM learned_name_events WHERE campaign_id = t.campaign_id) u WHERE u.id = t.undoes);
-
--- put_undoes --
--- Rows were numbered in their order: let each refer to the number of the row that it undoes.
-WITH numbered AS (
-    SELECT id, row_number() OVER (ORDER BY id) AS n FROM learned_name_events WHERE campaign_id = $1)
-UPDATE learned_name_events e
-   SET undoes = undone.id
-  FROM bundle_rows b
-  JOIN numbered own ON own.n = b.at + 1
-  JOIN numbered undone ON undone.n = (b.row::jsonb ->> 'undoes')::bigint
- WHERE b.table_name = 'learned_name_events' AND e.campaign_id = $1 AND e.id = own.id;
+-- forms_as_events --
+-- Steps and counts of wrong forms in a bundle of an earlier release.
+SELECT glyphoxa_forms_as_events($1, steps.rows, pairs.rows)
+  FROM (SELECT coalesce(jsonb_agg(row::jsonb), '[]') AS rows FROM bundle_rows WHERE table_name = 'learned_name_events') steps,
+       (SELECT coalesce(jsonb_agg(row::jsonb), '[]') AS rows FROM bundle_rows WHERE table_name = 'learned_names') pairs;

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
@@ -70,10 +69,6 @@ class PostgresErasure(CampaignQueries):
 
     file = "world/erasure"
     deadline_ms = 20_000
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._names = PostgresLearnedNames(database)
 
     async def player(self, campaign: CampaignId, wanted: str) -> PlayerId:
         """Find a player by id or name.
@@ -178,7 +173,7 @@ class PostgresErasure(CampaignQueries):
         await self._run(world, "allow")
         if ids:
             await self._unlearn(world, entries, at_ms)
-            await self._forget_names(world, ids)
+            await self._run(world, "form_counts", ids)
             await self._run(world, "tombstones", ids)
             await self._run(world, "corrections", ids)
             await self._run(world, "chunks", ids)
@@ -199,6 +194,7 @@ class PostgresErasure(CampaignQueries):
 
     async def _unlearn(self, world: WorldTransaction, entries: Sequence[_Entry], at_ms: int) -> None:
         changed = await self._events(world, entries)
+        await world.log.names_changed([each.seq for each in changed])
         rows = [
             {"seq": each.seq, "event_type": kept.event_type, "payload": json.loads(kept.payload)}
             for each in changed
@@ -213,13 +209,6 @@ class PostgresErasure(CampaignQueries):
         with gc_paused(amount=head.seq + 1):
             before, after = await world.tables.read(), await world.log.state_at(head.seq + 1)
             await world.tables.write(difference(before, after))
-
-    async def _forget_names(self, world: WorldTransaction, ids: Sequence[UtteranceId]) -> None:
-        alone = await world.connection.fetch(self._sql["names_of_others"], world.campaign, ids)
-        await self._run(world, "forget_names", [row["heard"] for row in alone])
-        rows = await world.connection.fetch(self._sql["forget_name_events"], world.campaign, ids)
-        await self._names.follow_forms(world.connection, world.campaign, [row["heard"] for row in rows])
-        await self._run(world, "name_mentions", ids)
 
     async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:
         await world.connection.execute(self._sql[query], world.campaign, *values)

@@ -116,37 +116,20 @@ UPDATE turns
                          AND started_at >= (SELECT min(started_at) FROM sessions
                                              WHERE campaign_id = $1 AND id = ANY ($2)));
 
--- names_of_others --
--- Forms learned only from these utterances ($2).
-SELECT DISTINCT e.heard
-  FROM learned_name_events e
- WHERE e.campaign_id = $1 AND e.utterance_id = ANY ($2)
-   AND NOT EXISTS (SELECT FROM learned_name_events o
-                    WHERE o.campaign_id = $1 AND o.heard = e.heard AND o.utterance_id IS NOT NULL
-                      AND NOT o.utterance_id = ANY ($2));
-
--- forget_names --
--- Forms without other evidence.
-WITH events AS (DELETE FROM learned_name_events WHERE campaign_id = $1 AND heard = ANY ($2))
-DELETE FROM learned_names WHERE campaign_id = $1 AND heard = ANY ($2);
-
--- forget_name_events --
--- Evidence from these utterances for other forms, and its undoings.
+-- form_counts --
+-- Counts of forms without a step left, and mentions of other forms in these utterances ($2).
 WITH gone AS (
-    DELETE FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2) RETURNING id, heard
-), undoing AS (
-    DELETE FROM learned_name_events u USING gone g
-     WHERE u.campaign_id = $1 AND u.undoes = g.id AND NOT u.id = ANY (SELECT id FROM gone)
+    DELETE FROM form_counts c
+     WHERE c.campaign_id = $1
+       AND NOT EXISTS (SELECT FROM world_events w WHERE w.campaign_id = $1 AND w.event_type = 'form_heard'
+                          AND w.payload ->> 'heard' = c.heard)
 )
-SELECT DISTINCT heard FROM gone;
-
--- name_mentions --
--- Counted mentions of a form.
-UPDATE learned_names
-   SET provenance = provenance || jsonb_build_object('utterances', (
-           SELECT coalesce(jsonb_agg(u), '[]') FROM jsonb_array_elements_text(provenance -> 'utterances') AS u
-            WHERE NOT u = ANY ($2)))
- WHERE campaign_id = $1 AND provenance -> 'utterances' ?| $2;
+UPDATE form_counts c
+   SET utterances = ARRAY(SELECT u.id FROM unnest(utterances) WITH ORDINALITY AS u (id, n)
+                           WHERE NOT u.id = ANY ($2) ORDER BY u.n)
+ WHERE campaign_id = $1 AND utterances && $2
+   AND EXISTS (SELECT FROM world_events w WHERE w.campaign_id = $1 AND w.event_type = 'form_heard'
+                  AND w.payload ->> 'heard' = c.heard);
 
 -- commands --
 -- Commands to a table: whispers to the player $2, and all of the session $3; all if $4.
@@ -164,7 +147,7 @@ DELETE FROM world_snapshots WHERE campaign_id = $1;
 
 -- analyze --
 -- The planner stores common values of columns, which may include words.
-ANALYZE session_entries, chunks, corrections, turns, turn_judgements, learned_names, learned_name_events, world_events, entities,
+ANALYZE session_entries, chunks, corrections, turns, turn_judgements, form_counts, world_events, entities,
         relationships, attribute_facts, fact_history, state_atoms;
 
 -- erased --
@@ -199,9 +182,10 @@ SELECT jsonb_build_object(
                    'event', seq, 'kind', event_type, 'at', at, 'name', payload -> 'name', 'utterance', source_turn_id,
                    'claim', CASE WHEN coalesce(payload #> '{attributes,evidence}', '[]') <@ to_jsonb($2::text[])
                                  THEN payload -> 'claim' END)) ORDER BY seq), '[]')
-          FROM world_events WHERE campaign_id = $1 AND seq = ANY ($3)),
+          FROM world_events WHERE campaign_id = $1 AND seq = ANY ($3) AND event_type <> 'form_heard'),
     'names', (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
-                   'heard', as_heard, 'entity', entity_id, 'kind', kind, 'utterance', utterance_id, 'at', at)
-                   ORDER BY id), '[]')
-          FROM learned_name_events WHERE campaign_id = $1 AND utterance_id = ANY ($2)))::text;
+                   'heard', payload -> 'as_heard', 'entity', payload -> 'entity', 'kind', payload -> 'kind',
+                   'utterance', payload -> 'utterance', 'at', at) ORDER BY seq), '[]')
+          FROM world_events
+         WHERE campaign_id = $1 AND event_type = 'form_heard' AND payload ->> 'utterance' = ANY ($2)))::text;

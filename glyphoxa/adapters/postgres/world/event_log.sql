@@ -59,3 +59,10 @@ SELECT c.language,
          WHERE d.campaign_id = $1) AS npcs
   FROM campaigns c
  WHERE c.id = $1;
+
+-- names_changed --
+-- Tell open tables of the entities whose names' wrong forms the events $2 are steps of. A payload may not exceed 8000
+-- bytes: without an entity, any name may have changed.
+SELECT pg_notify('glyphoxa_names', CASE WHEN octet_length(told) < 8000 THEN told ELSE '{}' END)
+  FROM (SELECT DISTINCT jsonb_build_object('campaign', campaign_id, 'entity', payload -> 'entity')::text AS told
+          FROM world_events WHERE campaign_id = $1 AND seq = ANY ($2) AND event_type = 'form_heard') changed;

@@ -32,10 +32,10 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from_any --
--- The same for the utterances $2.
+-- The same for the utterances $2, without steps of wrong forms of names: these do not come from reading an utterance.
 SELECT seq
   FROM world_events w
- WHERE campaign_id = $1 AND by = 'talk' AND event_type <> 'undone'
+ WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard')
    AND session_id IN (SELECT session_id FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2))
    AND (source_turn_id = ANY ($2) OR payload #> '{attributes,evidence}' ?| $2)
  ORDER BY seq;
@@ -88,7 +88,7 @@ SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
   JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = e.session_id AND e.ordinal <= p.read_ordinal
  WHERE e.campaign_id = $1 AND e.utterance_id = ANY ($2) AND NOT e.retracted
    AND NOT EXISTS (SELECT FROM world_events w
-                    WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id
+                    WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id AND w.event_type <> 'form_heard'
                       AND (w.ordinal = e.ordinal OR w.source_turn_id = e.utterance_id
                            OR w.payload #> '{attributes,evidence}' ? e.utterance_id))
     ON CONFLICT (campaign_id, session_id, ordinal) DO NOTHING;

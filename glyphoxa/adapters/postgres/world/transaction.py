@@ -143,7 +143,7 @@ class TalkRetraction(CampaignStatements):
         return [row["seq"] for row in rows]
 
     async def learned_from_any(self, utterances: Sequence[UtteranceId]) -> list[int]:
-        """Events learned from one of these, alone or together with others."""
+        """Events learned by reading one of these, alone or together with others."""
         rows = await self._fetch("learned_from_any", list(utterances))
         return [row["seq"] for row in rows]
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.adapters.postgres.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries
@@ -53,9 +52,8 @@ COPIED: Final = (
     "corrections",
     "turns",
     "chunks",
-    "learned_name_events",
-    "learned_names",
     "world_events",
+    "form_counts",
     "entities",
     "entity_merges",
     "slot_rules",
@@ -243,7 +241,6 @@ class PostgresWorld:
     def __init__(self, database: Database, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._database = database
         self.accept_at = accept_at
-        self._names = PostgresLearnedNames(database)
 
     async def commit(
         self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
@@ -300,7 +297,7 @@ class PostgresWorld:
                     raise NotFound(f"event {seq} of campaign {campaign!r} is already undone")
                 events.append(WorldEvent(head.seq + 1 + len(events), cause, Undone(seq)))
             await _append_undoing(world, events)
-            await _settle_talk(world, self._names, before=undoing, after=[*undoing, *events])
+            await world.talk.settle(before=undoing, after=[*undoing, *events])
         return events
 
     async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
@@ -317,7 +314,7 @@ class PostgresWorld:
             event = WorldEvent(head.seq + 1, cause, RolledBack(session, ordinal, _standing(learned, undoing)))
             await _append_undoing(world, [event])
             await world.talk.retract(event.seq, said)
-            await _settle_talk(world, self._names, before=undoing, after=[*undoing, event])
+            await world.talk.settle(before=undoing, after=[*undoing, event])
         return event
 
     async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
@@ -331,7 +328,7 @@ class PostgresWorld:
 
     async def consent(self, campaign: CampaignId, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
-            return await _consent(world, self._names, change, cause)
+            return await _consent(world, change, cause)
 
     async def correct(
         self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause, *, by: SpokenBy | None = None
@@ -371,7 +368,7 @@ class PostgresWorld:
         await _append_undoing(world, [recorded])
         if isinstance(recorded.event, UtteranceRetracted):
             await world.talk.retract(recorded.seq, [TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)])
-        await _settle_talk(world, self._names, before=undoing, after=[*undoing, recorded])
+        await world.talk.settle(before=undoing, after=[*undoing, recorded])
         return recorded
 
     async def events(
@@ -428,9 +425,7 @@ class PostgresWorld:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
 
 
-async def _consent(
-    world: WorldTransaction, names: PostgresLearnedNames, change: ConsentChange, cause: Cause
-) -> list[WorldEvent]:
+async def _consent(world: WorldTransaction, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
     head, undoing = await world.log.head(), await world.log.undoing()
     spoken = cause.utterance_id
     if spoken is not None and any(each.cause.by == "player" and each.cause.utterance_id == spoken for each in undoing):
@@ -462,7 +457,7 @@ async def _consent(
     await _append_undoing(world, events)
     for event, line in zip(events, new, strict=False):
         await world.talk.retract(event.seq, [line.range])
-    changed = await _settle_talk(world, names, before=undoing, after=[*undoing, *events])
+    changed = await world.talk.settle(before=undoing, after=[*undoing, *events])
     await world.talk.read_others([seq for line in new for seq in line.learned])
     if change.state == "given":
         await world.talk.read_restored(changed)
@@ -474,21 +469,11 @@ def _standing(learned: Sequence[int], undoing: Sequence[WorldEvent]) -> tuple[in
     return tuple(sorted(set(learned) - dropped([each for each in undoing if isinstance(each.event, Undone)])))
 
 
-async def _settle_talk(
-    world: WorldTransaction,
-    names: PostgresLearnedNames,
-    *,
-    before: Sequence[WorldEvent],
-    after: Sequence[WorldEvent],
-) -> list[UtteranceId]:
-    changed = await world.talk.settle(before=before, after=after)
-    await names.follow_talk(world.connection, world.campaign, changed)
-    return changed
-
-
 async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:
     """Append undoing events. They may drop anything, so the tables are compared with a replay of the log."""
+    before_them = dropped(await world.log.undoing())
     await world.log.append([encode(recorded.event) for recorded in events], events[0].cause, after=events[0].seq - 1)
+    await world.log.names_changed(before_them ^ dropped(await world.log.undoing()))
     with gc_paused(amount=events[-1].seq):
         before, after = await world.tables.read(), await world.log.state_at(events[-1].seq)
         changes = await offload(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))
