@@ -34,7 +34,9 @@ from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
-from glyphoxa.recall.terms import Terms, asks_for_a_time
+from glyphoxa.recall.days import Days
+from glyphoxa.recall.terms import Terms
+from glyphoxa.recall.time_reader import read_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.world.graph import KnowledgeGraph, Known
@@ -145,6 +147,8 @@ _LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity
 """The lines of a hot context."""
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
+_ANY_DAYS: Final = Days(1_700_000_000_000)
+"""Whether a question contains a time does not depend on the day."""
 
 
 class HotContextAssembly:
@@ -494,7 +498,7 @@ class HotContextAssembly:
         said = None
         if not self.prefetch.has_asked(npc, self._by_name.asked(npc, question)):
             deadline_ms = self._budgets.recall_deadline_ms
-            if asks_for_a_time(question, language=self._campaign.language):
+            if not read_time(question, language=self._campaign.language, days=_ANY_DAYS).is_timeless:
                 deadline_ms = max(deadline_ms, within_ms)
             said = await parts.part("recall", self._past_talk(npc, question), deadline_ms, source=RECALLED_NOW)
         if said is None:

@@ -154,7 +154,7 @@ class Recall:
             return NOTHING_ASKED
         key = (campaign, npc, asked.text, frozenset(query.exclude), query.limit, asked.vector is None, query.between)
         # The same words mean another day tomorrow, and a summary may change while the transcript does not.
-        is_lasting = not (asked.time.tells_a_time or asked.time.asks_for_events)
+        is_lasting = asked.time.is_timeless
         known = self._answers.get(key)
         if is_lasting and known is not None and known[0] == index.changes:
             return RecallResult(known[1], tuple(left_out))

@@ -18,7 +18,7 @@ from glyphoxa.language.content import stemmer_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
-from glyphoxa.recall.days import Days, TableTimes
+from glyphoxa.recall.days import TableTimes
 from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, read_time, read_words, tells_time
 
 # -- terms
@@ -133,8 +133,6 @@ def traits_of(text: str, *, language: str) -> Trait:
 # A question as recall uses it: its words, the speakers and times in it, and the text to embed.
 
 
-_ANY_DAY_MS = 1_700_000_000_000
-"""Any day: whether a text contains a time does not depend on it."""
 _SHORTEST = 3
 """Letters of a short form of a name."""
 
@@ -194,26 +192,10 @@ def read_question(
         tuple(term for term in asked if term not in spoken),
         frozenset(named),
         meaning,
-        _read_time(text, terms.language, now_ms, times),
+        read_time(text, language=terms.language, days=times.days(now_ms), story=times.story),
         now_ms,
         times,
     )
-
-
-def asks_for_a_time(text: str, *, language: str) -> bool:
-    """Return whether a question asks for events or contains a time, so that more than similar utterances bear on it."""
-    ask = read_time(text[-MOST_CHARACTERS:], language=language, days=Days(_ANY_DAY_MS))
-    return ask.asks_for_events or ask.tells_a_time
-
-
-def _read_time(text: str, language: str, now_ms: int, times: TableTimes) -> TimeAsk:
-    days = Days(now_ms, times.zone)
-    ask = read_time(text, language=language, days=days, story=times.story)
-    if ask.window is None:
-        return ask
-    # The start of the evening matters only if the question contains a day.
-    here = times.days(now_ms)
-    return ask if here == days else read_time(text, language=language, days=here, story=times.story)
 
 
 def _ways_to_call(name: str, terms: Terms) -> list[str]:

@@ -206,8 +206,8 @@ class TimeAsk:
         story: Story days.
         asks: Kinds of its answer: a time for "when", everything in a span for "recap", not one event.
         words: The times in the question's words, for display.
-        said: Their positions in the question: start and one past the end, in order. An anchor is not included, because
-            its words are searched like others.
+        said: Their positions in its end, of at most 2,000 characters: start and one past the end, in order. An anchor
+            is not included, because its words are searched like others.
     """
 
     window: TimeWindow | None = None
@@ -227,6 +227,11 @@ class TimeAsk:
     def asks_for_events(self) -> bool:
         """Return whether the answer is several events: all of them, or their order."""
         return not self.asks.isdisjoint(("recap", "order"))
+
+    @property
+    def is_timeless(self) -> bool:
+        """Return whether the answer depends on similar utterances alone, and is the same tomorrow."""
+        return not (self.tells_a_time or self.asks_for_events)
 
     def tells_what_is_over(self, *, now_ms: int, story_day: int | None) -> bool:
         """Return whether all days in the question are over, so that it asks for memories.
@@ -260,12 +265,12 @@ def read_time(question: str, *, language: str, days: Days, story: Story | None =
     known = read_words(primary_language(language))
     if known is None:
         return NO_TIME
-    left_out = max(0, len(question) - MOST_CHARACTERS)
-    spoken = words(question[left_out:])[-MOST_WORDS:]
+    question = question[-MOST_CHARACTERS:]
+    spoken = words(question)[-MOST_WORDS:]
     tokens = {word.full for word in spoken}
     if story is None and not tokens & known.triggers and not any(token[:1].isdecimal() for token in tokens):
         return NO_TIME
-    return _Reading(question, left_out, spoken, known, days, story).read()
+    return _Reading(question, spoken, known, days, story).read()
 
 
 def tells_time(text: str, *, language: str) -> bool:
@@ -283,12 +288,10 @@ class _Reading:
     """The reading of one question, used once. Words are counted from 0; spans include their first and last word.
 
     Args:
-        left_out: Characters at the start of the question that are not read.
-        spoken: The words of the rest.
+        spoken: Its last words.
     """
 
     question: str
-    left_out: int
     spoken: Sequence[Word]
     known: TimeWords
     days: Days
@@ -531,7 +534,7 @@ class _Reading:
             if is_all and token in self._list("asks_alone"):
                 self._asks("when")  # "When Joren has lost his ship?"
             else:
-                told = self.question[self.left_out :][self.spoken[at + 1].start : self.spoken[end - 1].end]
+                told = self.question[self.spoken[at + 1].start : self.spoken[end - 1].end]
                 self._ask = replace(self._ask, anchor=Anchor(told, relation))
             return
 
@@ -588,7 +591,7 @@ class _Reading:
 
     def _take(self, first: int, last: int) -> None:
         self._taken.update(range(first, last + 1))
-        span = (self.left_out + self.spoken[first].start, self.left_out + self.spoken[last].end)
+        span = (self.spoken[first].start, self.spoken[last].end)
         self._ask = replace(self._ask, said=(*self._ask.said, span))
 
 
