@@ -15,16 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from glyphoxa.context.selection import NEAR, RELATED, without_call
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.language.asking import IRREGULAR, AskKind, names_in, question_of
-from glyphoxa.language.content import language_of, stem_of
+from glyphoxa.language.asking import AskKind, names_in, question_of
+from glyphoxa.language.content import language_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import fold, words
+from glyphoxa.language.words import fold
+from glyphoxa.recall.terms import Terms
 
 _CONTENT: Final = lexicon("content")
 _SHORTEST: Final = 3
@@ -32,38 +34,27 @@ _COMPOUND: Final = 5
 """Letters of a word that may be the end of another: "Kessel" in "Kupferkessel"."""
 
 
-_NO_TOPIC: Final = frozenset(stem_of(fold(word)) for word in _CONTENT.words("asks_or_times") | _CONTENT.words("vague"))
+@cache
+def _terms_of(language: str) -> tuple[Terms, frozenset[str]]:
+    """Return the terms of a language, and those of its words that carry no topic."""
+    terms = Terms(language)
+    return terms, frozenset(terms.stems(" ".join(_CONTENT.words("asks_or_times") | _CONTENT.words("vague"))))
 
 
-class TopicWords:
-    """The stems of the words that carry a text's topic.
+def topic_of(text: str, language: str) -> frozenset[str]:
+    """Return the stems of the words that carry a text's topic.
 
     Args:
         language: BCP 47 tag of the text.
     """
+    terms, no_topic = _terms_of(primary_language(language))
+    return frozenset(stem for stem in terms.stems(text) if len(stem) >= _SHORTEST and stem.isalpha()) - no_topic
 
-    def __init__(self, text: str, language: str) -> None:
-        self.language = primary_language(language)
-        stop, verbs = vocabulary_of(language).stop, IRREGULAR.get(self.language, {})
-        folded = (word.folded for word in words(text))
-        about = (verbs.get(each, each) for each in folded if len(each) >= _SHORTEST and each.isalpha())
-        self._by_stem = {stem_of(word): word for word in about if word not in stop and stem_of(word) not in _NO_TOPIC}
 
-    def __sub__(self, other: TopicWords) -> TopicWords:
-        left = TopicWords("", self.language)
-        left._by_stem = {stem: word for stem, word in self._by_stem.items() if stem not in other._by_stem}
-        return left
-
-    def __len__(self) -> int:
-        return len(self._by_stem)
-
-    def n_in(self, text: str) -> int:
-        """Return how many of the words another text has, also as the end of a longer one."""
-        others = TopicWords(text, self.language)._by_stem
-        return sum(
-            stem in others or any(_is_part(word, each) for each in others.values())
-            for stem, word in self._by_stem.items()
-        )
+def n_shared(about: frozenset[str], text: str, language: str) -> int:
+    """Return how many of these stems another text has, also as the end of a longer one."""
+    others = topic_of(text, language)
+    return sum(stem in others or any(_is_part(stem, each) for each in others) for stem in about)
 
 
 def _is_part(one: str, other: str) -> bool:
@@ -145,7 +136,7 @@ class PromptRepair:
         self._language = primary_language(language)
         self._is_foreign = spoken != self._language
         self._names = names_in(text, language=spoken)
-        self._topic = TopicWords(text, spoken)
+        self._topic = topic_of(text, self._language)
         self._is_question = text.endswith("?")
 
     # What the asker and others told the NPC.
@@ -174,9 +165,9 @@ class PromptRepair:
             return ()
         is_of_asker = asked.has(AskKind.ASKER)
         if is_of_asker and asked.has(AskKind.MEMORY):
-            about = self._topic - TopicWords(" ".join(_CONTENT.words("calls")), self._language)
+            about = self._topic - topic_of(" ".join(_CONTENT.words("calls")), self._language)
             asks_for_a_wish = _WISHED.search(asked.text.casefold()) is not None
-            own = [one.text for one in self._heard() if self._is_askers(one) and _tells_of(one.text, about)]
+            own = [one.text for one in self._heard() if self._is_askers(one) and self._tells_of(one.text, about)]
             own = [text for text in own if asks_for_a_wish or not _WISH.search(text.casefold())]
             if own:
                 return tuple(_as_answer(text, self._language) for text in own)
@@ -184,7 +175,7 @@ class PromptRepair:
         is_known = any(fact.is_asked or fact.similarity is not None for fact in mind.facts)
         if is_known or not self._is_question or len(about) < _SHARED:
             return ()
-        telling = (one for one in self._heard() if _tells_of(one.text, about))
+        telling = (one for one in self._heard() if self._tells_of(one.text, about))
         best = next((one for one in telling if self._is_askers(one) or not is_of_asker), None)
         if best is None:
             return ()
@@ -240,24 +231,26 @@ class PromptRepair:
             if not _WE.search(asked.text.casefold()):
                 said = [one for one in said if self._is_own(one)]
             words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
-            return _is_near(about, said) or _is_in(about, words) or (not about and bool(words))
+            return self._is_near(about, said) or self._is_in(about, words) or (not about and bool(words))
         if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
             return True
         is_open = not acts and not asked.has(AskKind.PAST_EVENT)
         if is_open and not _OF_ME.search(asked.text.casefold()) and any(self._is_named_in(one) for one in said):
             return True
         if about:
-            return _is_near(about, said) or _is_in(
+            return self._is_near(about, said) or self._is_in(
                 about, (*facts, *mind.talk, *mind.told, *(() if acts else mind.beside))
             )
         if asked.has(AskKind.PERCEPTION):  # what others said is not something that it saw
             return any(mind.name in text for text in (*facts, *mind.told))
-        told = [text for text in mind.told if mind.asker in text] if asked.has(AskKind.ASKER) else (*facts, *mind.told)
+        told: Sequence[str] = (*facts, *mind.told)
+        if asked.has(AskKind.ASKER):
+            told = [text for text in mind.told if any(name in text for name in (mind.asker, *self._names))]
         return bool(said or told) or (acts and bool(mind.talk))
 
-    def _about(self, named: Iterable[str]) -> TopicWords:
+    def _about(self, named: Iterable[str]) -> frozenset[str]:
         """Return the words of the question without names, also without these."""
-        return self._topic - TopicWords(" ".join((*self._names, *named)), self._language)
+        return self._topic - topic_of(" ".join((*self._names, *named)), self._language)
 
     def _is_named_in(self, one: RecalledTalk) -> bool:
         return any(name.split()[-1] in one.text for name in self._names)
@@ -275,22 +268,26 @@ class PromptRepair:
         tells_of_himself = question_of(one.text, asked.language).has(AskKind.ASKER)
         return tells_of_himself and not any(part in one.text for part in asker.split())
 
+    def _is_in(self, about: frozenset[str], lines: Iterable[str]) -> bool:
+        return any(n_shared(about, line, self._language) for line in lines)
 
-def _is_in(about: TopicWords, lines: Iterable[str]) -> bool:
-    return any(about.n_in(line) for line in lines)
+    def _is_near(self, about: frozenset[str], said: Sequence[RecalledTalk]) -> bool:
+        if not about:
+            return bool(said)
+        return self._is_in(about, (one.text for one in said)) or any(map(self._means, said))
 
+    def _means(self, one: RecalledTalk) -> bool:
+        if self._language != _EMBEDDED or not isinstance(one, RecalledUtterance) or one.similarity is None:
+            return False
+        answers_when = one.signals.get(Signal.TELLS_TIME, 0.0) > 0  # only if the question asks for a time
+        return one.similarity >= (RELATED if answers_when else NEAR)
 
-def _is_near(about: TopicWords, said: Sequence[RecalledTalk]) -> bool:
-    if not about:
-        return bool(said)
-    return _is_in(about, (one.text for one in said)) or any(_means(one, about.language) for one in said)
-
-
-def _means(one: RecalledTalk, language: str) -> bool:
-    if language != _EMBEDDED or not isinstance(one, RecalledUtterance) or one.similarity is None:
-        return False
-    answers_when = one.signals.get(Signal.TELLS_TIME, 0.0) > 0  # only if the question asks for a time
-    return one.similarity >= (RELATED if answers_when else NEAR)
+    def _tells_of(self, text: str, about: frozenset[str]) -> bool:
+        """Return whether it states something about the question, and more than the question contains."""
+        if text.rstrip().endswith("?"):
+            return False
+        shared = n_shared(about, text, self._language)
+        return 0 < shared < len(topic_of(text, self._language)) and shared >= min(_SHARED, len(about))
 
 
 _SHARED: Final = 2
@@ -301,14 +298,6 @@ _TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
 _OPENS: Final = _TOLD.compile(r"{opens}\b")
 _YOURS: Final = _TOLD.value("yours")
 _OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True))})\b", re.IGNORECASE)
-
-
-def _tells_of(text: str, about: TopicWords) -> bool:
-    """Return whether it states something about the question, and more than the question contains."""
-    if text.rstrip().endswith("?"):
-        return False
-    shared = about.n_in(text)
-    return 0 < shared < len(TopicWords(text, about.language)) and shared >= min(_SHARED, len(about))
 
 
 def _as_answer(text: str, language: str) -> str:

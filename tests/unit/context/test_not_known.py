@@ -26,6 +26,7 @@ HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
             a_mind("Hesper owns the Marigold.", known=["Marigold"], path="Marigold, asks for OWNS"),
         ),
         ("You promised me a free room, remember?", "en", a_mind(talk=["The room is yours."])),
+        ("What did I tell you about Hesper?", "en", replace(a_mind(), told=["A horse threw Hesper."])),
     ],
 )
 def test_nothing_is_said_to_be_unknown_where_something_bears_on_the_question(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.repairs import TopicWords
+from glyphoxa.context.repairs import n_shared, topic_of
 from glyphoxa.context.scene import Past
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledSummary
@@ -200,7 +200,7 @@ async def test_prompt_never_denies_what_it_contains(
     async with played(evening):
         await evening.log.append([an_utterance(text, id=f"old-{n}") for n, text in enumerate(memory)])
         await evening.partial(TAMSIN, question)
-        about = TopicWords(question, "en")
+        about = topic_of(question, "en")
         for hot in (
             evening.assembly.gather_nowait(SMITH, question, asker="Tamsin"),
             await evening.assembly.gather(SMITH, question, asker="Tamsin"),
@@ -213,5 +213,5 @@ async def test_prompt_never_denies_what_it_contains(
                 *(fact for fact in hot.facts if fact not in hot.not_known),
             ]
             if hot.not_known:
-                assert not any(about.n_in(text) for text in inside)
+                assert not any(n_shared(about, text, "en") for text in inside)
                 assert about or not (summary or past)
