@@ -21,8 +21,13 @@ class RateLimit:
 
         More than `burst` at once are never granted.
         """
+        before_ms = self._even_until_ms
+        if wait_ms := self.reserve(n, at_ms=at_ms):
+            self._even_until_ms = before_ms
+        return wait_ms
+
+    def reserve(self, n: int = 1, *, at_ms: int) -> int:
+        """Take `n`, if not now then later. Return the milliseconds to wait: callers are granted in order."""
         after_ms = max(self._even_until_ms - at_ms, 0) + n * self.every_ms
-        if (wait_ms := after_ms - self.burst * self.every_ms) > 0:
-            return wait_ms
         self._even_until_ms = at_ms + after_ms
-        return 0
+        return max(0, after_ms - self.burst * self.every_ms)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
+from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
@@ -23,7 +24,7 @@ from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
-from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
+from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -247,7 +248,7 @@ def _reading(settings: Settings, stack: AsyncExitStack, llama: LlamaServer | Non
         return None
     tokens = _CLOUD_TOKENS if llama is None else _LOCAL_TOKENS
     llm = open_structured_llm(settings, stack, kind=CHRONICLE, llama=llama, max_tokens=tokens)
-    pace, breaker = Pace(settings.chronicle.calls_per_minute), CircuitBreaker(now_ms)
+    pace, breaker = RateLimit(1, -(-60_000 // settings.chronicle.calls_per_minute)), CircuitBreaker(now_ms)
     if llama is None:
         return LlmReading(llm, pace, breaker, _CLOUD_DEADLINE_MS, _CLOUD)
     return LlmReading(llm, pace, breaker, _LOCAL_DEADLINE_MS, _LOCAL)

@@ -34,7 +34,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import MEANING
-from glyphoxa.domain.structured import ModelAnswer, Question, Unparseable
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.words import fold
@@ -223,7 +223,7 @@ class CoinedTerms:
         if self._asking is not None and self._asked.get(term) != lines:
             with contextlib.suppress(Unparseable, ClaimRejected):
                 system, user = self._prompt["system"].format(words=MAX_WORDS), self._prompt["term"].format(term=term)
-                answer = await self._asking.ask(Question(TermMeaning, system, f"{user}\n{numbered(lines)}"))
+                answer = await self._asking.ask(ModelQuestion(TermMeaning, system, f"{user}\n{numbered(lines)}"))
                 return _supported(answer, term, ShownLines(lines, self._language))
             self._asked[term] = lines
         return next(_sentences_about(term, lines), None)

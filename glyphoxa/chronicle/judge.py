@@ -26,7 +26,7 @@ from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from glyphoxa.domain.structured import ModelAnswer, Question, Unparseable
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.language.lexicon import texts
 from glyphoxa.names.gazetteer import Gazetteer
@@ -212,7 +212,7 @@ class LlmJudge:
         safe = [each for each in shown(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
         try:
             async with slots, asyncio.timeout_at(until):
-                question = Question(self._answer, self._system, numbered([*safe, one.said]))
+                question = ModelQuestion(self._answer, self._system, numbered([*safe, one.said]))
                 answer = await self._asking.reading.ask(question)
             told = answer.judgement(self._topics)
         except TimeoutError:

@@ -43,7 +43,7 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.domain.structured import JsonSchema, ModelAnswer, OneOf, Question, Unparseable, validated
+from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, validated
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.words import fold
@@ -123,7 +123,7 @@ class TalkQuestion:
         n_left: Lines of the stretch that did not fit.
     """
 
-    prompt: Question[TalkFindings]
+    prompt: ModelQuestion[TalkFindings]
     talk: SceneTalk
     lines: tuple[NumberedUtterance, ...]
     max_found: int
@@ -144,7 +144,7 @@ def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | No
     context = [str(number) for number, each in enumerate(lines, start=1) if talk.is_context([each.utterance.id])]
     if context:
         text = f"{prompt['context'].format(lines=', '.join(context))}\n{text}"
-    question = Question(TalkFindings, prompt["system"], text, _schema(len(lines), limits))
+    question = ModelQuestion(TalkFindings, prompt["system"], text, _schema(len(lines), limits))
     return TalkQuestion(question, talk, lines, limits.max_found, len(said) - n_fit)
 
 

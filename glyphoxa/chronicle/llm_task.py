@@ -14,6 +14,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import Field
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
@@ -21,7 +22,7 @@ from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.structured import Answer, Question, StructuredLlm, Unparseable, ask
+from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -29,26 +30,6 @@ from glyphoxa.language.words import Word, words
 
 MAX_LINE_CHARS: Final = 800
 """Characters shown to the model; the rules read the rest of a longer line."""
-
-
-class Pace:
-    """Spaces calls evenly to a number per minute. Early callers wait in order.
-
-    Args:
-        per_minute: 1 or more.
-    """
-
-    def __init__(self, per_minute: int) -> None:
-        self.gap_ms = -(-60_000 // per_minute)
-        self._next_at = 0.0
-
-    async def wait(self) -> None:
-        """Wait until the next call is allowed, and reserve it."""
-        now = asyncio.get_running_loop().time()
-        at = max(now, self._next_at)
-        self._next_at = at + self.gap_ms / 1000
-        if at > now:
-            await asyncio.sleep(at - now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +63,7 @@ class LlmReading:
     """
 
     llm: StructuredLlm
-    pace: Pace
+    pace: RateLimit
     breaker: CircuitBreaker
     deadline_ms: int
     limits: QuestionLimits
@@ -90,16 +71,17 @@ class LlmReading:
     @property
     def longest_ms(self) -> int:
         """Maximum time for one stretch, including the rate limit."""
-        return self.pace.gap_ms + self.deadline_ms
+        return self.pace.every_ms + self.deadline_ms
 
-    async def ask(self, question: Question[Answer]) -> Answer:
+    async def ask(self, question: ModelQuestion[Answer]) -> Answer:
         """Ask the model a question, at its rate limit.
 
         Raises:
             Unavailable: It is paused, cannot be reached or is late.
             Unparseable: See `glyphoxa.domain.structured.ask`.
         """
-        await self.pace.wait()
+        now_ms = round(asyncio.get_running_loop().time() * 1_000)
+        await asyncio.sleep(self.pace.reserve(at_ms=now_ms) / 1_000)
         if not self.breaker.allows_call():
             raise Unavailable("the model is paused after repeated failures")
         try:

@@ -30,7 +30,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import ModelAnswer, Question
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import shortened
@@ -215,7 +215,7 @@ class LlmSummariser:
         if not lines:
             return []
         system = texts("tasks", self.language).value("summary")["system"]
-        notes = await self.asking.ask(Question(Notes, system, numbered(lines)))
+        notes = await self.asking.ask(ModelQuestion(Notes, system, numbered(lines)))
         return in_order(supported(notes, ShownLines(lines, self.language)), said)
 
 

@@ -64,7 +64,7 @@ class StructuredLlm(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[Answer]):
+class ModelQuestion(Generic[Answer]):
     """A request to a model.
 
     Attributes:
@@ -83,7 +83,7 @@ class Question(Generic[Answer]):
 
 
 async def ask(
-    llm: StructuredLlm, question: Question[Answer], *, temperature: float = 0.0, deadline_ms: int = 30_000
+    llm: StructuredLlm, question: ModelQuestion[Answer], *, temperature: float = 0.0, deadline_ms: int = 30_000
 ) -> Answer:
     """Ask a model a question.
 

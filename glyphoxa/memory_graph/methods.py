@@ -24,7 +24,7 @@ from numpy import bool_, float64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.structured import ModelAnswer, Question, StructuredLlm, Unparseable, ask
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import texts
 from glyphoxa.memory_graph.diffusion import best
 from glyphoxa.memory_graph.graph import MemoryGraph
@@ -114,7 +114,7 @@ class GraphRecall:
 
     def question(
         self, text: str, lines: Sequence[str], *, recent: Sequence[str] = (), world: str = "", may_open: bool = False
-    ) -> Question[MemoriesChosen]:
+    ) -> ModelQuestion[MemoriesChosen]:
         """Return the request to the model. Numbers count from 1; a memory is one line, cut if it is long.
 
         Args:
@@ -129,7 +129,7 @@ class GraphRecall:
         if not may_open:
             parts.append(prompt["last_round"])
         parts.append(prompt["question"].format(text=_one_line(text, longest=len(text))))
-        return Question(MemoriesChosen, prompt["system"], "\n".join(parts))
+        return ModelQuestion(MemoriesChosen, prompt["system"], "\n".join(parts))
 
     async def _reranked(self, found: Recollection, text: str, reranker: Reranker) -> Recollection:
         """Return the same hits, ordered by algorithm and reranker, both scaled from 0 to 1.

@@ -29,7 +29,7 @@ from pydantic import AfterValidator, SkipValidation
 
 from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.structured import JsonSchema, ModelAnswer, Question, Unparseable, validated
+from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, Unparseable, validated
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words
@@ -146,7 +146,7 @@ class CorrectedTranscript(ModelAnswer):
 
 def question_about(
     text: str, doubtful: Sequence[Span], names: Sequence[str], *, language: str, before: Iterable[str] = ()
-) -> Question[CorrectedTranscript]:
+) -> ModelQuestion[CorrectedTranscript]:
     """The request about `text`. Takes milliseconds for a long text: do not call in a loop that carries audio.
 
     Args:
@@ -168,7 +168,7 @@ def question_about(
         lines += [prompt["before"], *earlier]
     user = "\n".join([*lines, prompt["transcript"].format(text=in_one_line(marked))])
     schema = _schema(text, doubtful, names, prompt["reasons"])
-    return Question(CorrectedTranscript, prompt["system"], user, schema)
+    return ModelQuestion(CorrectedTranscript, prompt["system"], user, schema)
 
 
 def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str], reasons: Sequence[str]) -> JsonSchema:

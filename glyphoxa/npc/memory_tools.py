@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
-from typing import Annotated, Final, TypeVar
+from functools import cache, partial
+from typing import Final, TypeVar
 
 from loguru import logger
 
@@ -31,6 +31,7 @@ from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
+from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
@@ -42,7 +43,7 @@ from glyphoxa.npc.budget import (
     ToolLatencies,
     lower_tier,
 )
-from glyphoxa.npc.tool_spec import Tools, ToolSpec, moment, noted, text, texts, tool
+from glyphoxa.npc.tool_spec import Tools, ToolSpec, given, moment, noted, tool
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.sessions import is_episode
@@ -185,9 +186,6 @@ class NpcMemory:
     safety: SafetyTopics = field(default_factory=SafetyTopics)
 
 
-_AROUND: Final = text(
-    "Only talk of this person, place or group and of whoever is related to it: for what is said of a group's people"
-)
 _TOOLS: Final[Tools[Found]] = {}
 _tool = partial(tool, _TOOLS)
 
@@ -204,20 +202,8 @@ class LookUps:
     tier: BudgetTier
     rule: TierRule
 
-    @_tool(
-        QUERY_ENTITIES,
-        "Look up a person, place, thing or group you know of, and how it is related to others.",
-        estimated_ms=100,
-    )
-    async def query_entities(
-        self,
-        *,
-        name: Annotated[str, text("Its name, or what it is called")] = "",
-        type: Annotated[  # noqa: A002
-            str, text("npc, player, location, item, faction, event, quest or concept")
-        ] = "",
-        relation: Annotated[str, text("Only this kind of relation, e.g. ALLIED_WITH")] = "",
-    ) -> Found:
+    @_tool(QUERY_ENTITIES, estimated_ms=100)
+    async def query_entities(self, *, name: str = "", type: str = "", relation: str = "") -> Found:  # noqa: A002
         if not name and not type:
             raise InvalidInput("give at least one of: name, type")
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
@@ -247,14 +233,8 @@ class LookUps:
         few = await graph.entities_if_few(*asked, most=MAX_LISTED, of_type=kind or None)
         return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in _without_sessions(few)])}"
 
-    @_tool(
-        SEARCH_SESSIONS,
-        "Search what others have said to you, in all sessions. For what you said: ask for your own words.",
-        estimated_ms=300,
-    )
-    async def search_sessions(
-        self, *, query: Annotated[str, text("What it was about")], around: Annotated[str, _AROUND] = ""
-    ) -> Found:
+    @_tool(SEARCH_SESSIONS, estimated_ms=300)
+    async def search_sessions(self, *, query: str, around: str = "") -> Found:
         note = ""
         if around and self.memory.around is not None and self.rule.can_search_around:
             answer, note = await self._search_around(self.memory.around, query, around)
@@ -287,10 +267,8 @@ class LookUps:
             f"nothing found around {entity.name!r}; results are not limited to it"
         )
 
-    @_tool(GET_SESSION_SUMMARY, "The summary of one earlier session.", estimated_ms=55)
-    async def get_session_summary(
-        self, *, session: Annotated[str, text("The session's id, as other tools name it")]
-    ) -> Found:
+    @_tool(GET_SESSION_SUMMARY, estimated_ms=55)
+    async def get_session_summary(self, *, session: str) -> Found:
         if self.memory.summaries is None:
             return nothing("there are no summaries; use memory_search_sessions instead")
         summary = await self.memory.summaries.summary(self.memory.campaign, self.memory.npc, SessionId(session))
@@ -320,18 +298,8 @@ class LookUps:
             return recalled
         return of_others(recalled, memory.npc)
 
-    @_tool(
-        SEARCH_FACTS,
-        "Find facts and events you know of, and what others said of them, if you like only within a time.",
-        estimated_ms=200,
-    )
-    async def search_facts(
-        self,
-        *,
-        query: Annotated[str, text("What the fact is about")],
-        after: Annotated[str, text("Only what was said at or after this ISO 8601 time")] = "",
-        before: Annotated[str, text("Only what was said before this ISO 8601 time")] = "",
-    ) -> Found:
+    @_tool(SEARCH_FACTS, estimated_ms=200)
+    async def search_facts(self, *, query: str, after: str = "", before: str = "") -> Found:
         between = Between(moment("after", after), moment("before", before))
         wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
         facts, recalled = await asyncio.gather(
@@ -357,7 +325,11 @@ class LookUps:
         return [answer for answer in answers if answer is not None]
 
 
-SPECS: Final[Mapping[str, ToolSpec]] = {name: spec for name, (spec, _) in _TOOLS.items()}
+@cache
+def specs_in(language: str) -> Mapping[str, ToolSpec]:
+    """Return the tools by name, described to a model in this language (BCP 47)."""
+    worded = texts("tasks", language).value("tools")
+    return {name: spec.worded(worded[spec.wire_name]) for name, (spec, _) in _TOOLS.items()}
 
 
 def _said(one: RecalledTalk) -> Found:
@@ -367,13 +339,6 @@ def _said(one: RecalledTalk) -> Found:
 def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
     speaks_of = [names[entity] for entity in passage.entity_ids if entity in names]
     return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
-
-
-# Tools that an NPC's model may call while it answers, within its tier's time.
-#
-# Memory usually reaches a prompt by pre-fetch. The tools cover the rest: three sessions ago, a distant place, one
-# particular conversation. A tool never ends a turn: whatever happens, the model gets a short result,
-# `{"found": [...], "note": "..."}`. Every call is limited to what its NPC may know.
 
 
 # Tools that an NPC's model may call while it answers, within its tier's time.
@@ -429,7 +394,8 @@ class MemoryTools:
 
     def _allowed(self) -> tuple[ToolSpec, ...]:
         left_out = () if self._memory.around is not None and self._rule.can_search_around else ("around",)
-        return tuple(SPECS[name].without(*left_out) for name in self._rule.tools)
+        specs = specs_in(self._memory.words.language)
+        return tuple(specs[name].without(*left_out) for name in self._rule.tools)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
         """Answer a model's call by either tool name. Never raises and never exceeds the ceiling."""
@@ -480,7 +446,7 @@ class MemoryTools:
             raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
         async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
             _, look_up = _TOOLS[spec.name]
-            answer = await look_up(LookUps(self._memory, self._tier, self._rule), **texts(spec, arguments))
+            answer = await look_up(LookUps(self._memory, self._tier, self._rule), **given(spec, arguments))
         return dict(self._memory.safety.allowed_in(answer))
 
     def _took(self, name: str, began_ms: int) -> None:
@@ -492,7 +458,7 @@ class MemoryTools:
 
 
 def _spec_of(name: str) -> ToolSpec:
-    return next(spec for spec in SPECS.values() if name in (spec.name, spec.wire_name))
+    return next(spec for spec, _ in _TOOLS.values() if name in (spec.name, spec.wire_name))
 
 
 def _clock_ms() -> int:

@@ -35,6 +35,11 @@ class ToolSpec:
     def wire_name(self) -> str:
         return self.name.replace(".", "_")
 
+    def worded(self, texts: Mapping[str, str]) -> ToolSpec:
+        """Return the tool with these descriptions: its own under "what", and one for each parameter."""
+        parameters = {key: {**each, "description": texts[key]} for key, each in self.parameters.items()}
+        return replace(self, description=texts["what"], parameters=parameters)
+
     def without(self, *parameters: str) -> ToolSpec:
         """Return the tool without these parameters."""
         return replace(self, parameters={key: each for key, each in self.parameters.items() if key not in parameters})
@@ -60,16 +65,18 @@ def text(description: str) -> Mapping[str, object]:
     return {"type": "string", "description": description}
 
 
-def tool(tools: Tools[Found], name: str, description: str, *, estimated_ms: int) -> Callable[[Run[Found]], Run[Found]]:
+def tool(
+    tools: Tools[Found], name: str, description: str = "", *, estimated_ms: int
+) -> Callable[[Run[Found]], Run[Found]]:
     """Declare a tool where its function is defined.
 
-    Each keyword-only parameter of the function is an argument, annotated with its JSON schema.
+    Each keyword-only parameter of the function is an argument, annotated with its JSON schema; text without one.
     """
 
     def declare(run: Run[Found]) -> Run[Found]:
         schemas = get_type_hints(run, include_extras=True)
         arguments = [each for each in signature(run).parameters.values() if each.kind is each.KEYWORD_ONLY]
-        parameters = {each.name: schemas[each.name].__metadata__[0] for each in arguments}
+        parameters = {each.name: getattr(schemas[each.name], "__metadata__", [text("")])[0] for each in arguments}
         required = tuple(each.name for each in arguments if each.default is each.empty)
         tools[name] = ToolSpec(name, description, parameters, required, estimated_ms), run
         return run
@@ -77,21 +84,21 @@ def tool(tools: Tools[Found], name: str, description: str, *, estimated_ms: int)
     return declare
 
 
-def texts(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, str]:
+def given(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, str]:
     """Return the arguments of a tool whose arguments are all text. An optional one is empty if missing.
 
     Raises:
         InvalidInput: One is not text, or a required one is missing.
     """
-    given: dict[str, str] = {}
+    found: dict[str, str] = {}
     for key in spec.parameters:
         value = arguments.get(key)
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"argument {key!r} must be text, not {type(value).__name__}")
-        given[key] = (value or "").strip()
-        if key in spec.required and not given[key]:
+        found[key] = (value or "").strip()
+        if key in spec.required and not found[key]:
             raise InvalidInput(f"argument {key!r} is missing")
-    return given
+    return found
 
 
 def moment(key: str, text: str) -> int | None:

@@ -26,7 +26,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.structured import Question, StructuredLlm, Unparseable, ask
+from glyphoxa.domain.structured import ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.words import Places, applied
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
@@ -162,7 +162,7 @@ class SecondLook:
 
     def _prepared(
         self, doubted: Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
-    ) -> tuple[Question[CorrectedTranscript], LikelyNames]:
+    ) -> tuple[ModelQuestion[CorrectedTranscript], LikelyNames]:
         """Takes tens of milliseconds for 10,000 names, and for a long utterance, so it runs in a thread."""
         likely = self._likely
         if likely is None or likely.gazetteer is not gazetteer:

@@ -15,7 +15,7 @@ from glyphoxa.chronicle.llm_task import QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.structured import Question, Unparseable, parsed, validated
+from glyphoxa.domain.structured import ModelQuestion, Unparseable, parsed, validated
 from glyphoxa.language.words import applied
 from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer
@@ -79,7 +79,7 @@ def _asked() -> _Asked:
 
 
 @cache
-def _likely() -> tuple[LikelyNames, Question[CorrectedTranscript]]:
+def _likely() -> tuple[LikelyNames, ModelQuestion[CorrectedTranscript]]:
     names = ("Eldrinax", "Ironhold", "Grimjaw")
     likely = LikelyNames(Gazetteer.build([Entry(name, EntityId(name)) for name in names]))
     return likely, review.question_about(MISHEARD, DOUBTED, names, language="en")

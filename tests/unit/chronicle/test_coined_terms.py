@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
+from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.ports import Reread, Unread
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Player
@@ -167,7 +168,7 @@ class Model:
 
     @property
     def asking(self) -> LlmReading:
-        return LlmReading(self, Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
+        return LlmReading(self, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
 
 
 HALL = ("The Geometers are builders who measure the stars.", "I saw the Geometers.")

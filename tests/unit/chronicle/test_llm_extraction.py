@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
-from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
+from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
@@ -60,7 +61,9 @@ class Answers:
 
 
 def an_extractor(llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000) -> LlmExtractor:
-    asking = LlmReading(llm, Pace(per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars))
+    asking = LlmReading(
+        llm, RateLimit(1, 60_000 // per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars)
+    )
     return LlmExtractor(RulesExtractor("en"), asking, "en", nobody=["Game Master"])
 
 
@@ -299,13 +302,17 @@ async def test_a_model_that_is_away_is_not_waited_for_again_and_again() -> None:
 
 def test_a_model_is_asked_no_more_often_than_is_set() -> None:
     async def times() -> list[float]:
-        pace, loop, at = Pace(20), asyncio.get_running_loop(), list[float]()
-        for _ in range(3):
-            await pace.wait()
+        talk, extractor = a_talk("Odo brews ale."), an_extractor(Answers(Unparseable("cut off")), per_minute=20)
+        loop, at = asyncio.get_running_loop(), list[float]()
+
+        async def ask() -> None:
+            await extractor.extract(talk, [ODO])
             at.append(loop.time())
+
+        await asyncio.gather(ask(), ask(), ask())
         await asyncio.sleep(60)
-        await pace.wait()
-        return [*at, loop.time()]
+        await ask()
+        return at
 
     assert run_in_virtual_time(times()) == pytest.approx([0, 3, 6, 66])
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 import pytest
 
 from glyphoxa.actors.circuit_breaker import MAX_FAILURES, CircuitBreaker
-from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, Pace, QuestionLimits, ShownLines
+from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, QuestionLimits, ShownLines
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
@@ -50,7 +51,7 @@ class Model:
         return self._answer
 
     def summariser(self, language: str = "en") -> LlmSummariser:
-        asking = LlmReading(self, Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
+        asking = LlmReading(self, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
         return LlmSummariser(asking, language)
 
 

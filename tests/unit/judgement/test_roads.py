@@ -19,11 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
-from glyphoxa.chronicle.llm_task import LlmReading, Pace, QuestionLimits
+from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -50,7 +51,7 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import AllowedLines, topics_of
 from glyphoxa.language.sentences import sentences
 from glyphoxa.npc.budget import DEFAULT_RULES
-from glyphoxa.npc.memory_tools import SPECS, MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory, specs_in
 from glyphoxa.npc.table import Covered, TableState
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
@@ -353,7 +354,7 @@ class Listening:
 async def model_in_the_background(campaign: Campaign, text: str) -> str:
     llm = Listening()
     asking = LlmReading(
-        AllowedLines(llm, topics_of(campaign)), Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000)
+        AllowedLines(llm, topics_of(campaign)), RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000)
     )
     await LlmSummariser(asking, campaign.language).summarise([said("We came by the river road."), said(text)])
     return llm.read
@@ -361,7 +362,7 @@ async def model_in_the_background(campaign: Campaign, text: str) -> str:
 
 async def imported_page(campaign: Campaign, text: str) -> str:
     llm = Listening()
-    asking = LlmReading(llm, Pace(60_000), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000))
+    asking = LlmReading(llm, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000))
     page = Page(EntityId("mill"), text, hidden=False, source="mill.md")
     await claims_in([page], (), TalkReaders(asking).extractor(campaign), language=campaign.language)
     return llm.read
@@ -511,7 +512,7 @@ def test_table_of_the_documentation_lists_these_roads() -> None:
 
 def test_every_tool_and_every_part_of_a_hot_context_is_on_a_road() -> None:
     tools = ("query_entities", "search_sessions", "get_session_summary", "search_facts")
-    assert {spec.name.rpartition(".")[2] for spec in SPECS.values()} == set(tools)
+    assert {spec.name.rpartition(".")[2] for spec in specs_in("en").values()} == set(tools)
     records = {"recalled", "rejected", "omitted", "gathered", "guarded", "keeps"}
     """They are shown to the DM, or are no text of the campaign."""
     parts = {*assembly._LINES, "scenes", "past", "direction"}

@@ -11,6 +11,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, RecalledTalk
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
@@ -287,3 +288,11 @@ async def test_a_turn_of_a_lower_tier_cannot_call_what_it_is_not_shown() -> None
 
 def test_no_turn_is_deeper_than_the_npc() -> None:
     assert [spec.name for spec in tools_of(tier="FAST").at("DEEP").declared] == ["memory.query_entities"]
+
+
+@pytest.mark.parametrize(("language", "begins"), [("de-DE", "Schlag eine Person"), ("fr", "Look up a person")])
+def test_tools_are_described_in_the_language_of_the_campaign(language: str, begins: str) -> None:
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), Talk(), words=RelationWords(language))
+    query, *_ = MemoryTools(memory, tier="DEEP").declared
+    assert query.description.startswith(begins)
+    assert all(each["description"] for each in query.parameters.values())

@@ -23,6 +23,11 @@ def test_refused_request_costs_nothing() -> None:
     assert limit.take(at_ms=1_000) == 0
 
 
+def test_reserved_requests_wait_in_order() -> None:
+    limit = RateLimit(1, 1_000)
+    assert [limit.reserve(at_ms=at_ms) for at_ms in (0, 0, 400, 60_000)] == [0, 1_000, 1_600, 0]
+
+
 def test_long_wait_restores_one_burst() -> None:
     limit = RateLimit(2, 1_000)
     limit.take(2, at_ms=0)
