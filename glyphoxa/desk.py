@@ -143,10 +143,7 @@ class NamesDesk:
             InvalidInput: The words are common, or cannot be learned.
         """
         entry = self.entity(name)
-        warned = await self.learning.before_confirming(heard, entry.entity_id, self.names)
-        if warned is not None and unless is not None:
-            raise InvalidInput(f"{warned}. {unless}")
-        pair = await self.learning.confirm(heard, entry.entity_id, self.names, why=why)
+        pair, warned = await self.learning.confirm(heard, entry.entity_id, self.names, unless=unless, why=why)
         return f"{pair.heard} means {entry.name} from now on", warned
 
     async def reject(self, heard: str, name: str, *, why: str = "") -> str:

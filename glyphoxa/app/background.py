@@ -13,10 +13,10 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
-from glyphoxa.adapters.postgres.server.listen import SAID
+from glyphoxa.adapters.postgres.server.listen import NAMES, SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
-from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames, name_changes
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, Chronicler, ChronicleWorker
@@ -392,7 +392,7 @@ def make_names(
     """
     graph = None
     if store is not None:
-        changes = partial(name_changes, store.listener, campaign.id)
+        changes = partial(store.listener.follow, NAMES, campaign.id)
         graph = NamesOfGraph(PostgresLearnedNames(store.database), changes)
     return TableNames(
         campaign,

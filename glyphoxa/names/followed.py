@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from loguru import logger
@@ -44,17 +44,6 @@ class LearnedNames(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NamesChanged:
-    """Entities with changed names, aliases or learned forms, and new or removed ones.
-
-    Attributes:
-        entities: None: any may have changed.
-    """
-
-    entities: frozenset[EntityId] | None
-
-
 class NamesFollowed:
     """Reads changed names and updates the table's gazetteer, of which it must be the only writer.
 
@@ -84,7 +73,7 @@ class NamesFollowed:
         """The last state read; None before the first."""
         self._retry_ms = retry_ms
 
-    async def take_once_available(self, changed: NamesChanged) -> None:
+    async def take_once_available(self, changed: Collection[str] | None) -> None:
         """Wait for the database, then do the same as `take`."""
         while True:
             try:
@@ -92,18 +81,22 @@ class NamesFollowed:
             except Unavailable as error:
                 logger.debug("changed names are not read yet: {}", error)
                 await asyncio.sleep(self._retry_ms / 1000)
-                changed = NamesChanged(None)  # changes in the meantime were missed
+                changed = None  # changes in the meantime were missed
 
-    async def take(self, changed: NamesChanged) -> None:
-        """Read these names and update the gazetteer in one step.
+    async def take(self, changed: Collection[str] | None) -> None:
+        """Read changed names and update the gazetteer in one step.
 
         The entries are independent of the order of changes. Their order, which decides who gets a shared spelling, is
         only final after a full read: until then new entities come last.
 
+        Args:
+            changed: Entities with changed names, aliases or learned forms, and new or removed ones; None: any may have
+                changed.
+
         Raises:
             Unavailable: The database is away; the gazetteer is unchanged.
         """
-        asked = None if self._graph is None else changed.entities
+        asked = None if self._graph is None or changed is None else frozenset(map(EntityId, changed))
         stored = {entry.entity_id: entry for entry in await self._store.entries(self._campaign, asked)}
         if self._graph is not None and asked is not None:
             kept = {entity: entry for entity, entry in self._graph.items() if entity in stored or entity not in asked}

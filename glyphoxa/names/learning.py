@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from loguru import logger
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
@@ -48,27 +47,31 @@ class NameLearning:
     store: LearnedNames
     now_ms: Callable[[], int]
 
-    async def before_confirming(self, heard: str, entity: EntityId, names: Gazetteer) -> str | None:
-        """A warning for the DM about the words that confirming would rewrite, if any.
-
-        Raises:
-            InvalidInput: This must not be learned.
-        """
-        uses = await self._admissible(heard, entity, names)
-        return warning(as_heard(heard), names.vocabulary, uses)
-
     async def confirm(
-        self, heard: str, entity: EntityId, names: Gazetteer, *, utterance: UtteranceId | None = None, why: str = ""
-    ) -> LearnedName:
+        self, heard: str, entity: EntityId, names: Gazetteer, *, unless: str | None = None, why: str = ""
+    ) -> tuple[LearnedName, str | None]:
         """Record the DM's confirmation: the form becomes active at once.
 
+        Args:
+            unless: The end of the error for words that are common in ordinary speech; None: confirm such words.
+
+        Returns:
+            The pair, and a warning about the words that this rewrites, if any.
+
         Raises:
-            InvalidInput: This must not be learned, or was confirmed for another name.
+            InvalidInput: This must not be learned, or was confirmed for another name. Or the words are common.
         """
-        await self._admissible(heard, entity, names)
-        step = Step("confirmed", entity, "dm", why, self.now_ms(), utterance=utterance)
+        problem = objection(heard, entity, names)  # some need no search of the transcript
+        _, uses = await self._uses(heard) if problem is None else (0, Uses())
+        problem = problem or objection(heard, entity, names, uses=uses)
+        if problem is not None:
+            raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
+        warned = warning(as_heard(heard), names.vocabulary, uses)
+        if warned is not None and unless is not None:
+            raise InvalidInput(f"{warned}. {unless}")
         try:
-            return await self.store.record(self.campaign, heard, step)
+            step = Step("confirmed", entity, "dm", why, self.now_ms())
+            return await self.store.record(self.campaign, heard, step), warned
         except AlreadyTaken as taken:
             other = next((name.canonical for name in names.names if name.entity_id == taken.entity_id), taken.entity_id)
             raise InvalidInput(
@@ -132,49 +135,6 @@ class NameLearning:
             meant.add(meant_in)
         return len(meant), await self.store.uses(self.campaign, heard, exclude=meant)
 
-    async def _admissible(self, heard: str, entity: EntityId, names: Gazetteer) -> Uses:
-        """Raises: InvalidInput: This must not be learned."""
-        problem = objection(heard, entity, names)  # some need no search of the transcript
-        _, uses = await self._uses(heard) if problem is None else (0, Uses())
-        problem = problem or objection(heard, entity, names, uses=uses)
-        if problem is not None:
-            raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
-        return uses
-
-
-@dataclass(frozen=True, slots=True)
-class LearningFromTalk:
-    """Learns from one table's utterances. For the background: it waits for the database.
-
-    Args:
-        names: Returns the current names.
-    """
-
-    learning: NameLearning
-    names: Callable[[], Gazetteer]
-    spelled_out: SpelledOut = field(default_factory=SpelledOut)
-    typed_claims: TypedClaims = field(default_factory=TypedClaims)
-
-    async def heard(self, said: Utterance) -> list[LearnedName]:
-        """Process an utterance after the inline stage, in order; return the affected pairs.
-
-        Proofs are lost while the database is away: a wrong form that matters will recur.
-        """
-        names = self.names()
-        return await self._keep(said, [*self.spelled_out.heard(said, names), *proofs_of(said, names)], names)
-
-    async def revised(self, said: Utterance) -> list[LearnedName]:
-        """Process an utterance again after the LLM stage has corrected it."""
-        names = self.names()
-        return await self._keep(said, proofs_of(said, names), names)
-
-    async def _keep(self, said: Utterance, proofs: list[Proof], names: Gazetteer) -> list[LearnedName]:
-        try:
-            return await self.learning.prove(self.typed_claims.weighed(said, proofs), names)
-        except Unavailable as error:
-            logger.debug("{} proofs of names were not saved: {}", len(proofs), error)
-            return []
-
 
 _CAPACITY = 1_000
 
@@ -186,22 +146,30 @@ class _Lesson:
 
 
 class Learner:
-    """An actor. Protocol of use: subscribe `on` to the table, pass `proved` to the second look; run `run` as a task;
-    call `finish` at the end of the session. While the database is away, nothing is learned or queued.
+    """An actor that learns from one table's utterances.
+
+    Protocol of use: subscribe `on` to the table, pass `proved` to the second look; run `run` as a task; call `finish`
+    at the end of the session. While the database is away, nothing is learned or queued: a wrong form that matters will
+    recur.
 
     Args:
+        names: Returns the current names.
         wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None if nothing is recorded.
     """
 
     def __init__(
-        self, talk: LearningFromTalk, wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None
+        self,
+        learning: NameLearning,
+        names: Callable[[], Gazetteer],
+        wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
     ) -> None:
-        self._talk = talk
+        self._learning = learning
+        self._names = names
         self._wait_until_logged = wait_until_logged
-        self._lessons: deque[_Lesson] = deque(maxlen=_CAPACITY)
-        self._is_busy = False
-        self._work = asyncio.Event()
-        self._done = asyncio.Event()
+        self._spelled_out = SpelledOut()
+        self._typed_claims = TypedClaims()
+        self._lessons = asyncio.Queue[_Lesson](_CAPACITY)
+        self._last: _Lesson | None = None
 
     def on(self, event: TableEvent) -> None:
         """Process an event of the table. Returns at once."""
@@ -210,47 +178,56 @@ class Learner:
 
     def proved(self, heard: str, name: str, utterance: Utterance) -> None:
         """See `glyphoxa.transcript.reviser.OnProof`. Called once per word; the utterance contains all of them."""
-        lesson = _Lesson(utterance, is_revision=True)
-        if not self._lessons or self._lessons[-1] != lesson:
-            self._take(lesson)
+        self._take(_Lesson(utterance, is_revision=True))
 
     async def run(self) -> None:
         """The actor's body."""
         while True:
-            while self._lessons:
-                self._is_busy = True
-                try:
-                    await self._learn(self._lessons.popleft())
-                finally:
-                    self._is_busy = False
-            self._done.set()
-            self._work.clear()
-            await self._work.wait()
+            lesson = await self._lessons.get()
+            try:
+                await self._learn(lesson)
+            finally:
+                self._lessons.task_done()
 
     async def finish(self, deadline_ms: int) -> bool:
         """Wait until everything is learned, while `run` continues. False on timeout."""
         try:
             async with asyncio.timeout(deadline_ms / 1000):
-                while self._lessons or self._is_busy:
-                    self._done.clear()
-                    await self._done.wait()
+                await self._lessons.join()
         except TimeoutError:
             return False
         return True
 
+    async def heard(self, said: Utterance) -> list[LearnedName]:
+        """Process an utterance after the inline stage, in order; return the affected pairs."""
+        return await self._prove(said, self._spelled_out.heard(said, self._names()))
+
+    async def revised(self, said: Utterance) -> list[LearnedName]:
+        """Process an utterance again after the LLM stage has corrected it."""
+        return await self._prove(said, ())
+
+    async def _prove(self, said: Utterance, proofs: Iterable[Proof]) -> list[LearnedName]:
+        names = self._names()
+        return await self._learning.prove(self._typed_claims.weighed(said, [*proofs, *proofs_of(said, names)]), names)
+
     def _take(self, lesson: _Lesson) -> None:
-        self._lessons.append(lesson)
-        self._work.set()
+        if lesson == self._last:
+            return
+        self._last = lesson
+        if self._lessons.full():
+            self._lessons.get_nowait()
+            self._lessons.task_done()
+        self._lessons.put_nowait(lesson)
 
     async def _learn(self, lesson: _Lesson) -> None:
         try:
             if lesson.is_revision:
-                await self._talk.revised(lesson.said)
-            else:
-                # Other uses of a form are counted in the log.
-                if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
-                    logger.debug("an utterance is processed before it is in the log")
-                await self._talk.heard(lesson.said)
+                await self.revised(lesson.said)
+                return
+            # Other uses of a form are counted in the log.
+            if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
+                logger.debug("an utterance is processed before it is in the log")
+            await self.heard(lesson.said)
         except GlyphoxaError as error:
             logger.debug("nothing is learned from an utterance: {}", error)
 

@@ -12,7 +12,7 @@ corrected alike.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Final
@@ -27,10 +27,10 @@ from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarte
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.followed import LearnedNames, NamesChanged, NamesFollowed
+from glyphoxa.names.followed import LearnedNames, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.hints import Hints
-from glyphoxa.names.learning import Learner, LearningFromTalk, NameLearning
+from glyphoxa.names.learning import Learner, NameLearning
 from glyphoxa.names.people import CallForms, Understood, understand
 
 _SPEAKS: Final = lexicon("calls").compile(r"(?:^|[.!?…]\s+)(?:{lead_in}[,!.]?\s+)*{speaks}", flags=re.IGNORECASE)
@@ -60,12 +60,12 @@ class NamesOfGraph:
     """The names in the database.
 
     Attributes:
-        changes: Yields the changes to the campaign's names from now on. Never ends: close it. Raises `GlyphoxaError` if
-            they cannot be followed, for a permanent reason.
+        changes: Yields the entities whose names changed from now on, None for any. Never ends: close it. Raises
+            `GlyphoxaError` if they cannot be followed, for a permanent reason.
     """
 
     learned: LearnedNames
-    changes: Callable[[], AsyncGenerator[NamesChanged, None]]
+    changes: Callable[[], AsyncGenerator[Collection[str] | None, None]]
 
 
 class TableNames:
@@ -101,7 +101,7 @@ class TableNames:
         if graph is not None:
             self._followed = self.following(graph.learned)
             learning = NameLearning(campaign.id, graph.learned, now_ms)
-            self._learner = Learner(LearningFromTalk(learning, lambda: self.current), wait_until_logged)
+            self._learner = Learner(learning, lambda: self.current, wait_until_logged)
 
     # -- for ears, the room and recall
 
@@ -185,7 +185,7 @@ class TableNames:
         if self._graph is None:
             return
         try:
-            await self._followed.take(NamesChanged(None))
+            await self._followed.take(None)
             await self.catch_up()
         except GlyphoxaError as error:
             logger.warning("the names are those of the campaign file for now: {}", error)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from glyphoxa.adapters.postgres.server.listen import NAMES
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
-from glyphoxa.adapters.postgres.world.learned_names import name_changes
 from glyphoxa.domain.ids import CampaignId
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_S
@@ -33,7 +33,7 @@ class Names:
         self._n = 0
 
     def follow(self, campaign: CampaignId) -> AsyncGenerator[Any, None]:
-        return name_changes(self._store.listener, campaign)
+        return self._store.listener.follow(NAMES, campaign)
 
     async def change(self, campaign: CampaignId) -> None:
         await a_campaign_row(self._store, campaign)

@@ -8,19 +8,21 @@ from functools import partial
 import pytest
 
 from glyphoxa.actors.supervisor import follow
+from glyphoxa.adapters.postgres.server.listen import NAMES
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames, name_changes
+from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.corrector import Corrector
-from glyphoxa.names.followed import NamesChanged, NamesFollowed
+from glyphoxa.names.followed import NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
-from glyphoxa.names.learning import LearningFromTalk, NameLearning
+from glyphoxa.names.learning import Learner, NameLearning
 from glyphoxa.names.wrong_forms import LearnedName, Proof, Step
 from glyphoxa.world.entity_events import EntityAdded, FormHeard
 from glyphoxa.world.events import Cause
@@ -62,7 +64,7 @@ def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
 async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearnedNames, learning: NameLearning) -> None:
     said = "So we asked Mellow Dracks."
     assert await corrected(learned, said) == said
-    pair = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
+    pair, _warned = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
     assert (pair.name, pair.status.state, pair.status.count) == ("Eldrinax", "active", 1)
     assert await corrected(learned, said) == "So we asked Eldrinax."
     taken_back = await learning.undo()
@@ -127,9 +129,11 @@ async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
     names = await the_names(learned)
     proofs = await learning.prove([a_proof("mandolin", f"u{n}") for n in range(5)], names)
     assert {pair.status.state for pair in proofs} == {"suggested"}
-    warned = await learning.before_confirming("mandolin", ELDRINAX, names)
+    with pytest.raises(InvalidInput, match=r"occur in 4 earlier utterances: .*\. Not again$"):
+        await learning.confirm("mandolin", ELDRINAX, names, unless="Not again")
+    pair, warned = await learning.confirm("mandolin", ELDRINAX, names)
     assert warned is not None and "occur in 4 earlier utterances" in warned
-    assert (await learning.confirm("mandolin", ELDRINAX, names)).status.state == "active"
+    assert pair.status.state == "active"
 
 
 async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
@@ -145,7 +149,7 @@ async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
 
 async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learning: NameLearning) -> None:
     names = await the_names(learned)
-    talk = LearningFromTalk(learning, lambda: names)
+    talk = Learner(learning, lambda: names)
     lines = (
         "We asked Aldrinacks.",
         "No, E-L-D-R-I-N-A-X.",
@@ -168,7 +172,7 @@ async def test_what_one_player_types_rewrites_no_name_until_another_bears_it_out
     learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    talk = LearningFromTalk(learning, lambda: names)
+    talk = Learner(learning, lambda: names)
     for number, line in enumerate(("Ride to Aldrinacks.", "Eldrinax, not Aldrinacks.", "No, E-L-D-R-I-N-A-X.")):
         said = an_utterance(line, id=f"u{number}", speaker="Kira")
         await talk.heard(replace(said, at_ms=1_000 * number, typed=True))
@@ -185,7 +189,11 @@ async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(
 ) -> None:
     names = await the_names(learned)
     await store.database.close()
-    assert await LearningFromTalk(learning, lambda: names).heard(an_utterance("Eldrinax, not Aldrinacks.")) == []
+    learner = Learner(learning, lambda: names)
+    learner.on(UtteranceKept(an_utterance("Eldrinax, not Aldrinacks.")))
+    running = asyncio.create_task(learner.run())
+    assert await learner.finish(DEADLINE_MS) and not running.done()
+    running.cancel()
 
 
 @pytest.mark.parametrize("heard", ["", "?!", "x" * 10_000, "far too many words " * 20])
@@ -214,18 +222,18 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     names = await the_names(learned)
-    async with asyncio.timeout(DEADLINE_S), aclosing(name_changes(store.listener, CAMPAIGN)) as changes:
-        assert await anext(changes) == NamesChanged(None)
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
+        assert await anext(changes) is None
         await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
         await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for players
         await learning.confirm("Finkeldrum", ELDRINAX, names)
-        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
+        assert await anext(changes) == frozenset({ELDRINAX})
         await store.campaigns.load(a_campaign())  # nothing is new in it
         new = Entity(EntityId("e-orla"), "npc", "Orla")
         renamed = replace(a_campaign().entity(GRIMJAW), aliases=("the farrier",))
         others = tuple(entity for entity in a_campaign().entities if entity.id != GRIMJAW)
         await store.campaigns.load(replace(a_campaign(), entities=(*others, renamed, new)))
-        assert await anext(changes) == NamesChanged(frozenset({GRIMJAW, new.id}))
+        assert await anext(changes) == frozenset({GRIMJAW, new.id})
 
 
 async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
@@ -236,7 +244,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     book = ObservableGazetteer(names)
     book.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
-    changes = partial(name_changes, store.listener, CAMPAIGN)
+    changes = partial(store.listener.follow, NAMES, CAMPAIGN)
     task = asyncio.create_task(follow(changes, follower.take_once_available, what="names"))
 
     async def heard_next(text: str) -> str:
@@ -260,8 +268,8 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
     store: Store, learned: PostgresLearnedNames
 ) -> None:
-    async with asyncio.timeout(DEADLINE_S), aclosing(name_changes(store.listener, CAMPAIGN)) as changes:
-        assert await anext(changes) == NamesChanged(None)
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
+        assert await anext(changes) is None
         async with store.database.administer() as connection:
             # Waited for: a connection that is only asked to end still tells what changes until it does.
             ended = await connection.fetch(
@@ -271,12 +279,12 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
             )
         assert [row["has_ended"] for row in ended] == [True]
         await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
-        assert await anext(changes) == NamesChanged(None)
+        assert await anext(changes) is None
         await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
         # What changed while nobody listened may be told once more, before it or with it.
         told: set[EntityId] = set()
         while GRIMJAW not in told:
-            told |= (await anext(changes)).entities or set()
+            told |= (await anext(changes)) or set()
         assert told <= {ELDRINAX, GRIMJAW}
 
 
@@ -342,15 +350,15 @@ async def test_a_table_is_told_of_names_that_were_learned_from_a_retracted_utter
     names = await the_names(learned)
     await learning.prove([replace(a_proof("Finkeldrum", "u1"), by="spelled")], names)
     assert await corrected(learned, "Finkeldrum") == "Eldrinax"
-    async with asyncio.timeout(DEADLINE_S), aclosing(name_changes(store.listener, CAMPAIGN)) as changes:
-        assert await anext(changes) == NamesChanged(None)
+    async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
+        assert await anext(changes) is None
         retracted = await store.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 1_000))
-        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
+        assert await anext(changes) == frozenset({ELDRINAX})
         assert await corrected(learned, "Finkeldrum") == "Finkeldrum"
         await learning.prove([a_proof("Finkeldrum", "u1")], names)  # evidence that comes too late
         assert await learned.statuses(CAMPAIGN) == []
         await timeline.undo(retracted.seq)
-        assert await anext(changes) == NamesChanged(frozenset({ELDRINAX}))
+        assert await anext(changes) == frozenset({ELDRINAX})
         assert await corrected(learned, "Finkeldrum") == "Eldrinax"
 
 

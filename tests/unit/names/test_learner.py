@@ -13,6 +13,7 @@ from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.names.learning import Learner
+from glyphoxa.names.wrong_forms import LearnedName
 from tests.support.builders import SMITH, an_utterance
 
 
@@ -30,21 +31,30 @@ class Desk:
             self.done.append(("log", utterance))
         return not self.is_away
 
-    async def heard(self, said: Utterance) -> list[Any]:
-        self.done.append(("heard", said.id))
+
+class Watched(Learner):
+    """Tells the desk what it learns from."""
+
+    def __init__(self, desk: Desk) -> None:
+        nothing: Any = None
+        super().__init__(nothing, nothing, desk.wait_until_logged)
+        self._desk = desk
+
+    async def heard(self, said: Utterance) -> list[LearnedName]:
+        self._desk.done.append(("heard", said.id))
         return []
 
-    async def revised(self, said: Utterance) -> list[Any]:
-        if self.is_away:
+    async def revised(self, said: Utterance) -> list[LearnedName]:
+        if self._desk.is_away:
             raise Unavailable("the database is away")
-        self.done.append(("revised", said.id))
+        self._desk.done.append(("revised", said.id))
         return []
 
 
 @asynccontextmanager
 async def learning() -> AsyncIterator[tuple[Learner, Desk]]:
     desk = Desk()
-    learner = Learner(desk, desk.wait_until_logged)  # type: ignore[arg-type]
+    learner = Watched(desk)
     running = asyncio.create_task(learner.run())
     try:
         yield learner, desk

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.names.followed import NamesChanged, NamesFollowed, with_stored
+from glyphoxa.names.followed import NamesFollowed, with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 TOWN = CampaignId("town")
-ANYTHING = NamesChanged(None)
+ANYTHING = None
 
 
 class Stored:
@@ -46,8 +46,8 @@ def named(n: int) -> list[Entry]:
     return [Entry(f"Zorvath{chr(97 + k // 26)}{chr(97 + k % 26)}", EntityId(f"z{k}"), "item") for k in range(n)]
 
 
-def only(*entities: str) -> NamesChanged:
-    return NamesChanged(frozenset(map(EntityId, entities)))
+def only(*entities: str) -> frozenset[str]:
+    return frozenset(map(EntityId, entities))
 
 
 def by_id(names: Gazetteer) -> dict[EntityId, Entry]:
@@ -72,13 +72,13 @@ async def test_many_changes_are_told_as_one_and_give_the_names_that_a_new_index_
     assert told == [book.current]
     assert book.current.entries == Gazetteer.build([*FILE, *named(n)]).entries
     stored.entries_now = [*FILE, Entry("Mirelle", EntityId("z0"), "npc")]
-    await follower.take(NamesChanged(frozenset(entry.entity_id for entry in named(n))))
+    await follower.take(frozenset(entry.entity_id for entry in named(n)))
     assert {entry.name for entry in book.current.entries} == {"Grimjaw", "Ironhold", "Mirelle"}
     assert len(told) == 2
 
 
 @pytest.mark.parametrize("changed", [ANYTHING, only("g")])
-async def test_a_form_that_is_no_longer_learned_is_taken_back(changed: NamesChanged) -> None:
+async def test_a_form_that_is_no_longer_learned_is_taken_back(changed: frozenset[str] | None) -> None:
     stored = Stored(Entry("Grimjaw", EntityId("g"), "npc", (), ("Quibbleworth",)), FILE[1])
     follower, book, _ = followed(stored)
     await follower.take(ANYTHING)
@@ -98,7 +98,7 @@ async def test_while_the_graph_is_away_the_names_are_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("changed", [ANYTHING, only("g1")])
-async def test_who_is_gone_from_the_graph_is_again_as_in_the_file(changed: NamesChanged) -> None:
+async def test_who_is_gone_from_the_graph_is_again_as_in_the_file(changed: frozenset[str] | None) -> None:
     stored = Stored(Entry("Grimjaw", EntityId("g1"), "npc", ("the smith",)))
     follower, book, _ = followed(stored)
     await follower.take(ANYTHING)
@@ -142,7 +142,7 @@ async def test_abandoned_read_is_completed_by_the_next() -> None:
     follower, book, _ = followed(stored)
     await follower.take(ANYTHING)
     stored.entries_now = [*FILE, *named(5)]
-    taking = asyncio.create_task(follower.take(NamesChanged(frozenset(entry.entity_id for entry in named(5)))))
+    taking = asyncio.create_task(follower.take(frozenset(entry.entity_id for entry in named(5))))
     await asyncio.sleep(0)
     taking.cancel()
     with suppress(asyncio.CancelledError):
@@ -193,7 +193,7 @@ async def test_whatever_is_told_of_and_in_whatever_pieces_the_entries_are_those_
     for step in [*steps, "tell"]:
         match step:
             case "tell":
-                await follower.take(NamesChanged(frozenset(changed)))
+                await follower.take(frozenset(changed))
                 changed.clear()
                 afresh, other, _ = followed(stored, file)
                 await afresh.take(ANYTHING)

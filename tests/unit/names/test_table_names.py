@@ -17,7 +17,6 @@ from glyphoxa.domain.campaign import Entity, Player
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId
-from glyphoxa.names.followed import NamesChanged
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.table_names import TableNames
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance, changed_names
@@ -213,7 +212,7 @@ async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
 
     graph: Any = Graph()
     followed = names.following(graph)
-    await followed.take(NamesChanged(None))
+    await followed.take(None)
     assert len(names.current.entries) > len(crowd)
 
     assert names.correct("We asked grim jaw about the quib drel mogfey.").text == (
@@ -221,7 +220,7 @@ async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
     )
     changed = replace(held[crowd[-1_000].id], name="Xanthippax")
     held[changed.entity_id] = changed
-    await followed.take(NamesChanged(frozenset({changed.entity_id})))
+    await followed.take(frozenset({changed.entity_id}))
     assert names.correct("and xanthip pax").text == "and Xanthippax"
     names.on(UtteranceKept(an_utterance("Where is Xanthippax?")))
     assert names.hints.keyterms()[0] == "Xanthippax" and len(names.hints.keyterms()) > 50

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import asyncpg
-
 from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
-from glyphoxa.adapters.postgres.server.listen import NAMES, Listener
 from glyphoxa.adapters.postgres.server.sql import lookup_key
 from glyphoxa.adapters.postgres.world.event_log import WorldLog, event_of_row
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
@@ -19,7 +16,6 @@ from glyphoxa.adapters.postgres.world.world import commit
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import NEVER
 from glyphoxa.language.words import fold, words
-from glyphoxa.names.followed import NamesChanged
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.wrong_forms import (
     DECISIONS,
@@ -46,89 +42,60 @@ _DEADLINE_MS = 10_000
 
 
 class _Forms(CampaignStatements):
-    """The wrong forms of one campaign, on a connection."""
+    """Wrong forms of one campaign, on a connection.
+
+    Args:
+        heard: Only this form.
+        entities: Only forms linked to these.
+    """
 
     file = "world/learned_names"
 
-    def __init__(self, connection: Connection, campaign: CampaignId) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        campaign: CampaignId,
+        heard: str | None = None,
+        entities: Collection[EntityId] | None = None,
+    ) -> None:
         super().__init__(connection, campaign)
         self.log = WorldLog(connection, campaign)
+        # Forms are compared as in the gazetteer.
+        self.key = None if heard is None else fold(as_heard(heard))
+        self._entities = None if entities is None else sorted(entities)
 
-    async def entities(self, only: Sequence[EntityId] | None) -> list[asyncpg.Record]:
-        return await self._fetch("entries", only)
+    async def steps(self) -> list[tuple[str, Happened]]:
+        """All steps with the key of their form, in order."""
+        rows = await self._fetch("steps", self.key, self._entities)
+        return [_happened(event_of_row(self._campaign, row), row["name"]) for row in rows]
 
-    async def steps(
-        self, heard: str | None = None, entities: Sequence[EntityId] | None = None
-    ) -> list[tuple[str, Happened]]:
-        """All steps with the key of their form, in order: of all forms, of one, or of those linked to these entities.
-
-        Args:
-            heard: The key of a form.
-        """
-        rows = await self._fetch("steps", heard, entities)
-        return [_happened(event_of_row(self._campaign, row)) for row in rows]
-
-    async def histories(
-        self, heard: str | None = None, entities: Sequence[EntityId] | None = None
-    ) -> dict[str, list[Happened]]:
-        """The remaining steps of each form, by its key. Arguments as for `steps`."""
+    async def histories(self) -> dict[str, list[Happened]]:
+        """The remaining steps of each form, by its key."""
         gone = dropped(await self.log.undoing())
         forms: dict[str, list[Happened]] = {}
-        for key, happened in await self.steps(heard, entities):
+        for key, happened in await self.steps():
             if happened.step.id not in gone:
                 forms.setdefault(key, []).append(happened)
         return forms
 
-    async def pairs(self, heard: str | None = None, entities: Sequence[EntityId] | None = None) -> list[LearnedName]:
-        """See `LearnedNames.statuses`. Arguments as for `steps`."""
-        again = {(row["heard"], row["entity_id"]): row for row in await self._fetch("counts", heard)}
+    async def pairs(self) -> list[LearnedName]:
+        """See `LearnedNames.statuses`."""
+        again = {(row["heard"], row["entity_id"]): row for row in await self._fetch("counts", self.key)}
         found: list[tuple[str, LearnedName]] = []
-        for form, history in (await self.histories(heard, entities)).items():
-            spelled = {happened.step.entity_id: happened.heard for happened in history}
+        for key, history in (await self.histories()).items():
+            last = {happened.step.entity_id: happened for happened in history}
             why = dict.fromkeys(f"{one.step.by}: {one.step.why}" for one in reversed(history) if one.step.why)
             for entity, status in statuses([happened.step for happened in history]).items():
-                more = again.get((form, entity))
+                more = again.get((key, entity))
                 whole = status if more is None else status.heard_again(more["n"], more["utterances"])
-                found.append((form, LearnedName(spelled[entity], entity, None, whole, tuple(why))))
-        names = await self.names({pair.entity_id for _, pair in found})
+                found.append((key, LearnedName(last[entity].heard, entity, last[entity].name, whole, tuple(why))))
         found.sort(key=lambda each: (-each[1].status.count, each[0], each[1].entity_id))
-        return [replace(pair, name=names.get(pair.entity_id)) for _, pair in found]
+        return [pair for _, pair in found]
 
-    async def names(self, entities: Collection[EntityId]) -> dict[EntityId, str]:
-        return {EntityId(row["id"]): row["name"] for row in await self._fetch("names", sorted(entities))}
-
-    async def cause(self, step: Step) -> Cause | None:
-        """The cause of a new step; None for evidence from an utterance that is retracted or was corrected."""
-        if step.kind in DECISIONS or step.utterance is None:
-            return Cause("dm" if step.kind in DECISIONS else "talk", step.at_ms)
-        place = next(iter(await self._fetch("place", step.utterance)), None)
-        if place is None:
-            return Cause("talk", step.at_ms, utterance_id=step.utterance)
-        if place["is_changed"]:
-            return None
-        return Cause("talk", step.at_ms, SessionId(place["session_id"]), place["ordinal"], step.utterance)
-
-    async def heard_again(self, heard: str, step: Step) -> None:
-        await self._fetch("heard_again", heard, step.entity_id, step.utterance, MAX_UTTERANCES)
-
-    async def uses(self, plain: str, pattern: str, exclude: Collection[UtteranceId]) -> Uses:
-        ((written,),) = await self._fetch("uses_written", pattern)
-        ((spoken,),) = await self._fetch("uses_spoken", plain, pattern, list(exclude))
-        return Uses(written, spoken)
-
-
-class PostgresLearnedNames:
-    """Implements `LearnedNames`, with deadlines of 10 s."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
-        only = None if entities is None else sorted(entities)
-        async with self._reading(campaign) as forms:
-            rows, pairs = await forms.entities(only), await forms.pairs(entities=only)
+    async def entries(self) -> list[Entry]:
+        """See `LearnedNames.entries`."""
         learned: dict[str, list[str]] = {}
-        for pair in pairs:
+        for pair in await self.pairs():
             if pair.status.state == "active":
                 learned.setdefault(pair.entity_id, []).append(pair.heard)
         return [
@@ -140,33 +107,64 @@ class PostgresLearnedNames:
                 () if row["is_merged"] else tuple(learned.get(row["id"], ())),
                 row["is_public"],
             )
-            for row in rows
+            for row in await self._fetch("entries", self._entities)
         ]
 
+    async def cause(self, step: Step) -> Cause | None:
+        """The cause of a new step; None for evidence from an utterance that is retracted or was corrected."""
+        if step.kind in DECISIONS:
+            return Cause("dm", step.at_ms)
+        for place in await self._fetch("place", step.utterance):
+            where = SessionId(place["session_id"]), place["ordinal"], step.utterance
+            return None if place["is_changed"] else Cause("talk", step.at_ms, *where)
+        return Cause("talk", step.at_ms, utterance_id=step.utterance)
+
+    async def count(self, step: Step) -> None:
+        """Count another utterance with the form."""
+        await self._fetch("heard_again", self.key, step.entity_id, step.utterance, MAX_UTTERANCES)
+
+    async def uses(self, plain: str, exclude: Collection[UtteranceId]) -> Uses:
+        """See `LearnedNames.uses`."""
+        pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"
+        ((written,),) = await self._fetch("uses_written", pattern)
+        ((spoken,),) = await self._fetch("uses_spoken", plain, pattern, list(exclude))
+        return Uses(written, spoken)
+
+
+class PostgresLearnedNames:
+    """Implements `LearnedNames`. Each call has a deadline of 10 s."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
+        async with self._reading(campaign, entities=entities) as forms:
+            return await forms.entries()
+
     async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
-        async with self._reading(campaign) as forms:
-            return await forms.pairs(None if heard is None else _key(heard))
+        async with self._reading(campaign, heard) as forms:
+            return await forms.pairs()
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
-        key = _key(heard)
-        async with self._writing(campaign) as (world, forms):
-            history = [happened.step for happened in (await forms.histories(key)).get(key, ())]
+        form = as_heard(heard)
+        async with self._writing(campaign, form) as (world, forms):
+            history = [each.step for each_form in (await forms.histories()).values() for each in each_form]
             cause = await forms.cause(step)
             if cause is not None and changes_something(history, step):
-                [recorded] = await commit(world, [_event(key, heard, step)], cause, accept_at=NEVER)
+                [recorded] = await commit(world, [_event(fold(form), form, step)], cause, accept_at=NEVER)
                 if _active(history) != _active([*history, step]):
                     await world.log.names_changed([recorded.seq])
             elif cause is not None and is_only_counted(history, step):
-                await forms.heard_again(key, step)
-            listed = await forms.pairs(key)
-        found = [each for each in listed if each.entity_id == step.entity_id]
+                await forms.count(step)
+            pairs = await forms.pairs()
         # Evidence against a pair that nobody proposed leaves no trace.
-        return found[0] if found else LearnedName(as_heard(heard), step.entity_id, None, PairStatus("undone", 0, ()))
+        none = LearnedName(form, step.entity_id, None, PairStatus("undone", 0, ()))
+        return next((pair for pair in pairs if pair.entity_id == step.entity_id), none)
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
-        async with self._writing(campaign) as (world, forms):
-            histories = await forms.histories(None if heard is None else _key(heard))
-            decisions = [each for history in histories.values() for each in history if each.step.kind in DECISIONS]
+        async with self._writing(campaign, heard) as (world, forms):
+            left = [each for form in (await forms.histories()).values() for each in form]
+            decisions = [each for each in left if each.step.kind in DECISIONS]
             if not decisions:
                 return None
             last = max(decisions, key=lambda each: each.step.id)
@@ -174,43 +172,35 @@ class PostgresLearnedNames:
             head = await world.log.head()
             await world.log.append([encode(Undone(last.step.id))], Cause("dm", at_ms), after=head.seq)
             await world.log.names_changed([last.step.id])
-            names = await forms.names([last.step.entity_id])
-        return replace(last, name=names.get(last.step.entity_id))
+        return last
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
         """Return the history, latest first."""
-        async with self._reading(campaign) as forms:
-            found = await forms.steps(None if heard is None else _key(heard))
-            steps = {happened.step.id: happened for _, happened in found}
-            for recorded in await forms.log.undoing():
-                if isinstance(recorded.event, Undone) and (undone := steps.get(recorded.event.event)) is not None:
-                    step = Step("undone", undone.step.entity_id, "dm", "", recorded.cause.at_ms, recorded.seq)
-                    steps[recorded.seq] = replace(undone, step=step)
-            latest = [steps[number] for number in sorted(steps, reverse=True)[:limit]]
-            names = await forms.names({happened.step.entity_id for happened in latest})
-        return [replace(happened, name=names.get(happened.step.entity_id)) for happened in latest]
+        async with self._reading(campaign, heard) as forms:
+            steps = {happened.step.id: happened for _, happened in await forms.steps()}
+            undoing = await forms.log.undoing()
+        for recorded in undoing:
+            if isinstance(recorded.event, Undone) and (undone := steps.get(recorded.event.event)) is not None:
+                step = Step("undone", undone.step.entity_id, "dm", "", recorded.cause.at_ms, recorded.seq)
+                steps[recorded.seq] = replace(undone, step=step)
+        return [steps[number] for number in sorted(steps, reverse=True)[:limit]]
 
     async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
-        plain = as_heard(heard)
-        pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"
         async with self._reading(campaign) as forms:
-            return await forms.uses(plain, pattern, exclude)
+            return await forms.uses(as_heard(heard), exclude)
 
     @asynccontextmanager
-    async def _reading(self, campaign: CampaignId) -> AsyncIterator[_Forms]:
+    async def _reading(
+        self, campaign: CampaignId, heard: str | None = None, entities: Collection[EntityId] | None = None
+    ) -> AsyncIterator[_Forms]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            yield _Forms(connection, campaign)
+            yield _Forms(connection, campaign, heard, entities)
 
     @asynccontextmanager
-    async def _writing(self, campaign: CampaignId) -> AsyncIterator[tuple[WorldTransaction, _Forms]]:
+    async def _writing(self, campaign: CampaignId, heard: str | None) -> AsyncIterator[tuple[WorldTransaction, _Forms]]:
         async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             await world.lock_campaign()
-            yield world, _Forms(world.connection, campaign)
-
-
-def _key(heard: str) -> str:
-    """The comparison key of a form, as in the gazetteer."""
-    return fold(as_heard(heard))
+            yield world, _Forms(world.connection, campaign, heard)
 
 
 def _pattern(word: str) -> str:
@@ -223,20 +213,13 @@ def _active(history: Sequence[Step]) -> set[EntityId]:
 
 def _event(key: str, heard: str, step: Step) -> FormHeard:
     why = lookup_key(step.why)
-    return FormHeard(key, as_heard(heard), step.entity_id, step.kind, step.by, why, step.utterance, step.is_ordinary)
+    return FormHeard(key, heard, step.entity_id, step.kind, step.by, why, step.utterance, step.is_ordinary)
 
 
-def _happened(recorded: WorldEvent) -> tuple[str, Happened]:
+def _happened(recorded: WorldEvent, name: str | None) -> tuple[str, Happened]:
     event = recorded.event
     if not isinstance(event, FormHeard):
         raise TypeError(f"event {recorded.seq} is no step of a wrong form")
     by, at_ms = event.by, recorded.cause.at_ms
     step = Step(event.kind, event.entity, by, event.why, at_ms, recorded.seq, event.utterance, event.is_ordinary)
-    return event.heard, Happened(event.as_heard, None, step)
-
-
-async def name_changes(listener: Listener, campaign: CampaignId) -> AsyncGenerator[NamesChanged, None]:
-    """Yield the changes to a campaign's names from now on, whoever makes them. See `Listener.follow`."""
-    async with aclosing(listener.follow(NAMES, campaign)) as notified:
-        async for changed in notified:
-            yield NamesChanged(None if changed is None else frozenset(EntityId(each) for each in changed))
+    return event.heard, Happened(event.as_heard, name, step)

@@ -1,14 +1,15 @@
 -- steps --
--- Steps of wrong forms, in order: of all, of the form $2, or of the forms linked to the entities $3; NULL: any. Served by
--- idx_world_events_forms.
-SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
-  FROM world_events
- WHERE campaign_id = $1 AND event_type = 'form_heard' AND ($2::text IS NULL OR payload ->> 'heard' = $2)
+-- Steps of wrong forms with the names of their entities, in order: of all forms, of the form $2, or of the forms linked to
+-- the entities $3; NULL: any. Served by idx_world_events_forms.
+SELECT w.seq, w.event_type, w.payload::text AS payload, w.at, w.by, w.session_id, w.ordinal, w.source_turn_id, e.name
+  FROM world_events w
+  LEFT JOIN entities e ON e.campaign_id = $1 AND e.id = w.payload ->> 'entity'
+ WHERE w.campaign_id = $1 AND w.event_type = 'form_heard' AND ($2::text IS NULL OR w.payload ->> 'heard' = $2)
    AND ($3::text[] IS NULL
-        OR payload ->> 'heard' IN (SELECT payload ->> 'heard' FROM world_events
-                                    WHERE campaign_id = $1 AND event_type = 'form_heard'
-                                      AND payload ->> 'entity' = ANY ($3)))
- ORDER BY seq;
+        OR w.payload ->> 'heard' IN (SELECT payload ->> 'heard' FROM world_events
+                                      WHERE campaign_id = $1 AND event_type = 'form_heard'
+                                        AND payload ->> 'entity' = ANY ($3)))
+ ORDER BY w.seq;
 
 -- counts --
 -- How often forms (all, or the form $2) were heard again, beyond their steps.
@@ -21,9 +22,6 @@ INSERT INTO form_counts AS old (campaign_id, heard, entity_id, n, utterances) VA
     SET n = old.n + 1,
         utterances = (old.utterances || excluded.utterances)[greatest(1, cardinality(old.utterances) + 2 - $5::int):]
     WHERE NOT old.utterances @> excluded.utterances;
-
--- names --
-SELECT id, name FROM entities WHERE campaign_id = $1 AND id = ANY ($2);
 
 -- place --
 -- Where an utterance is, and whether it is retracted or has other words now.
