@@ -25,6 +25,7 @@ from glyphoxa.world.events import (
     WorldEvent,
     difference,
     dropped,
+    is_learned_from,
     replay,
 )
 from glyphoxa.world.fact_events import FactReplaced, FactStated
@@ -166,7 +167,8 @@ class Timeline:
         """Return what `retract` or `correct` of an utterance would change."""
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
-        going = [event for event in events if event.seq not in without and _is_learned_from(event, said)]
+        one, place = frozenset({said.utterance_id}), frozenset({(said.session_id, said.ordinal)})
+        going = [event for event in events if event.seq not in without and is_learned_from(event, one, place)]
         return self._without(events, going, n_utterances=0)
 
     def _without(self, events: Sequence[WorldEvent], going: Sequence[WorldEvent], *, n_utterances: int) -> Preview:
@@ -342,13 +344,6 @@ def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, la
     return cause.session_id in later or (
         cause.session_id == session and (cause.ordinal is None or cause.ordinal > ordinal)
     )
-
-
-def _is_learned_from(event: WorldEvent, said: CitedUtterance) -> bool:
-    cause = event.cause
-    if cause.by != "talk" or cause.session_id != said.session_id:
-        return False
-    return cause.ordinal == said.ordinal or cause.utterance_id == said.utterance_id
 
 
 def moment_of(when: str) -> int | None:

@@ -310,7 +310,7 @@ def without_words(
         places: The same, by session and ordinal.
     """
     said, at = frozenset(utterances), frozenset(places)
-    learned = {each.seq for each in events if _is_learned(each, said, at)} | _heard_in(events, said)
+    learned = {each.seq for each in events if is_learned_from(each, said, at)} | _heard_in(events, said)
     held = {_states(each) for each in events if each.seq not in learned} - {None}
     gone = {fact for each in events if each.seq in learned and (fact := _states(each)) not in held and fact is not None}
     changed: list[WorldEvent] = []
@@ -327,7 +327,12 @@ def without_words(
     return changed
 
 
-def _is_learned(recorded: WorldEvent, said: frozenset[UtteranceId], at: frozenset[tuple[SessionId, int]]) -> bool:
+def is_learned_from(recorded: WorldEvent, said: frozenset[UtteranceId], at: frozenset[tuple[SessionId, int]]) -> bool:
+    """Whether an event was learned from one of these utterances, alone or together with others.
+
+    Args:
+        at: The same utterances, by session and ordinal.
+    """
     cause, event = recorded.cause, recorded.event
     if cause.by != "talk" or isinstance(event, TalkErased):
         return False

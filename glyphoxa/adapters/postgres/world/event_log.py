@@ -20,7 +20,7 @@ from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_o
 from glyphoxa.world.events import (
     Cause,
     RolledBack,
-    Undone,
+    Undoing,
     UtteranceCorrected,
     UtteranceRetracted,
     UtteranceWithheld,
@@ -141,18 +141,8 @@ class WorldLog(CampaignStatements):
 
 def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
     """Whether none of these later events undoes something in the state at `seq`."""
-    for recorded in undoing:
-        if recorded.seq > seq:
-            match recorded.event:
-                case Undone(undone) if undone <= seq:
-                    return False
-                case RolledBack() | UtteranceRetracted() | UtteranceCorrected() as taken_back if any(
-                    each <= seq for each in taken_back.events
-                ):
-                    return False
-                case _:
-                    pass
-    return True
+    later = [recorded.event for recorded in undoing if recorded.seq > seq]
+    return not any(each <= seq for event in later if isinstance(event, Undoing) for each in event.dropped())
 
 
 def retractions_in_effect(undoing: Sequence[WorldEvent]) -> set[int]:
