@@ -39,8 +39,8 @@ class LearnedNames(Protocol):
         """Undo the DM's last decision (on one form, if given); return it, or None if there is none left."""
         ...
 
-    async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
-        """Ordinary uses of a form's words, without the utterances in `exclude`."""
+    async def uses(self, campaign: CampaignId, heard: str, *, meant_in: UtteranceId | None = None) -> Uses:
+        """Ordinary uses of a form's words; one more utterance in which they mean a name may be given."""
         ...
 
 

@@ -62,7 +62,7 @@ class NameLearning:
             InvalidInput: This must not be learned, or was confirmed for another name. Or the words are common.
         """
         problem = objection(heard, entity, names)  # some need no search of the transcript
-        _, uses = await self._uses(heard) if problem is None else (0, Uses())
+        uses = Uses() if problem is not None else await self.store.uses(self.campaign, heard)
         problem = problem or objection(heard, entity, names, uses=uses)
         if problem is not None:
             raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
@@ -116,24 +116,16 @@ class NameLearning:
                 is_ordinary=is_ordinary(proof.heard, names.vocabulary),
             )
             if step.is_ordinary:
-                meant, uses = await self._uses(proof.heard, meant_in=proof.utterance)
+                uses = await self.store.uses(self.campaign, proof.heard, meant_in=proof.utterance)
                 if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
                     continue
                 # With little proof nothing follows, and earlier misheard names count as ordinary uses too.
-                if uses.spoken > meant >= ENOUGH_OF_ORDINARY_WORDS:
+                if uses.spoken > uses.meant >= ENOUGH_OF_ORDINARY_WORDS:
                     why = "these words have their ordinary meaning"
                     doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
                     await self.store.record(self.campaign, proof.heard, doubt)
             pairs.append(await self.store.record(self.campaign, proof.heard, step))
         return pairs
-
-    async def _uses(self, heard: str, *, meant_in: UtteranceId | None = None) -> tuple[int, Uses]:
-        """The number of utterances that meant a name by the form, and other uses of its words."""
-        known = await self.store.statuses(self.campaign, heard)
-        meant = {utterance for pair in known for utterance in pair.status.utterances}
-        if meant_in is not None:
-            meant.add(meant_in)
-        return len(meant), await self.store.uses(self.campaign, heard, exclude=meant)
 
 
 _CAPACITY = 1_000

@@ -129,18 +129,29 @@ class Happened:
 def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
     """Status of a form for each name that it is linked to. `steps` is its history, in order, without undone steps."""
     enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in steps) else _ENOUGH
+    verdicts = _verdicts(steps)
     supported = {
-        step.entity_id for step in steps if step.kind == "confirmed" or (step.kind == "proved" and step.by != "typed")
+        step.entity_id
+        for step in steps
+        if verdicts.get(step.entity_id) != "rejected"
+        and (step.kind == "confirmed" or (step.kind == "proved" and step.by != "typed"))
     }
-    rejected = {entity for entity in supported if (last := _decision(steps, entity)) and last.kind == "rejected"}
-    return {
-        entity: _status(
-            [step for step in steps if step.entity_id == entity],
-            enough=enough,
-            is_contested=len(supported - rejected) > 1,
-        )
-        for entity in dict.fromkeys(step.entity_id for step in steps)
-    }
+    found: dict[EntityId, PairStatus] = {}
+    for entity in dict.fromkeys(step.entity_id for step in steps):
+        of_pair = [step for step in steps if step.entity_id == entity]
+        state: State = "rejected" if verdicts.get(entity) == "rejected" else "active"
+        if entity not in verdicts:
+            state = _state(of_pair, enough=enough, is_contested=len(supported) > 1)
+        shown = (step.utterance for step in of_pair if step.kind in ("proved", "confirmed"))
+        utterances = tuple(dict.fromkeys(utterance for utterance in shown if utterance is not None))
+        confirmed_unheard = any(step.kind == "confirmed" for step in of_pair) and not utterances
+        found[entity] = PairStatus(state, len(utterances) + confirmed_unheard, utterances[-MAX_UTTERANCES:])
+    return found
+
+
+def active(steps: Sequence[Step]) -> frozenset[EntityId]:
+    """The entity whose name replaces the form, if any. Argument as for `statuses`."""
+    return frozenset(entity for entity, status in statuses(steps).items() if status.state == "active")
 
 
 def changes_something(history: Sequence[Step], step: Step) -> bool:
@@ -152,26 +163,25 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
     Raises:
         InvalidInput: It confirms a form that the DM has confirmed for another name.
     """
-    last = _decision(history, step.entity_id)
+    verdicts = _verdicts(history)
+    verdict = verdicts.pop(step.entity_id, None)
     if step.kind in ("proved", "disproved"):
-        if last is not None and last.kind == "rejected":
+        if verdict == "rejected":
             return False
         alike = [old for old in history if (old.kind, old.entity_id, old.by) == (step.kind, step.entity_id, step.by)]
         if len(alike) >= _MAX_PROOFS or any(old.utterance == step.utterance for old in alike):
             return False
-        return step.by != "phonetic" or not (last is not None or _is_active(history, step.entity_id))
+        return step.by != "phonetic" or (verdict is None and step.entity_id not in active(history))
     if step.kind == "confirmed":
-        for other in dict.fromkeys(old.entity_id for old in history):
-            status = _decision(history, other)
-            if other != step.entity_id and status is not None and status.kind == "confirmed":
+        for other, decided in verdicts.items():
+            if decided == "confirmed":
                 raise AlreadyTaken(other)
-    return last is None or last.kind != step.kind
+    return verdict != step.kind
 
 
 def is_only_counted(history: Sequence[Step], step: Step) -> bool:
     """Whether a step that is not worth adding shows the form in a new utterance, as far as the history tells."""
-    last = _decision(history, step.entity_id)
-    if step.kind != "proved" or step.utterance is None or (last is not None and last.kind == "rejected"):
+    if step.kind != "proved" or step.utterance is None or _verdicts(history).get(step.entity_id) == "rejected":
         return False
     return not any(old.entity_id == step.entity_id and old.utterance == step.utterance for old in history)
 
@@ -188,33 +198,17 @@ class AlreadyTaken(InvalidInput):
         self.entity_id = entity_id
 
 
-def _status(left: Sequence[Step], *, enough: int, is_contested: bool) -> PairStatus:
-    utterances = tuple(
-        dict.fromkeys(
-            step.utterance for step in left if step.utterance is not None and step.kind in ("proved", "confirmed")
-        )
-    )
-    confirmed_unheard = any(step.kind == "confirmed" for step in left) and not utterances
-    return PairStatus(
-        _state(left, enough=enough, is_contested=is_contested),
-        len(utterances) + confirmed_unheard,
-        utterances[-MAX_UTTERANCES:],
-    )
+def _verdicts(steps: Iterable[Step]) -> dict[EntityId, StepKind]:
+    """The DM's last decision on each name."""
+    return {step.entity_id: step.kind for step in steps if step.kind in DECISIONS}
 
 
-def _is_active(history: Sequence[Step], entity: EntityId) -> bool:
-    status = statuses(history).get(entity)
-    return status is not None and status.state == "active"
-
-
-def _state(left: Sequence[Step], *, enough: int, is_contested: bool) -> State:
-    decision = next((step for step in reversed(left) if step.kind in DECISIONS), None)
-    if decision is not None:
-        return "active" if decision.kind == "confirmed" else "rejected"
-    proofs = [step for step in left if step.kind == "proved"]
+def _state(of_pair: Sequence[Step], *, enough: int, is_contested: bool) -> State:
+    """The state of a pair that the DM has not decided on."""
+    proofs = [step for step in of_pair if step.kind == "proved"]
     if not proofs:
         return "undone"
-    if is_contested or len(proofs) < len(left):
+    if is_contested or len(proofs) < len(of_pair):
         return "suggested"
     # An utterance counts once, with its strongest witness.
     weights: dict[UtteranceId | None, int] = {}
@@ -222,10 +216,6 @@ def _state(left: Sequence[Step], *, enough: int, is_contested: bool) -> State:
         weights[proof.utterance] = max(weights.get(proof.utterance, 0), _WEIGHTS.get(proof.by, 0))
     is_circular = all(proof.by == "phonetic" for proof in proofs)
     return "active" if sum(weights.values()) >= enough and not is_circular else "suggested"
-
-
-def _decision(left: Sequence[Step], entity: EntityId) -> Step | None:
-    return next((step for step in reversed(left) if step.entity_id == entity and step.kind in DECISIONS), None)
 
 
 _FEWEST_LETTERS = 3
@@ -251,11 +241,13 @@ class Uses:
 
     Attributes:
         written: Places in the campaign's own text.
-        spoken: Utterances in which they were left unchanged, misheard or not.
+        spoken: Utterances in which they were left unchanged, misheard or not, without those in `meant`.
+        meant: Utterances that meant a name by them.
     """
 
     written: int = 0
     spoken: int = 0
+    meant: int = 0
 
 
 def as_heard(text: str) -> str:

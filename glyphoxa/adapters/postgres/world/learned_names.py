@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from glyphoxa.names.wrong_forms import (
     PairStatus,
     Step,
     Uses,
+    active,
     as_heard,
     changes_something,
     is_only_counted,
@@ -123,12 +124,14 @@ class _Forms(CampaignStatements):
         """Count another utterance with the form."""
         await self._fetch("heard_again", self.key, step.entity_id, step.utterance, MAX_UTTERANCES)
 
-    async def uses(self, plain: str, exclude: Collection[UtteranceId]) -> Uses:
+    async def uses(self, plain: str, meant_in: UtteranceId | None) -> Uses:
         """See `LearnedNames.uses`."""
+        meant = {utterance for pair in await self.pairs() for utterance in pair.status.utterances}
+        meant |= set() if meant_in is None else {meant_in}
         pattern = r"\m" + r"(?:\W|\\n)+".join(_pattern(word.text + word.tail) for word in words(plain)) + r"\M"
         ((written,),) = await self._fetch("uses_written", pattern)
-        ((spoken,),) = await self._fetch("uses_spoken", plain, pattern, list(exclude))
-        return Uses(written, spoken)
+        ((spoken,),) = await self._fetch("uses_spoken", plain, pattern, list(meant))
+        return Uses(written, spoken, len(meant))
 
 
 class PostgresLearnedNames:
@@ -152,7 +155,7 @@ class PostgresLearnedNames:
             cause = await forms.cause(step)
             if cause is not None and changes_something(history, step):
                 [recorded] = await commit(world, [_event(fold(form), form, step)], cause, accept_at=NEVER)
-                if _active(history) != _active([*history, step]):
+                if active(history) != active([*history, step]):
                     await world.log.names_changed([recorded.seq])
             elif cause is not None and is_only_counted(history, step):
                 await forms.count(step)
@@ -185,9 +188,9 @@ class PostgresLearnedNames:
                 steps[recorded.seq] = replace(undone, step=step)
         return [steps[number] for number in sorted(steps, reverse=True)[:limit]]
 
-    async def uses(self, campaign: CampaignId, heard: str, *, exclude: Collection[UtteranceId] = ()) -> Uses:
-        async with self._reading(campaign) as forms:
-            return await forms.uses(as_heard(heard), exclude)
+    async def uses(self, campaign: CampaignId, heard: str, *, meant_in: UtteranceId | None = None) -> Uses:
+        async with self._reading(campaign, heard) as forms:
+            return await forms.uses(as_heard(heard), meant_in)
 
     @asynccontextmanager
     async def _reading(
@@ -205,10 +208,6 @@ class PostgresLearnedNames:
 
 def _pattern(word: str) -> str:
     return re.sub("['’]", "['’]", re.escape(word))
-
-
-def _active(history: Sequence[Step]) -> set[EntityId]:
-    return {entity for entity, status in statuses(history).items() if status.state == "active"}
 
 
 def _event(key: str, heard: str, step: Step) -> FormHeard:
