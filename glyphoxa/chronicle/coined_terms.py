@@ -18,7 +18,6 @@ from pydantic import Field
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import NOT_TOLD
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ShownLines, numbered, shown
-from glyphoxa.chronicle.new_names import CONCEPT, NameFinder
 from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.statements import sentences_of
@@ -37,6 +36,7 @@ from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.lexicon import texts
+from glyphoxa.language.new_names import CONCEPT, NameFinder
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.consent import asks_to_forget
-from glyphoxa.chronicle.new_names import NameFinder, NewName
 from glyphoxa.chronicle.statements import (
     SPEAKER,
     MarkedSentence,
@@ -31,6 +30,7 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
+from glyphoxa.language.new_names import NameFinder, NewName
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.titles import OTHERS
 from glyphoxa.language.words import fold, words

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, NOT_TOLD, STORED, Kind, features, kind_of, shipped_weights
-from glyphoxa.chronicle.new_names import occupation_in
 from glyphoxa.chronicle.talk import ExtractedFact, ExtractedRelation
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
+from glyphoxa.language.new_names import occupation_in
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ShownLines, numbered, shown
-from glyphoxa.chronicle.new_names import NameFinder
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge, names_in
 from glyphoxa.chronicle.statements import (
@@ -32,6 +31,7 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
 from glyphoxa.language.lexicon import texts
+from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import words

@@ -21,9 +21,10 @@ from typing import Final
 from glyphoxa.context.selection import NEAR, RELATED, without_call
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.language.asking import AskKind, names_in, question_of
+from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.content import language_of
 from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.new_names import names_in
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
 from glyphoxa.recall.terms import Terms

@@ -18,7 +18,7 @@ from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule
-from glyphoxa.language.asking import names_in, question_of
+from glyphoxa.language.asking import question_of
 from glyphoxa.language.content import (
     FUNCTION_WORDS,
     GREETINGS,
@@ -30,6 +30,7 @@ from glyphoxa.language.content import (
     straight,
 )
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.new_names import names_in
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.sentences import sentences
 from glyphoxa.language.titles import TITLES

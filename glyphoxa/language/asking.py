@@ -1,4 +1,4 @@
-"""Classify a question and find the names in it.
+"""Classify a question.
 
 Every question is checked, using words only. A false positive costs an NPC a shrug; a miss lets a small model invent.
 The patterns are data: see `data/LANGUAGE/asking.toml`. In a language without them, every answer is no, except for the
@@ -8,16 +8,13 @@ kinds that are looked for in English then.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache, lru_cache
 from typing import Final
 
-from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
+from glyphoxa.language.lexicon import languages, lexicon, primary_language
 from glyphoxa.language.sentence_form import only_states
-from glyphoxa.language.titles import TITLES
-from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
-from glyphoxa.language.words import fold
 
 
 class AskKind(Enum):
@@ -129,74 +126,6 @@ def _pattern(kind: str, language: str) -> re.Pattern[str]:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").split())
-
-
-# Names within a sentence.
-
-
-def names_in(question: str, *, language: str) -> list[str]:
-    """Return the names written within a sentence, in order.
-
-    >>> names_in("What did Lady Ambrose say of the Tower of Ashur on Monday?", language="en")
-    ['Lady Ambrose', 'Tower of Ashur']
-    >>> names_in("Was hat Ritter Gottwin am Montag zu meinem Bruder gesagt?", language="de")
-    ['Ritter Gottwin']
-    """
-    known = lexicon("asking", language)
-    if not known:
-        return []
-    found = _among_nouns(question, language) if known.value("nouns_have_capitals") else _by_capitals(question, known)
-    return list(dict.fromkeys(found))
-
-
-def _by_capitals(question: str, known: Lexicon) -> Iterator[str]:
-    no_names = known.words("no_names")
-    for found in _capitals(known).finditer(question):
-        name = re.sub(r"['’]s?$", "", found.group())
-        if name.casefold() not in no_names:
-            yield name
-
-
-@cache
-def _capitals(known: Lexicon) -> re.Pattern[str]:
-    return known.compile(r"(?<=[a-z,;:'’] )[A-Z][\w'’]+(?: {name_joints}?[A-Z][\w'’]+)*(?<!['’]s)")
-
-
-_WORD_OR_STOP: Final = re.compile(r"[^\W\d_]+|[.!?:]")
-
-
-def _among_nouns(question: str, language: str) -> Iterator[str]:
-    """Find names where nouns are capitalised too: words in no dictionary, without an article.
-
-    A capitalised adjective is part of a name ("die Rote Hand").
-    """
-    vocabulary = vocabulary_of(language)
-    articles = _pattern("with_article", primary_language(language))
-    before, title, adjective = ".", "", ""
-    for word in _WORD_OR_STOP.findall(question):
-        is_begin = before in ".!?:" or not word[0].isupper()
-        folded = fold(word)
-        if title and word[0].isupper():
-            yield f"{title} {word}"
-        elif adjective and word[0].isupper():
-            yield f"{adjective} {word}"
-        elif not is_begin and folded not in TITLES and not articles.fullmatch(before.casefold()):
-            listed = min(vocabulary.rarity(folded), vocabulary.proper.get(folded, UNLISTED))
-            if listed == UNLISTED:
-                yield word
-        title = word if folded in TITLES and word[0].isupper() else ""
-        adjective = word if not is_begin and _is_adjective(folded, vocabulary, language) else ""
-        before = word
-
-
-def _is_adjective(folded: str, vocabulary: Vocabulary, language: str) -> bool:
-    """Recognised by its ending, and listed in lower case only."""
-    return (
-        _pattern("adjective", primary_language(language)).fullmatch(folded) is not None
-        and folded not in vocabulary.stop
-        and vocabulary.rarity(folded) < UNLISTED
-        and vocabulary.proper.get(folded, UNLISTED) == UNLISTED
-    )
 
 
 def _forms(language: str) -> Mapping[str, str]:

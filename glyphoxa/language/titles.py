@@ -21,6 +21,8 @@ OTHERS: Final = frozenset(map(fold, _WORDS.words("others")))
 COURTESY: Final = frozenset(map(fold, _WORDS.words("courtesy")))
 """Titles that anybody may have."""
 
+ARTICLES: Final = frozenset(map(fold, lexicon("names").words("articles")))
+
 
 def same_titles(title: str) -> frozenset[str]:
     """Return the titles that are said for this one, itself included.

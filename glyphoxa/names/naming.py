@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.titles import AGES, COURTESY, KIN, OTHERS, TITLES, may_be_one
+from glyphoxa.language.titles import AGES, ARTICLES, COURTESY, KIN, OTHERS, TITLES, may_be_one
 from glyphoxa.language.trades import trades_of
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, fold, words
@@ -17,8 +17,6 @@ from glyphoxa.names.sound import Coder, Sounder
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
 """In order of priority for a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
-_LEXICON: Final = lexicon("names")
-ARTICLES: Final = frozenset(map(fold, _LEXICON.words("articles")))
 _MY: Final = lexicon("chronicle").words("my")
 _PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
 _PLACES = frozenset(("location", "place"))

@@ -27,11 +27,11 @@ from glyphoxa.language.calls import CALLED, CallKind, Calls, NamedPlace, calls_i
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
-from glyphoxa.language.titles import KIN, TITLES, same_titles
+from glyphoxa.language.titles import ARTICLES, KIN, TITLES, same_titles
 from glyphoxa.language.trades import CastMember, cast_of, trades_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Name
-from glyphoxa.names.naming import ARTICLES, parts_of, titles_of
+from glyphoxa.names.naming import parts_of, titles_of
 
 _WORDS: Final = lexicon("calls")
 _WHISPERED: Final = _WORDS.compile(

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
+from glyphoxa.language.titles import ARTICLES
 from glyphoxa.language.words import words
-from glyphoxa.names.naming import ARTICLES, Entry
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.reader import IsWanted, Mention, NameReader
 from glyphoxa.recall.facts import TOOK_PART
 from glyphoxa.world.graph import Known

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.language.asking import AskKind, names_in, question_of
+from glyphoxa.language.asking import AskKind, question_of
+from glyphoxa.language.new_names import names_in
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,15 @@ def test_a_question_may_be_about_who_asks() -> None:
         ("Who is Tarquin Fell?", "en", ["Tarquin Fell"]),
         ("Have you seen Jorund's dog on Monday?", "en", ["Jorund"]),
         ("Where is the mill?", "en", []),
+        ("Silas Thorne knows Edda the Grey, does he not?", "en", ["Silas Thorne", "Edda the Grey"]),
+        ("Captain Hesper sails at Christmas.", "en", ["Captain Hesper"]),
+        ("Well, did you see the Red Dragon?", "en", ["Red Dragon"]),
         ("Wer ist Tarquin?", "de", ["Tarquin"]),
         ("Was hat die Katze im Garten gefressen?", "de", []),
         ("Hat Bruder Heiko einen Brief dagelassen?", "de", ["Bruder Heiko"]),
+        ("Gibt Heiko Brot an die Grauen Brüder?", "de", ["Heiko", "Grauen Brüder"]),
+        ("Wo wohnt meine Schwester Ilse?", "de", ["Ilse"]),
+        ("Was liegt in meinem Kupferkessel?", "de", []),
     ],
 )
 def test_names_within_a_question_are_found(question: str, language: str, names: list[str]) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
-from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.titles import KIN, TITLES
+from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.titles import ARTICLES, KIN, TITLES
 from glyphoxa.language.trades import trades_of
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.names.naming import ARTICLES
 
 _WORDS: Final = lexicon("chronicle")
 _RANKS: Final = _WORDS.words("ranks")
@@ -61,6 +60,8 @@ CONCEPT: Final = "concept"
 """Type of a coined term: a name that nothing shows to be a person, a place, a group or a thing."""
 _NUMERAL: Final = re.compile("[IVXLCDM]+")
 _PREFIXES: Final = _WORDS.words("name_prefixes")
+_ADJECTIVE_ENDINGS: Final = tuple(_WORDS.words("adjective_endings"))
+"""German: nouns have capitals, but adjectives only as parts of names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,15 @@ class NewName:
 
 
 class NameFinder:
-    """Finds new names in utterances of one language (BCP 47 tag)."""
+    """Finds new names in utterances of one language (BCP 47 tag).
 
-    def __init__(self, language: str) -> None:
+    Args:
+        is_asked: The texts ask or answer: inside a sentence, all words that are written like names are names, ordinary
+            ones included ("the Red Hand"). A single word that opens a sentence is none.
+    """
+
+    def __init__(self, language: str, *, is_asked: bool = False) -> None:
+        self._is_asked = is_asked
         self._vocabulary: Vocabulary = vocabulary_of(language)
         self._has_capital_nouns = language.lower().startswith("de")
         self._rarity = lru_cache(8192)(self._vocabulary.rarity)
@@ -164,14 +171,14 @@ class NameFinder:
 
     def _joining(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> int:
         """Count the small words between two parts of a name: "of", "of the"."""
-        if self._has_capital_nouns or spoken[at].folded not in _JOINED_BY:
+        is_joined = spoken[at].folded in _JOINED_BY or (self._is_asked and spoken[at].folded == "the")
+        if self._has_capital_nouns or not is_joined:
             return 0
         n = 2 if at + 1 < len(spoken) and spoken[at + 1].folded == "the" else 1
         return n if at + n < len(spoken) and _may_be_of_a_name(spoken[at + n], taken) else 0
 
-    def _judged(
-        self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
-    ) -> NewName | None:
+    def _trimmed(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> tuple[int, tuple[Word, ...]]:
+        """Return the run and its place without the words around a name."""
         # The first word of a sentence is capitalised anyway, so it must not be an ordinary word.
         while run and (run[0].opens or run[0].folded in _NOT_OF_THE_STORY) and not self._is_unheard(run[0]):
             if run[0].folded in TITLES and len(run) > 1:
@@ -181,36 +188,58 @@ class NameFinder:
             run, at = run[1:], at + 1  # "of the Grennock" is the end of a truncated name
         if len(run) > 1 and run[0].folded in KIN and at and spoken[at - 1].folded in _MY:
             run, at = run[1:], at + 1  # "my brother Odo" is called Odo
-        while run and run[-1].folded in _NOT_OF_THE_STORY:
+        if self._is_asked and self._has_capital_nouns:
+            # A noun behind a title is a name, and so is one behind a capitalised adjective: "die Rote Hand".
+            while run and not self._is_unheard(run[0]) and not (len(run) > 1 and self._begins_a_name(run[0])):
+                run, at = run[1:], at + 1
+            while len(run) > 1 and not self._is_unheard(run[-1]) and not self._begins_a_name(run[-2]):
+                run = run[:-1]
+        while run and run[-1].folded in _NOT_OF_THE_STORY and not (self._is_asked and len(run) > 1):
             run = run[:-1]
-        if not run:
+        return at, run
+
+    def _judged(
+        self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
+    ) -> NewName | None:
+        at, run = self._trimmed(spoken, at, run)
+        if not run or (self._is_asked and len(run) == 1 and (run[0].opens or run[0].folded in TITLES)):
             return None
+        is_titled = len(run) > 1 and run[0].folded in TITLES
         name = text[run[0].start : run[-1].end - len(run[-1].tail)]
         if len(fold(name)) < _SHORTEST or fold(name) in nobody or any(each.folded in nobody for each in run):
             return None
         before = text[: run[0].start]
         is_called = _CALLED.search(before[-40:]) is not None
         unheard = sum(self._is_unheard(each) for each in run)
-        titled = run[0].folded in TITLES and len(run) > 1
         kind = self._kind(spoken, at, run)
         if self._has_capital_nouns:
-            sure = 0.85 if is_called else 0.75 if unheard and titled else 0.6 if unheard == len(run) else 0.0
+            sure = 0.85 if is_called else 0.75 if unheard and is_titled else 0.6 if unheard == len(run) else 0.0
+            sure = sure or (0.65 if self._is_asked and len(run) > 1 else 0.0)
             if sure < 0.7 and len(run) == 1 and (run[0].opens or (at and spoken[at - 1].folded in _BEFORE_NOUNS)):
                 sure = 0.0
-        elif is_called or titled:
+        elif is_called or is_titled:
             sure = 0.85
         elif unheard and (len(run) > 1 or not run[0].opens):
             sure = 0.75
         elif unheard:
             # "Balgus said" may be a name; "Urgh!" is not.
             sure = 0.6 if at + 1 < len(spoken) and spoken[at + 1].joins else 0.0
-        elif len(run) > 1 and not run[0].opens and not _is_cast(before):
+        elif (len(run) > 1 or self._is_asked) and not run[0].opens and not _is_cast(before):
             sure = 0.65
         else:
             sure = 0.0
         if not sure:
             return None
         return NewName(name, kind, run[0].start, run[-1].end, sure)
+
+    def _begins_a_name(self, word: Word) -> bool:
+        return word.folded in TITLES or (
+            not word.opens
+            and any(word.folded.endswith(ending) for ending in _ADJECTIVE_ENDINGS)
+            and word.folded not in self._vocabulary.stop
+            and self._rarity(word.folded) < UNLISTED
+            and word.folded not in self._vocabulary.proper
+        )
 
     def _is_unheard(self, word: Word) -> bool:
         return (
@@ -230,6 +259,23 @@ class NameFinder:
         if at and spoken[at - 1].folded in _INTO:
             return "location"
         return CONCEPT if at and run[0].joins and spoken[at - 1].folded in ARTICLES else "npc"
+
+
+@cache
+def _finder(language: str) -> NameFinder:
+    return NameFinder(language, is_asked=True)
+
+
+def names_in(text: str, *, language: str) -> list[str]:
+    """Return the names written within the sentences of a text, each once, in order.
+
+    >>> names_in("What did Lady Ambrose say of the Tower of Ashur on Monday?", language="en")
+    ['Lady Ambrose', 'Tower of Ashur']
+    >>> names_in("Was hat Ritter Gottwin am Montag zu meinem Bruder gesagt?", language="de")
+    ['Ritter Gottwin']
+    """
+    found = _finder(primary_language(language)).names_in(text, taken=(), nobody=())
+    return list(dict.fromkeys(name.text for name in found))
 
 
 def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
