@@ -62,13 +62,13 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
 from glyphoxa.recall.days import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState
-from glyphoxa.world.wording import moment
 
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk

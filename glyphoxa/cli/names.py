@@ -12,8 +12,8 @@ from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.desk import NamesDesk, names_desk_of
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.language.facts import moment
 from glyphoxa.names.wrong_forms import LearnedName
-from glyphoxa.world.wording import moment
 
 _MOST_SHOWN = 50
 _MOST_REFUSED_SHOWN = 20

@@ -22,11 +22,12 @@ from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen, found_by
-from glyphoxa.dm.wording import IndentedLine, reason_in_words
+from glyphoxa.dm.wording import IndentedLine
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledUtterance
+from glyphoxa.language.facts import moment, reason_in_words
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
@@ -34,7 +35,6 @@ from glyphoxa.recall.vectors import LONGEST_MS, NOTHING_NEAR
 from glyphoxa.recall.world_memory import FactsByName
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Known, Passage
-from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 10
 _SHOWN_OF_A_LINE: Final = 200

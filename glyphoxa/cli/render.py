@@ -21,20 +21,21 @@ from rich.table import Table as Columns
 from rich.text import Text
 
 from glyphoxa.dm.timeline import is_bookkeeping
-from glyphoxa.dm.wording import (
-    IndentedLine,
+from glyphoxa.dm.wording import IndentedLine, plain
+from glyphoxa.domain.knowledge import Fact
+from glyphoxa.language.facts import (
     certainty_in_words,
+    ended_in_words,
+    fact_row,
     knower_in_words,
-    learned_from,
+    known_to_in_words,
+    moment,
     place,
-    plain,
     short,
     validity_in_words,
 )
-from glyphoxa.domain.knowledge import Fact
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import fact_in_words, known_to_in_words, moment
 
 if TYPE_CHECKING:
     from glyphoxa.desk import Desk
@@ -213,22 +214,12 @@ def show_facts(
         limit: The number of facts in the query; if it is reached, a line says that there may be more.
         also: The heading of another column, and a function that returns its text for a fact.
     """
-    # An empty column would take room from the facts on a narrow terminal.
-    status = ["status"] if any(fact.status != "accepted" for fact in facts) else []
-    rows = (
-        (
-            short(fact.id),
-            fact_in_words(fact, resolver),
-            *([fact.status] if status else []),
-            "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
-            known_to_in_words(fact, resolver),
-            learned_from(fact, resolver),
-            *([also[1](fact)] if also else []),
-        )
-        for fact in facts
-    )
-    headings = ("id", "fact", *status, "certainty", "known to", "from", *([also[0]] if also else []))
-    show_rows(headings, rows, nothing=nothing, limit=limit, which="first")
+    rows = [fact_row(fact, resolver) | ({also[0]: also[1](fact)} if also else {}) for fact in facts]
+    headings = ["id", "fact", "status", "certainty", "known to", "from", *([also[0]] if also else [])]
+    if all(fact.status == "accepted" for fact in facts):
+        headings.remove("status")  # an empty column would take room from the facts on a narrow terminal
+    cells = ([short(fact.id), *(row[each] for each in headings[1:])] for fact, row in zip(facts, rows, strict=True))
+    show_rows(headings, cells, nothing=nothing, limit=limit, which="first")
 
 
 def show_fact(desk: Desk, found: ExplainedFact) -> None:
@@ -236,8 +227,7 @@ def show_fact(desk: Desk, found: ExplainedFact) -> None:
     fact, provenance = found.fact, found.fact.provenance
     print(f"{fact.id}  {plain(desk.facts.words(fact))}")
     if (ended := found.ended) is not None:
-        by = "" if ended.superseded_by is None else f" by {short(ended.superseded_by)}"
-        print(f"  no longer held: {ended.ended_as.replace('_', ' ')}{by} (event {ended.ended_seq})")
+        print(f"  no longer held: {ended_in_words(ended)}")
     else:
         print(f"  {fact.status}{', although you rejected it before' if fact.doubted else ''}")
     times = "once" if fact.mentions == 1 else f"{fact.mentions} times"

@@ -32,13 +32,13 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.timeline import moment_of
-from glyphoxa.dm.wording import plain, short
+from glyphoxa.dm.wording import plain
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
+from glyphoxa.language.facts import moment, short, visibility_in_words
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import Words, moment, visibility_in_words
 
 _MOST_SHOWN = 50
 _MOST_LISTED = 5
@@ -61,7 +61,7 @@ TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
 
 def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
     for recorded in events:
-        print(recorded.event.in_words(Words(resolver or desk.resolver)))
+        print(recorded.event.in_words(resolver or desk.resolver))
     return 0
 
 
@@ -180,9 +180,9 @@ _ON_FACT.action(
 )
 async def _undo(desk: Desk, options: argparse.Namespace) -> int:
     taken = await desk.timeline.undo(options.seq)
-    words = await desk.facts.in_words(taken)
+    names = await desk.facts.names_in(taken)
     for recorded in taken:
-        print(f"undone: {plain(recorded.event.in_words(Words(desk.resolver, words)))}")
+        print(f"undone: {plain(recorded.event.in_words(names))}")
     return 0
 
 
@@ -273,7 +273,7 @@ async def _split(desk: Desk, options: argparse.Namespace) -> int:
     merge = await desk.entities.split(options.entity)
     gone = merge.event.gone if isinstance(merge.event, EntitiesMerged) else EntityId("")
     resolver = desk.resolver.with_names({gone: options.entity})  # which is known here by no other name
-    print(f"undone: {merge.event.in_words(Words(resolver))}")
+    print(f"undone: {merge.event.in_words(resolver)}")
     return 0
 
 

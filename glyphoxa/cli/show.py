@@ -36,15 +36,20 @@ from glyphoxa.dm import turns
 from glyphoxa.dm.entities import MAX_FACTS, NameResolver
 from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
-from glyphoxa.dm.wording import certainty_in_words, learned_from, plain, printable, short
+from glyphoxa.dm.wording import plain, printable
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, plain_name
-from glyphoxa.domain.knowledge import DM, Between, Fact, Recalled, Viewer
+from glyphoxa.domain.ids import PlayerId, SceneId, SessionId, plain_name
+from glyphoxa.domain.knowledge import DM, Between, Dm, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.language.facts import (
+    known_to,
+    moment,
+    visibility_in_words,
+    why_known,
+)
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.world.wording import known_to, known_to_in_words, moment, visibility_in_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
@@ -119,19 +124,9 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
             raise InvalidInput(f"--depth must be from 0 to {_DEEPEST}, not {options.depth}")
         reached = await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth)
         return show_rows(("depth", "type", "name"), ((str(each.depth), each.type, each.name) for each in reached))
-    rows = (
-        (
-            short(fact.id),
-            desk.facts.words(fact),
-            fact.status,
-            certainty_in_words(fact),
-            learned_from(fact, desk.resolver),
-            known_to_in_words(fact, desk.resolver),
-        )
-        for fact in await desk.inspection.relations(desk.campaign, entity.id)
-    )
-    headings = ("id", "relation", "status", "certainty", "from", "known to")
-    return show_rows(headings, rows, nothing=f"{entity.name} has no relations")
+    facts = await desk.inspection.relations(desk.campaign, entity.id)
+    show_facts(facts, desk.resolver, limit=MAX_FACTS, nothing=f"{entity.name} has no relations")
+    return 0
 
 
 @VERB.action(
@@ -151,18 +146,11 @@ async def _facts(desk: Desk, options: argparse.Namespace) -> int:
     if options.as_of is not None:
         as_of, nothing = await session_or_other(desk.inspection, desk.campaign, options.as_of), "nothing was known"
     facts, names = await desk.timeline.known(viewer, about=about, as_of=as_of, limit=options.limit)
-    how = None if viewer == DM else ("how", lambda fact: _how(fact, desk.resolver.npc(options.viewer), desk))
+    how = None
+    if not isinstance(viewer, Dm):
+        how = "how", lambda fact: why_known(known_to(fact, desk.resolver), viewer, person=desk.resolver.person)
     show_facts(facts, desk.resolver.with_names(names), limit=options.limit, nothing=nothing, also=how)
     return 0
-
-
-def _how(fact: Fact, npc: NpcId, desk: Desk) -> str:
-    """Say how an NPC learned the fact."""
-    seen = known_to(fact, desk.resolver)
-    if seen.scope == "public":
-        return "public"
-    knower = next(each for each in seen.knowers if each.npc == npc)
-    return knower.how if knower.by is None else f"{knower.how} by {desk.resolver.person(knower.by)}"
 
 
 @VERB.action(

@@ -30,10 +30,10 @@ from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.language.facts import moment
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, read_audit
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.wording import moment
 
 _MOST_SHOWN: Final = 20
 _MOST_ENTERED: Final = 50

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,19 +12,17 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
 from glyphoxa.language.asking import AskKind, question_of
+from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.facts import (
     LINKED_TO,
-    SPOKEN_FIRST,
     TOOK_PART,
-    WHOLE_SENTENCES,
     FactsAsked,
     facts_asked,
     is_secret,
-    spoken_value,
 )
 from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.transcript.sessions import EPISODE, is_episode
@@ -46,32 +44,11 @@ class Sentence:
     is_whole: bool = True
 
 
-def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, words: RelationWords) -> str:
-    """Return a fact as one sentence.
-
-    Args:
-        subject: The entity that the claim is about.
-        other: The entity it is related to; None for an attribute.
-        words: The campaign's sentences for relations.
-
-    Returns:
-        Empty if the value has no spoken form (an empty text, a JSON object), or if the fact is bookkeeping about a
-        session.
-    """
-    if other is not None:
-        if is_episode(subject) or is_episode(other):
-            return ""
-        note = fact.attributes.get("description") or fact.attributes.get("note")
-        sentence = words.sentence(fact.claim.predicate, subject.name, other.name)
-        return as_sentence(f"{sentence}: {note}" if note else sentence)
-    value = spoken_value(fact.claim.content)
-    if not value:
-        return ""
-    if is_episode(subject):
-        return as_sentence(value) if fact.claim.predicate == "summary" else ""
-    if fact.claim.predicate in WHOLE_SENTENCES:
-        return _about(subject, value)
-    return as_sentence(f"{subject.name}, {in_words(fact.claim.predicate)}: {value}")
+def told_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, words: RelationWords) -> str:
+    """Return a fact as `fact_sentence` does, and of what is stored about a session only its summary."""
+    if is_episode(subject) or (other is not None and is_episode(other)):
+        return as_sentence(spoken(fact)) if other is None and fact.claim.predicate == "summary" else ""
+    return fact_sentence(fact, subject, other, words=words)
 
 
 def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Sentence]:
@@ -100,7 +77,7 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
     """
     found: list[RecalledFact] = []
     for fact, other in _most_important_first(known):
-        if found and why_known(fact, npc) == "public":
+        if found and why_known(fact.visibility, npc) == "public":
             continue
         is_object = other is not None and fact.claim.object == known.entity.id
         turned = _about_object(fact, other, known, words) if other is not None and is_object else ""
@@ -125,9 +102,9 @@ def _most_important_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
 
 def _sentence_of(fact: Fact, other: Entity | None, known: Known, words: RelationWords) -> str:
     if other is None:
-        return fact_sentence(fact, known.entity, words=words)
+        return told_sentence(fact, known.entity, words=words)
     subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
-    return fact_sentence(fact, subject, end, words=words)
+    return told_sentence(fact, subject, end, words=words)
 
 
 def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords, *, sex: int = 0) -> str:
@@ -138,30 +115,6 @@ def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords,
     subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
     text = words.from_other_end(fact.claim.predicate, subject.name, end.name, sex=sex)
     return as_sentence(text) if text else ""
-
-
-def why_known(fact: Fact, npc: NpcId, people: Mapping[str, str] | None = None) -> str:
-    """Return why an NPC may know a fact: "public", "secret", "witnessed in session s1", "told by tamsin".
-
-    Args:
-        people: Names by speaker; an unknown speaker stays an id.
-    """
-    knower = next((one for one in fact.visibility.knowers if one.npc == npc), None)
-    if fact.visibility.scope == "public" or knower is None:
-        return "public"
-    match knower.how:
-        case "secret":
-            return "secret"
-        case "told":
-            by = knower.by or "somebody"
-            return f"told by {(people or {}).get(by, by)}"
-        case "witnessed":
-            session = fact.provenance.session_id
-            return f"witnessed in session {session}" if session else "witnessed"
-
-
-def names_of(entity: Entity) -> tuple[str, ...]:
-    return (entity.name, *entity.aliases)
 
 
 def recalled_of(known: Known, npc: NpcId, words: RelationWords, *, sex: int = 0) -> tuple[RecalledFact, ...]:
@@ -181,7 +134,7 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
         session_id=provenance.session_id,
         utterance_id=provenance.utterance_id,
         at_ms=provenance.at_ms,
-        reason=why_known(fact, npc),
+        reason=why_known(fact.visibility, npc, session=provenance.session_id),
         is_summary=fact.claim.predicate == "summary" and fact.claim.subject.startswith(f"{EPISODE}-"),
     )
 
@@ -203,18 +156,6 @@ def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
             continue
         left -= len(found[-1].text) + 1
     return found
-
-
-def _about(entity: Entity, text: str) -> str:
-    if any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names_of(entity)):
-        return as_sentence(text)
-    return as_sentence(f"{entity.name}: {text}")
-
-
-def as_sentence(text: str) -> str:
-    """Return the text in one line, with a mark at its end."""
-    text = " ".join(text.split())
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 # How two entities in a question are related. The prompt contains the facts about each of them. A chain over others ("Is
@@ -269,7 +210,7 @@ class HowRelated:
             if is_secret(fact):
                 return ()
             subject, end = (at, entity) if fact.claim.subject == at.id else (entity, at)
-            text = fact_sentence(fact, subject, end, words=self._words)
+            text = told_sentence(fact, subject, end, words=self._words)
             if not text:
                 return ()
             why = f"asks how {ends[0].name!r} and {ends[1].name!r} are related"

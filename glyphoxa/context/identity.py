@@ -9,26 +9,17 @@ from functools import cached_property, lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from glyphoxa.context.facts import (
-    OwnSecret,
-    as_sentence,
-    fact_sentence,
-    fitting,
-    names_of,
-    recalled,
-    sentences_of,
-    words_of,
-)
+from glyphoxa.context.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence, words_of
 from glyphoxa.context.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact, visibility_of
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, names_of, spoken
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
-from glyphoxa.recall.facts import RUMOUR, WHOLE_SENTENCES, spoken_value
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.world_memory import NamedWorld, known_in, snapshot_in
 from glyphoxa.world.file_claims import state_of_file
@@ -168,7 +159,7 @@ class Identities:
         elif len(ends) < len(found):
             return None
         else:
-            text = fact_sentence(fact, ends[0], ends[-1] if claim.object is not None else None, words=self._words)
+            text = told_sentence(fact, ends[0], ends[-1] if claim.object is not None else None, words=self._words)
         about = [name for end in ends if end.id != own for name in names_of(end)]
         words = words_of(" ".join((text, *about)), self._terms)
         return OwnSecret(recalled(text, fact, npc), words) if text else None
@@ -290,7 +281,7 @@ def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[
     own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in left_out]
     facts = []
     for sentence in sentences_of(Known(known.entity, tuple(own)), RelationWords.of(campaign)):
-        predicate, value = sentence.fact.claim.predicate, spoken_value(sentence.fact.claim.content)
+        predicate, value = sentence.fact.claim.predicate, spoken(sentence.fact)
         text = allowed(value if predicate in WHOLE_SENTENCES else f"{in_words(predicate).capitalize()}: {value}")
         facts += [replace(sentence, text=as_sentence(text))] if text else []
     begun = (words.persona_of_trade if occupation else words.persona).format(name=name, occupation=occupation)

@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.context.facts import fact_sentence
 from glyphoxa.context.identity import KnownSentences, WorldOf
 from glyphoxa.context.prompt import characters_in, within
 from glyphoxa.context.when import SaidWhen
@@ -28,6 +27,7 @@ from glyphoxa.context.wording import QUEST_OVER, recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Fact, RecalledSummary
+from glyphoxa.language.facts import fact_sentence
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.recall.facts import is_secret

@@ -30,16 +30,22 @@ from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.player_safe import PlayersView
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, short
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
 from glyphoxa.domain.ids import PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
+from glyphoxa.language.facts import (
+    certainty_in_words,
+    knower_in_words,
+    known_to_in_words,
+    learned_from,
+    short,
+    visibility_in_words,
+)
 from glyphoxa.language.words import fold
 from glyphoxa.transcript.sessions import session_of
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.wording import Words, known_to_in_words, visibility_in_words
 
 MOST_CARDS: Final = 5
 _MOST_FACTS: Final = 1_000
@@ -241,7 +247,7 @@ async def _entity_remove(call: DiscordCall, name: str) -> Answer:
 
 
 def _told(desk: Desk, events: Sequence[WorldEvent]) -> Answer:
-    return Answer(tuple(recorded.event.in_words(Words(desk.resolver)) for recorded in events))
+    return Answer(tuple(recorded.event.in_words(desk.resolver) for recorded in events))
 
 
 # Facts

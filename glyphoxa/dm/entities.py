@@ -14,7 +14,7 @@ from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
@@ -54,6 +54,8 @@ class NameResolver:
     relations: RelationWords = IN_ENGLISH
     sessions: Mapping[SessionId, int] = field(default_factory=dict)
     scopes: Mapping[EntityId, Visibility] = field(default_factory=dict)
+    facts: Mapping[FactId, str] = field(default_factory=dict)
+    """Texts of facts."""
 
     @classmethod
     def of(cls, campaign: Campaign, entities: Iterable[Entity], sessions: Iterable[SessionId] = ()) -> NameResolver:
@@ -145,6 +147,10 @@ class NameResolver:
         """Return an entity's name; its id if it no longer exists."""
         known = self.entities.get(entity)
         return entity if known is None else known.name
+
+    def fact(self, fact: FactId) -> str:
+        """Return the text of a fact; its id if it has none."""
+        return self.facts.get(fact, f"a fact ({fact})")
 
     def visibility_of(self, entity: EntityId) -> Visibility:
         """Return who may know of an entity: everybody if it no longer exists."""

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from glyphoxa.dm.entities import Decisions, predicate_of, secret_among, stated_by_dm, storable
+from glyphoxa.dm.entities import Decisions, NameResolver, predicate_of, secret_among, stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.wording import certainty_in_words, place
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import EntityId, FactId
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, EndedFact, Fact, Visibility
+from glyphoxa.language.facts import (
+    certainty_in_words,
+    claim_in_words,
+    ended_in_words,
+    fact_in_words,
+    known_to_in_words,
+    moment,
+    place,
+)
 from glyphoxa.world.events import Event, WorldEvent
 from glyphoxa.world.fact_events import (
     FactClosed,
@@ -21,7 +29,6 @@ from glyphoxa.world.fact_events import (
     FactScoped,
     FactTold,
 )
-from glyphoxa.world.wording import Words, claim_in_words, fact_in_words, known_to_in_words, moment
 
 _MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10
@@ -132,22 +139,22 @@ class FactDesk(Decisions):
         said = None if source is None else await self.review.said(self.campaign, source)
         return said, await self.review.facts(self.campaign, fact.disputes) if fact.disputes else []
 
-    async def in_words(self, events: Sequence[WorldEvent]) -> dict[FactId, str]:
-        """Return the texts of the facts in these events, including ended facts."""
+    async def names_in(self, events: Sequence[WorldEvent]) -> NameResolver:
+        """Return the names, with the texts of the facts in these events, including ended facts."""
         ids = {fact for recorded in events if (fact := getattr(recorded.event, "fact", None)) is not None}
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
-        return held | {each.fact.id: self.words(each.fact) for each in once}
+        return replace(self.resolver, facts=held | {each.fact.id: self.words(each.fact) for each in once})
 
     async def history_in_words(self, happened: Sequence[tuple[WorldEvent, bool]]) -> list[tuple[str, ...]]:
         """Return a row per event: number, time, author, text, place in a transcript, and "undone" or ""."""
-        words = await self.in_words([event for event, _ in happened])
+        names = await self.names_in([event for event, _ in happened])
         return [
             (
                 str(recorded.seq),
                 moment(recorded.cause.at_ms),
                 recorded.cause.by.replace("_", " "),
-                recorded.event.in_words(Words(self.resolver, words)),
+                recorded.event.in_words(names),
                 place(recorded.cause.session_id, recorded.cause.ordinal, self.resolver),
                 "" if counts else "undone",
             )
@@ -159,8 +166,7 @@ class FactDesk(Decisions):
 
     def state_in_words(self, fact: Fact) -> str:
         """Return status, certainty and visibility of a fact. A form sends back the text that it showed."""
-        certainty = "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact)
-        return f"{fact.status}, {certainty}, {known_to_in_words(fact, self.resolver)}"
+        return f"{fact.status}, {certainty_in_words(fact)}, {known_to_in_words(fact, self.resolver)}"
 
     def need_unchanged(self, fact: Fact, seen: str) -> None:
         """Check that a fact is still in the state that the DM saw; "": the page did not show it.
@@ -302,7 +308,7 @@ class FactDesk(Decisions):
     async def _hint_for(self, fact: str) -> str:
         gone = await self.review.ended(self.campaign, fact, limit=1) if fact else []
         if gone:
-            return f"{self.words(gone[0].fact)} is no longer held ({gone[0].ended_as}); its history remains"
+            return f"{self.words(gone[0].fact)} is no longer held: {ended_in_words(gone[0])}; its history remains"
         near = await self.review.like(self.campaign, fact, limit=3)
         return f"nearest: {', '.join(near)}" if near else "it has no facts yet"
 

@@ -18,13 +18,13 @@ from glyphoxa.domain.ids import EntityId, slug
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.content import content_words
+from glyphoxa.language.facts import fact_text
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Name, without_titles
 from glyphoxa.names.reader import is_written_as_a_name
 from glyphoxa.world.entity_events import SlotDeclared
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
-from glyphoxa.world.wording import fact_text
 
 _OF_A_SECRET: Final = 2
 """Content words of a secret, names apart, with which a line touches it."""

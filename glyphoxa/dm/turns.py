@@ -12,8 +12,7 @@ from glyphoxa.context.prompt_composition import ComposedPrompt
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review, Turns, Uttered
-from glyphoxa.dm.wording import IndentedLine, place, plain, reason_in_words, signals_in_words, validity_in_words
-from glyphoxa.dm.wording import short as short_fact
+from glyphoxa.dm.wording import IndentedLine, plain, signals_in_words
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
@@ -30,7 +29,8 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
 from glyphoxa.judgement.policy import may_extract, review_required, safety_status
-from glyphoxa.world.wording import moment
+from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
+from glyphoxa.language.facts import short as short_fact
 
 LAST: Final = "last"
 _MAX_LISTED: Final = 10
@@ -163,9 +163,7 @@ class TurnDesk:
         if fact is None:
             if end is None:
                 return None, "no longer held: it was undone"
-            by = f" by {end.superseded_by}" if end.superseded_by is not None else ""
-            since = f"no longer held: {end.ended_as.replace('_', ' ')}{by} (event {end.ended_seq})"
-            return end.fact.validity, since
+            return end.fact.validity, f"no longer held: {ended_in_words(end)}"
         if fact.status != "accepted":
             return fact.validity, f"{fact.status} now"
         if npc is not None and not fact.visibility.is_visible_to(npc):

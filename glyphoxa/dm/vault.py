@@ -25,8 +25,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId, plain_name, slug
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Fact, Visibility
+from glyphoxa.language.facts import known_to_in_words, value_in_words, visibility_in_words
 from glyphoxa.language.relations import in_words
-from glyphoxa.world.wording import known_to_in_words, visibility_in_words, whole_value
 
 _FORBIDDEN: Final = frozenset('<>:"/\\|?*#^[]')
 """Characters that file systems or wikilinks do not allow."""
@@ -191,7 +191,7 @@ class _Notes:
             if any(each.scope != "public" for each in scopes):
                 secret.append(f"{line} ({escaped(known_to_in_words(fact, names))})")
             elif claim.predicate == "description":
-                descriptions += map(escaped, whole_value(claim.content).split("\n\n"))
+                descriptions += map(escaped, value_in_words(claim.content).split("\n\n"))
             else:
                 told.append(line)
                 if claim.subject == entity.id and claim.object is not None:
@@ -209,10 +209,10 @@ class _Notes:
         """Return a fact as one line: occupation: blacksmith; Grimjaw is at [[The Anvil]]."""
         claim = fact.claim
         if claim.object is None:
-            return f"{escaped(in_words(claim.predicate))}: {escaped(whole_value(claim.content))}"
+            return f"{escaped(in_words(claim.predicate))}: {escaped(value_in_words(claim.content))}"
         ends = (escaped(about.name) if end == about.id else self._called(end) for end in (claim.subject, claim.object))
         sentence = " ".join(self._content.names.relations.sentence(claim.predicate, *ends).split())
-        also = whole_value(dict(fact.attributes))
+        also = value_in_words(dict(fact.attributes))
         return f"{sentence} ({escaped(also)})" if also else sentence
 
     def _called(self, entity: EntityId, name: str = "") -> str:

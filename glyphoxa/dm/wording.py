@@ -1,104 +1,23 @@
-"""Words for the DM: how an NPC came to know something, and how certain it is. See `glyphoxa.world.wording`."""
+"""Lines of text for a DM, wherever they are shown, and imports and readings in words. See `glyphoxa.language.facts`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.import_review import Arrival, Proposal
 from glyphoxa.dm.imported import SourceDocument
-from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import MAX_LISTED, counted, shown
-from glyphoxa.domain.ids import FactId, SessionId, SpeakerId
-from glyphoxa.domain.knowledge import Fact, Knower, Recalled, Signal, Validity
-from glyphoxa.world.wording import moment
-
-_DIGITS = 8
-
-
-def knower_in_words(knower: Knower, resolver: NameResolver) -> str:
-    """Say how one NPC came to know something."""
-    match knower.how:
-        case "witnessed":
-            how = "was there when it was said"
-        case "told":
-            how = "was told" if knower.by is None else f"was told by {resolver.person(knower.by)}"
-        case "secret":
-            how = "shares the secret"
-        case _:
-            assert_never(knower.how)
-    when = f", {moment(knower.at_ms)}" if knower.at_ms is not None else ""
-    where = f" (utterance {knower.utterance_id})" if knower.utterance_id is not None else ""
-    return f"{resolver.person(knower.npc)} {how}{when}{where}"
-
-
-def certainty_in_words(fact: Fact) -> str:
-    """Say how certain a fact is, such as: 0.55 inferred; 1.00 stated, confirmed."""
-    told = f"{fact.provenance.confidence:.2f} {fact.provenance.source}"
-    return f"{told}, confirmed" if fact.provenance.dm_confirmed else told
-
-
-def short(fact: FactId) -> str:
-    """Return enough of an id to find the fact; an id with a suffix is returned whole."""
-    return fact if "-" in fact else fact[:_DIGITS]
-
-
-def place(session: SessionId | None, ordinal: int | None, resolver: NameResolver) -> str:
-    """Name a place in a transcript, such as: session 2, ordinal 12."""
-    if session is None:
-        return ""
-    called = resolver.session(session)
-    return called if ordinal is None else f"{called}, ordinal {ordinal}"
-
-
-def reason_in_words(recalled: Recalled, resolver: NameResolver) -> str:
-    """Say why an NPC may know what it recalls, with names in place of ids."""
-    reason, session = recalled.reason, recalled.session_id
-    if session is not None:
-        reason = reason.replace(f"session {session}", resolver.session(session))
-    told, by, speaker = reason.partition("told by ")
-    return f"{told}{by}{resolver.person(SpeakerId(speaker))}" if by and not told else reason
-
-
-def learned_from(fact: Fact, resolver: NameResolver) -> str:
-    """Say where a fact was said, or who wrote it."""
-    provenance = fact.provenance
-    return place(provenance.session_id, provenance.ordinal, resolver) or provenance.origin.replace("_", " ")
-
-
-def validity_in_words(validity: Validity, calendar: StoryCalendar | None) -> str:
-    """Say when a fact holds, such as: since 2026-11-22 19:30, until 12 Hammer 1492; empty for always.
-
-    Args:
-        calendar: The story's calendar; None if it does not count days.
-    """
-    parts = []
-    if validity.from_ms is not None:
-        parts.append(f"since {moment(validity.from_ms)}")
-    if validity.to_ms is not None:
-        parts.append(f"until {moment(validity.to_ms)}")
-    if validity.story_from is not None:
-        parts.append(f"since {_day_in_words(validity.story_from, calendar)}")
-    if validity.story_to is not None:
-        parts.append(f"until {_day_in_words(validity.story_to, calendar)}")
-    return ", ".join(parts)
-
-
-def _day_in_words(day: int, calendar: StoryCalendar | None) -> str:
-    return f"day {day} of the story" if calendar is None or not calendar.months else calendar.in_words(day)
+from glyphoxa.domain.knowledge import Signal
+from glyphoxa.language.facts import moment
 
 
 def signals_in_words(signals: Mapping[Signal, float]) -> str:
     """List ranking signals, the strongest first: "meaning 1.94, words 1.57, asks -1.09"."""
     order = sorted(signals.items(), key=lambda each: (-abs(each[1]), each[0]))
     return ", ".join(f"{name.replace('_', ' ')} {share:.2f}" for name, share in order if round(share, 2))
-
-
-# Lines of text for a DM, wherever they are shown.
 
 
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

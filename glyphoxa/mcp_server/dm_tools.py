@@ -11,14 +11,18 @@ from typing import Annotated, Final, get_args
 
 from glyphoxa.desk import Desk
 from glyphoxa.dm.turns import LAST, RecalledThen, short
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from, reason_in_words
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.knowledge import DM, Fact, Status
+from glyphoxa.domain.knowledge import DM, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.language.facts import (
+    fact_row,
+    knower_in_words,
+    moment,
+    reason_in_words,
+)
 from glyphoxa.mcp_server.offered import OfferedTool
 from glyphoxa.npc.tool_spec import Run, Tools, ToolSpec, text, tool
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.world.wording import known_to_in_words, moment
 
 _MOST: Final = 100
 _USUAL: Final = 20
@@ -156,7 +160,7 @@ async def _facts(
     entity = desk.resolver.entity(about).id if about else None
     # Search a status among all facts: pending facts are few and may come after many others.
     facts, _ = await desk.timeline.known(viewer, about=entity, limit=limit if not status else 100_000)
-    return [_fact_in_short(desk, fact) for fact in facts if status in ("", fact.status)][:limit]
+    return [fact_row(fact, desk.resolver) for fact in facts if status in ("", fact.status)][:limit]
 
 
 @_tool("dm.fact", "Show one fact: who knows it and how, its source, and the facts it was derived from.")
@@ -169,7 +173,7 @@ async def _fact(
     fact, said, reason = found.fact, found.said, found.fact.provenance.reason
     return [
         {
-            **_fact_in_short(desk, fact),
+            **fact_row(fact, desk.resolver),
             **({"no longer held": found.ended.ended_as} if found.ended is not None else {}),
             "who knows it": [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers],
             **({"because": reason} if reason else {}),
@@ -177,17 +181,6 @@ async def _fact(
             **({"rests on": [desk.facts.words(each) for each in found.supports]} if found.supports else {}),
         }
     ]
-
-
-def _fact_in_short(desk: Desk, fact: Fact) -> dict[str, object]:
-    return {
-        "id": fact.id,
-        "fact": desk.facts.words(fact),
-        "status": fact.status,
-        "certainty": certainty_in_words(fact),
-        "known to": known_to_in_words(fact, desk.resolver),
-        "from": learned_from(fact, desk.resolver),
-    }
 
 
 @_tool("dm.turns", "List the latest turns: what was heard, which NPC was addressed, and the outcome.")

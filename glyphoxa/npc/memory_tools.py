@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from loguru import logger
 
 from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import fact_sentence, why_known
+from glyphoxa.context.facts import told_sentence
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import (
@@ -31,6 +31,7 @@ from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
+from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.npc.budget import (
@@ -49,7 +50,7 @@ from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
 
-# Tool results: JSON values only, worded by `glyphoxa.context.facts`.
+# Tool results: JSON values only, worded by `glyphoxa.language.facts`.
 
 
 MAX_FOUND: Final = 10
@@ -108,7 +109,7 @@ def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], memory: NpcMemor
     source = fact.provenance
     return {
         "keep secret" if is_secret(fact) else "fact": told,
-        "why": why_known(fact, memory.npc, memory.people).partition(" in session ")[0],
+        "why": why_known(fact.visibility, memory.npc, person=lambda who: memory.people.get(who, who)),
         "session": source.session_id,
         "when": when(source.at_ms),
     }
@@ -133,7 +134,7 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity], words: RelationWords)
     other = entities.get(fact.claim.object) if fact.claim.object is not None else None
     if subject is None or (fact.claim.object is not None and other is None):
         return ""
-    sentence = fact_sentence(fact, subject, other, words=words)
+    sentence = told_sentence(fact, subject, other, words=words)
     is_sure = fact.provenance.dm_confirmed or fact.provenance.origin in ("campaign_file", "dm")
     return f"{sentence} (not certain)" if sentence and not is_sure else sentence
 

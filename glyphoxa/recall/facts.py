@@ -14,10 +14,9 @@ from typing import Final, Literal
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import Claim, Fact
+from glyphoxa.domain.knowledge import Fact
 from glyphoxa.language.lexicon import lexicon, primary_language
-from glyphoxa.language.relations import OTHER_END, RelationType, RelationWords, asked_types, in_words, known_type
-from glyphoxa.language.sentences import sentences
+from glyphoxa.language.relations import OTHER_END, RelationType, asked_types, known_type
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.world.graph import Known
@@ -174,11 +173,6 @@ def _own_words(predicate: str, language: str) -> frozenset[str]:
     return frozenset(word.full for word in spelled if word.full not in stop)
 
 
-DESCRIPTION: Final = "description"
-SPOKEN_FIRST: Final = (DESCRIPTION, "summary", "lore_text", "common_knowledge")
-"""Attributes that describe an entity, the most important first."""
-RUMOUR: Final = "rumour"
-WHOLE_SENTENCES: Final = (*SPOKEN_FIRST, "secret", "note", RUMOUR)
 TOOK_PART: Final = "PARTICIPATED_IN"
 LINKED_TO: Final = "LINKED_TO"
 """Relation of imports: a document links to another one, for an unknown reason."""
@@ -252,47 +246,3 @@ def _preferred(
 def is_secret(fact: Fact) -> bool:
     """Return whether a fact is secret or hidden."""
     return fact.visibility.scope in ("secret", "hidden")
-
-
-# -- texts of facts
-#
-# Texts that are embedded for a fact, so that a question finds it by its meaning. A value of two words means little, so
-# the entity's description follows it: "Aurora, schedule: every second Friday. Aurora is the boat that brings the mail."
-
-
-def spoken_value(value: object) -> str:
-    """Return the spoken form of an attribute's value; empty if it has none (an empty text, a JSON object)."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case str() | int() | float():
-            return str(value).strip()
-        case list():
-            return ", ".join(spoken for one in value if (spoken := spoken_value(one)))
-        case _:
-            return ""
-
-
-def texts_of(fact: Fact, subject: str, other: str | None, *, described: str, words: RelationWords) -> dict[str, Fact]:
-    """Return the texts of a fact, each with the part of the fact that it states. A description has one per sentence.
-
-    Args:
-        subject: Name of the entity.
-        other: Name of the entity at the other end of a relation.
-        described: The entity's description; empty without one, or if its visibility differs from that of the fact.
-    """
-    claim = fact.claim
-    if other is not None:  # without a note, a relation is as near to everything as its names are
-        note = spoken_value(fact.attributes.get("description") or fact.attributes.get("note"))
-        return {f"{words.sentence(claim.predicate, subject, other)}. {note}": fact} if note else {}
-    value = spoken_value(claim.content)
-    if not value:
-        return {}
-    if claim.predicate not in WHOLE_SENTENCES:
-        return {f"{subject}, {in_words(claim.predicate)}: {value}. {described}".strip(): fact}
-    return {
-        one if subject in one else f"{subject}: {one}": fact.with_(
-            claim=Claim.attribute(claim.subject, claim.predicate, one)
-        )
-        for one in sentences(value)
-    }

@@ -24,19 +24,14 @@ from loguru import logger
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, MEANING, Fact, Viewer
+from glyphoxa.language.facts import DESCRIPTION, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.names.naming import Speech
 from glyphoxa.names.reader import NameReader
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.exact_match import KnownByName, called_for, entry_of
-from glyphoxa.recall.facts import (
-    DESCRIPTION,
-    TOOK_PART,
-    is_secret,
-    spoken_value,
-    texts_of,
-)
+from glyphoxa.recall.facts import TOOK_PART, is_secret
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
@@ -309,7 +304,7 @@ class NamedWorld:
             known = self.known(viewer, entity)
             if known is not None:
                 meanings = (fact for fact in known.attributes if fact.claim.predicate == MEANING)
-                meaning = next((spoken_value(fact.claim.content) for fact in meanings if not is_secret(fact)), "")
+                meaning = next((spoken(fact) for fact in meanings if not is_secret(fact)), "")
                 last = max((fact.seq for fact in self._state.touching(entity)), default=0)
                 found.append((not meaning, -last, known.entity.name, meaning))
         return [(term, meaning) for *_, term, meaning in sorted(found)]
@@ -346,13 +341,12 @@ class NamedWorld:
 
     def _put_text(self, fact: Fact, described: Fact | None) -> None:
         entities, claim = self._state.entities, fact.claim
-        ends = [entities.get(end) for end in (claim.subject, claim.object) if end is not None]
-        if claim.predicate == TOOK_PART or any(end is None or is_episode(_entity(end)) for end in ends):
+        ends = [_entity(node) for end in claim.ends if (node := entities.get(end)) is not None]
+        if claim.predicate == TOOK_PART or len(ends) < len(claim.ends) or any(map(is_episode, ends)):
             return
-        subject, other = (*(end.name for end in ends if end is not None), None)[:2]
         is_described = described is not None and described.visibility == fact.visibility
-        about = spoken_value(described.claim.content) if is_described and described is not None else ""
-        texts = texts_of(fact, str(subject), other, described=about, words=self._words)
+        about = spoken(described) if is_described and described is not None else ""
+        texts = texts_of(fact, ends[0], ends[1] if len(ends) > 1 else None, described=about, words=self._words)
         self._texts_of[fact.id] = tuple(texts)
         for text, shown in texts.items():
             self._texts.setdefault(text, {})[fact.id] = shown

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Origin, Visibility
+from glyphoxa.language.facts import Names, visibility_in_words
 from glyphoxa.language.relations import in_words
 from glyphoxa.names.wrong_forms import StepKind, Witness
 from glyphoxa.world.change import Change, no_entity, stated_again
 from glyphoxa.world.state import Key, WorldEntity, WorldState
-from glyphoxa.world.wording import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class EntityAdded:
                 WorldEntity(self.entity, self.type, self.name, self.aliases, self.visibility, self.origin)
             )
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         return f"added {self.name} ({self.type}, id {self.entity})"
 
 
@@ -79,10 +79,10 @@ class EntityChanged(_OneEntity):
             aliases=entity.aliases if self.aliases is None else self.aliases,
         )
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         parts = [f"name {self.name}" * (self.name is not None), f"type {self.type}" * (self.type is not None)]
         parts.append("" if self.aliases is None else f"aliases {', '.join(self.aliases) or 'none'}")
-        return f"changed {words.entity(self.entity)}: {', '.join(part for part in parts if part)}"
+        return f"changed {names.called(self.entity)}: {', '.join(part for part in parts if part)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class AliasAdded(_OneEntity):
     def _changed(self, entity: WorldEntity) -> WorldEntity:
         return replace(entity, aliases=tuple(dict.fromkeys((*entity.aliases, self.alias))))
 
-    def in_words(self, words: Words) -> str:
-        return f"{words.entity(self.entity)} is also called {self.alias}"
+    def in_words(self, names: Names) -> str:
+        return f"{names.called(self.entity)} is also called {self.alias}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class AliasRemoved(_OneEntity):
     def _changed(self, entity: WorldEntity) -> WorldEntity:
         return replace(entity, aliases=tuple(known for known in entity.aliases if known != self.alias))
 
-    def in_words(self, words: Words) -> str:
-        return f"{words.entity(self.entity)} is not called {self.alias}"
+    def in_words(self, names: Names) -> str:
+        return f"{names.called(self.entity)} is not called {self.alias}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class EntityScoped(_OneEntity):
     def _changed(self, entity: WorldEntity) -> WorldEntity:
         return replace(entity, visibility=self.visibility)
 
-    def in_words(self, words: Words) -> str:
-        return f"{words.entity(self.entity)} is {words.visibility(self.visibility)}"
+    def in_words(self, names: Names) -> str:
+        return f"{names.called(self.entity)} is {visibility_in_words(self.visibility, names)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class EntityRemoved:
         change.state.drop_entity(entity.id)
         change.status.settle(concerned)
 
-    def in_words(self, words: Words) -> str:
-        return f"removed {words.entity(self.entity)}"
+    def in_words(self, names: Names) -> str:
+        return f"removed {names.called(self.entity)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ class EntitiesMerged:
         # If the merged entities are in two places, the DM decides.
         change.status.settle(concerned, may_supersede=False)
 
-    def in_words(self, words: Words) -> str:
-        return f"merged {words.entity(self.gone)} into {words.entity(self.kept)}"
+    def in_words(self, names: Names) -> str:
+        return f"merged {names.called(self.gone)} into {names.called(self.kept)}"
 
 
 def _moved(change: Change, fact: Fact, *, guarded: Visibility) -> list[FactId]:
@@ -241,8 +241,8 @@ class FormHeard:
     def effect(self, change: Change) -> None:
         pass
 
-    def in_words(self, words: Words) -> str:
-        return f"{self.kind}: {self.as_heard!r} means {words.entity(self.entity)}"
+    def in_words(self, names: Names) -> str:
+        return f"{self.kind}: {self.as_heard!r} means {names.called(self.entity)}"
 
 
 # A campaign's own rules for its predicates.
@@ -265,5 +265,5 @@ class SlotDeclared:
         change.state.own_rules()
         change.state.put_rule(self.predicate, self.rule)
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         return f"declared: {in_words(self.predicate)!r} is {self.rule.replace('_', ' ')}"

@@ -8,7 +8,7 @@ Besides its fields, each kind of event has:
     read_set()                  the keys it reads from a partial state: see `glyphoxa.world.change`
     failed_precondition(state)  why it cannot be applied; None when it can
     effect(change)              what it does to a state
-    in_words(words)             a description for the DM
+    in_words(names)             a description for the DM
 
 Events are stored under their class name in snake case, and must stay readable as long as campaigns exist. Add a new
 kind to the module of its family and to `Event`.
@@ -24,6 +24,7 @@ from glyphoxa.domain.errors import counted
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Origin
+from glyphoxa.language.facts import Names
 from glyphoxa.world.change import Change
 from glyphoxa.world.entity_events import (
     AliasAdded,
@@ -47,7 +48,6 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from glyphoxa.world.state import TABLES, Changes, Key, WorldState, changes_of
-from glyphoxa.world.wording import Words
 
 
 class Undoing:
@@ -79,7 +79,7 @@ class Undone(Undoing):
     def dropped(self) -> tuple[int, ...]:
         return (self.event,)
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         return f"undid event {self.event}"
 
 
@@ -95,8 +95,8 @@ class RolledBack(Undoing):
     ordinal: int
     events: tuple[int, ...]
 
-    def in_words(self, words: Words) -> str:
-        return f"rolled back to ordinal {self.ordinal} of {words.session(self.session)}: {_dropped(self.events)}"
+    def in_words(self, names: Names) -> str:
+        return f"rolled back to ordinal {self.ordinal} of {names.session(self.session)}: {_dropped(self.events)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class TalkErased(Undoing):
 
     events: tuple[int, ...] = ()
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         also = f", with {counted(len(self.events), 'event')}" if self.events else ""
         return f"what was said was erased{also}"
 
@@ -133,8 +133,8 @@ class UtteranceRetracted(Undoing):
     ordinal: int
     events: tuple[int, ...]
 
-    def in_words(self, words: Words) -> str:
-        said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
+    def in_words(self, names: Names) -> str:
+        said = f"what was said at ordinal {self.ordinal} of {names.session(self.session)}"
         return f"retracted {said}: {_dropped(self.events)}"
 
 
@@ -142,8 +142,8 @@ class UtteranceRetracted(Undoing):
 class UtteranceWithheld(UtteranceRetracted):
     """The same by its player, who does not want it to be remembered. Undone when they allow it again."""
 
-    def in_words(self, words: Words) -> str:
-        said = f"what was said at ordinal {self.ordinal} of {words.session(self.session)}"
+    def in_words(self, names: Names) -> str:
+        said = f"what was said at ordinal {self.ordinal} of {names.session(self.session)}"
         return f"not to be remembered: {said}; {_dropped(self.events)}"
 
 
@@ -166,9 +166,9 @@ class UtteranceCorrected(Undoing):
     was_by: SpokenBy | None = None
     by: SpokenBy | None = None
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         dropped = f": {_dropped(self.events)}" if self.events else ""
-        said = f"ordinal {self.ordinal} of {words.session(self.session)}"
+        said = f"ordinal {self.ordinal} of {names.session(self.session)}"
         speaker = f", said by {self.by.name}" if self.by is not None else ""
         return f"corrected {said} from {self.was!r} to {self.text!r}{speaker}{dropped}"
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 from glyphoxa.domain.ids import FactId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.language.facts import Names, claim_in_words, moment, people_in_words, visibility_in_words
 from glyphoxa.world import change as read_set
 from glyphoxa.world.change import Change, bad_claim, no_fact, since, stated_again, until
 from glyphoxa.world.state import Key, WorldState
-from glyphoxa.world.wording import Words, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class FactStated:
                     visibility = visibility.within(on.visibility)
         return visibility
 
-    def in_words(self, words: Words) -> str:
-        return f"stated: {words.claim(self.claim)} ({words.visibility(self.visibility)})"
+    def in_words(self, names: Names) -> str:
+        return f"stated: {claim_in_words(self.claim, names)} ({visibility_in_words(self.visibility, names)})"
 
 
 class _OneFact:
@@ -88,8 +88,8 @@ class FactConfirmed(_OneFact):
     def effect(self, change: Change) -> None:
         _confirm(change, self.fact)
 
-    def in_words(self, words: Words) -> str:
-        return f"confirmed: {words.fact(self.fact)}"
+    def in_words(self, names: Names) -> str:
+        return f"confirmed: {names.fact(self.fact)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class FactRejected(_OneFact):
         if fact is not None:
             change.status.settle(change.status.end(fact, "rejected" if self.why == "reject" else "retconned"))
 
-    def in_words(self, words: Words) -> str:
-        return f"{'rejected' if self.why == 'reject' else 'retconned'}: {words.fact(self.fact)}"
+    def in_words(self, names: Names) -> str:
+        return f"{'rejected' if self.why == 'reject' else 'retconned'}: {names.fact(self.fact)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ class FactClosed(_OneFact):
         validity = replace(fact.validity, to_ms=at_ms, story_to=self.story)
         change.status.settle(change.status.end(fact, "closed", validity=validity))
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         since = f" since {moment(self.at_ms)}" if self.at_ms is not None else ""
-        return f"no longer so{since}: {words.fact(self.fact)}"
+        return f"no longer so{since}: {names.fact(self.fact)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ class FactReplaced(_OneFact):
             state.put_fact(fact.with_(provenance=old.provenance, attributes=old.attributes))
         _confirm(change, new_id, also=status.dependents(old.id))
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, names: Names) -> str:
         verb = "edited" if self.why == "edit" else "retconned"
-        return f"{verb}: {words.fact(self.fact)}, now {words.claim(self.claim)}"
+        return f"{verb}: {names.fact(self.fact)}, now {claim_in_words(self.claim, names)}"
 
 
 def _confirm(change: Change, fact_id: FactId, *, also: Iterable[FactId] = ()) -> None:
@@ -248,8 +248,8 @@ class FactScoped(_KnowingOneFact):
                     state.put_fact(resting.with_(visibility=narrower))
                     waiting.append(resting.id)
 
-    def in_words(self, words: Words) -> str:
-        return f"{words.visibility(self.visibility)}: {words.fact(self.fact)}"
+    def in_words(self, names: Names) -> str:
+        return f"{visibility_in_words(self.visibility, names)}: {names.fact(self.fact)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +268,8 @@ class FactRevealed(_KnowingOneFact):
         # A hidden fact is revealed to the named NPCs only, not to those who happened to hear of it.
         return Visibility.of("secret", told) if seen.scope == "hidden" else seen.known_to(*told)
 
-    def in_words(self, words: Words) -> str:
-        return f"revealed to {words.people(self.to) or 'everybody'}: {words.fact(self.fact)}"
+    def in_words(self, names: Names) -> str:
+        return f"revealed to {people_in_words(self.to, names) or 'everybody'}: {names.fact(self.fact)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,5 +288,5 @@ class FactTold(_KnowingOneFact):
     def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
         return seen if seen.scope == "public" else seen.known_to(*self.knowers())
 
-    def in_words(self, words: Words) -> str:
-        return f"{words.names.person(self.by)} told {words.people(self.to)}: {words.fact(self.fact)}"
+    def in_words(self, names: Names) -> str:
+        return f"{names.person(self.by)} told {people_in_words(self.to, names)}: {names.fact(self.fact)}"

@@ -215,7 +215,7 @@ async def test_decision_is_refused_after_another_game_master_decided(
         await decides(one, DEBT, "r")
         await expect(one.page.locator(".done")).to_contain_text("Rejected")
         await decides(other, DEBT, "a")
-        await expect(other.page.locator(".problem")).to_contain_text("is no longer held (rejected)")
+        await expect(other.page.locator(".problem")).to_contain_text("is no longer held: rejected")
 
 
 async def decides(dm: Tab, fact: str, key: str) -> None:

@@ -103,8 +103,8 @@ async def test_entities_are_told_by_type(cli: CommandLine) -> None:
 
 async def test_an_npcs_relations_come_with_confidence_and_source(cli: CommandLine) -> None:
     shown = await cli.told("show", "relations", "elowen")
-    assert re.search(r"Elowen owes money to Grimjaw +pending +0.60 inferred +campaign file", shown)
-    assert re.search(r"Elowen is at The Anvil +accepted +0.90 stated +session 2, ordinal 1 +witnessed: Grimjaw", shown)
+    assert re.search(r"Elowen owes money to Grimjaw +pending +0.60 inferred +public +campaign file", shown)
+    assert re.search(r"Elowen is at The Anvil +accepted +0.90 stated +witnessed: Grimjaw +session 2, ordinal 1", shown)
     assert "Elowen has no relations" not in shown
 
 

@@ -17,12 +17,12 @@ from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
+from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
 from glyphoxa.web.requests import address_of, content_of, kind_of
-from glyphoxa.world.wording import moment
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 """Most bytes of a form, which may contain a campaign file. Umlauts take up to nine bytes, most letters one."""

@@ -25,6 +25,7 @@ from glyphoxa.domain.commands import MAX_ROUNDS, ShowControls
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.facts import moment
 from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import ConsentRegister
@@ -33,7 +34,6 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.desk import campaign, imports, review, sessions, world
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of, session_names
-from glyphoxa.world.wording import moment
 
 PAGES: Final = Pages()
 

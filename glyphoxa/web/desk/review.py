@@ -9,17 +9,24 @@ from typing import Final
 from fastapi import Request
 
 from glyphoxa.desk import Desk
-from glyphoxa.dm import wording
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.wording import certainty_in_words, knower_in_words, learned_from
 from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.knowledge import DM, Fact, Status, Visibility
+from glyphoxa.domain.knowledge import DM, Fact, Status
+from glyphoxa.language.facts import (
+    certainty_in_words,
+    ended_in_words,
+    knower_in_words,
+    known_to,
+    known_to_in_words,
+    learned_from,
+    validity_in_words,
+    why_known,
+)
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk, session_names
-from glyphoxa.world.wording import known_to, known_to_in_words
 
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
@@ -64,7 +71,7 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
         "state": desk.facts.state_in_words(fact),
         "can": _decisions_that_change(fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
-        "certainty": "confirmed" if fact.provenance.dm_confirmed else certainty_in_words(fact),
+        "certainty": certainty_in_words(fact),
         "known_to": known_to_in_words(fact, desk.resolver),
         "from": _place(desk, session, line) if session and line is not None else learned_from(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
@@ -128,18 +135,15 @@ async def secrets_page(frame: DeskFrame, _: Request) -> Shown:
         if known_to(fact, desk.resolver).scope != "public" and summaries.isdisjoint(fact.claim.ends)
     ]
     rows = [
-        {**fact_shown(desk, fact), "who": [_how(known_to(fact, desk.resolver), npc.id) for npc in npcs]}
-        for fact in facts[:MOST_FACTS]
+        {**fact_shown(desk, fact), "who": [_how(desk, fact, npc.id) for npc in npcs]} for fact in facts[:MOST_FACTS]
     ]
     return {"npcs": [{"id": npc.id, "name": npc.name} for npc in npcs], "rows": rows, "is_cut": len(facts) > MOST_FACTS}
 
 
-def _how(seen: Visibility, npc: NpcId) -> str:
+def _how(desk: Desk, fact: Fact, npc: NpcId) -> str:
     """Say how this NPC knows a fact; empty if it does not."""
-    if not seen.is_visible_to(npc):
-        return ""
-    knower = next((each for each in seen.knowers if each.npc == npc), None)
-    return "knows" if knower is None else knower.how
+    seen = known_to(fact, desk.resolver)
+    return why_known(seen, npc, person=desk.resolver.person) if seen.is_visible_to(npc) else ""
 
 
 @PAGES.get("/desk/facts/{fact}", "fact")
@@ -154,11 +158,11 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
     documents = await desk.imports.documents_of(one.claim.subject, stating=one.claim) if is_import else ()
     return {
         "fact": fact_shown(desk, one),
-        "ended": "" if ended is None else f"{ended.ended_as.replace('_', ' ')}, event {ended.ended_seq}",
+        "ended": "" if ended is None else ended_in_words(ended),
         "evidence": _evidence(desk, found.said),
         "reason": one.provenance.reason,
         "documents": [each.words for each in documents],
-        "holds": wording.validity_in_words(one.validity, desk.days.calendar),
+        "holds": validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
         "groups": [
             {"title": title, "facts": [fact_shown(desk, each) for each in facts]}

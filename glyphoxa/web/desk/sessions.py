@@ -19,9 +19,9 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.facts import visibility_in_words
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
-from glyphoxa.world.wording import visibility_in_words
 
 PAGES: Final = Pages()
 """A session's id may hold slashes."""

@@ -17,13 +17,13 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
+from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
 from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached, Walk
-from glyphoxa.world.wording import Names, Words, known_to, known_to_in_words, visibility_in_words
 
 PAGES: Final = Pages()
 
@@ -208,7 +208,7 @@ async def change_entity(frame: DeskFrame, request: Request, form: Form) -> Done:
     if what == _STATE:
         done = await _state(desk, entity, form)
     else:
-        done = "; ".join(each.event.in_words(Words(desk.resolver)) for each in await _DO[what](desk, entity, form))
+        done = "; ".join(each.event.in_words(desk.resolver) for each in await _DO[what](desk, entity, form))
     return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
 
 

@@ -9,10 +9,10 @@ from glyphoxa.dm.facts import FactDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
+from glyphoxa.language.facts import known_to_in_words
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.wording import known_to_in_words
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -99,7 +99,7 @@ async def test_an_unknown_id_is_answered_with_those_most_like_it(table: Table) -
 async def test_lookup_of_an_ended_fact_says_so(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"))
     await table.desk.reject([fact])
-    with pytest.raises(NotFound, match=r"Grimjaw, occupation: smith is no longer held \(rejected\)"):
+    with pytest.raises(NotFound, match=r"Grimjaw, occupation: smith is no longer held: rejected \(event \d+\)"):
         await table.desk.find(fact)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -15,7 +15,6 @@ from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import Cause, difference
 from glyphoxa.world.fact_events import FactStated, FactTold
-from glyphoxa.world.wording import Words
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world
 
@@ -203,7 +202,7 @@ async def test_why_a_fact_is_known_is_everything_that_happened_to_it(table: Tabl
     await table.timeline.undo()
     world, resolver = table.world, table.world.resolver()
     history = await table.timeline.history_of(world.state.facts[fact])
-    told = [(recorded.event.in_words(Words(resolver, {fact: "it"})), counts) for recorded, counts in history]
+    told = [(recorded.event.in_words(replace(resolver, facts={fact: "it"})), counts) for recorded, counts in history]
     assert told == [
         ("stated: Eldrinax, note: a (public)", True),
         ("stated: Eldrinax, note: a (public)", True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from inspect import getmembers
 from typing import get_args
 
@@ -11,8 +11,9 @@ import pytest
 
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.domain.campaign import Campaign, Entity
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Visibility
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Visibility
+from glyphoxa.language.facts import claim_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.world import entity_events, events, fact_events
 from glyphoxa.world.encoding import decode, encode
@@ -52,7 +53,6 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from glyphoxa.world.state import Missing, WorldState
-from glyphoxa.world.wording import Words, claim_in_words
 
 SMITH, GREY, FORGE = EntityId("smith"), EntityId("grey"), EntityId("forge")
 THERE = Claim.relation(SMITH, "LOCATED_AT", FORGE)
@@ -115,7 +115,7 @@ def test_it_is_kept_and_read_again(event: Event) -> None:
 
 
 def test_the_dm_is_told_of_each_in_words_of_its_own() -> None:
-    told = [event.in_words(Words(NoNames())) for event in SAMPLES]
+    told = [event.in_words(NoNames()) for event in SAMPLES]
     assert all(told) and len({*told}) == len(SAMPLES)
 
 
@@ -123,7 +123,7 @@ def test_no_event_is_worded_with_a_relation_type_or_an_id() -> None:
     campaign = Campaign(CampaignId("town"), "Town", "en", (), (), (), (), ())
     entities = [Entity(SMITH, "npc", "Grimjaw"), Entity(GREY, "npc", "Mirelle"), Entity(FORGE, "location", "The Forge")]
     names = NameResolver.of(campaign, entities, [SESSION])
-    texts = [event.in_words(Words(names, {HELD: claim_in_words(THERE, names)})) for event in SAMPLES]
+    texts = [event.in_words(replace(names, facts={HELD: claim_in_words(THERE, names)})) for event in SAMPLES]
     outside_brackets = [re.sub(r"\([^()]*\)", "", text) for text in texts]
     ids = rf"\b({GREY}|{SESSION}|{HELD})\b"
     assert [text for text in outside_brackets if re.search(rf"[A-Z]{{2}}|{ids}", text)] == []
@@ -186,6 +186,12 @@ class NoNames:
 
     def person(self, who: NpcId | SpeakerId) -> str:
         return who
+
+    def fact(self, fact: FactId) -> str:
+        return fact
+
+    def visibility_of(self, entity: EntityId) -> Visibility:
+        return PUBLIC
 
 
 def log() -> list[WorldEvent]:
