@@ -69,6 +69,14 @@ _OF_ME: Final = _TOLD.compile(r"\b{of_me}\b")
 _SWORN: Final = _TOLD.pattern("sworn")
 _QUOTED: Final = re.compile(r"'([^']+)'")
 _EMBEDDED: Final = "en"
+_SHARED: Final = 2
+_WISH: Final = _TOLD.pattern("wish")
+_ASKED: Final = _TOLD.compile(r"\b{asked}\b")
+_WISHED: Final = _TOLD.compile(r"\b{wished}\b")
+_TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
+_OPENS: Final = _TOLD.compile(r"{opens}\b")
+_YOURS: Final = _TOLD.value("yours")
+_OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True))})\b", re.IGNORECASE)
 _MOST_NAMES: Final = 2
 _BEGINNING: Final = 4
 """Letters of an adjective that stay in all its forms."""
@@ -168,21 +176,27 @@ class PromptRepair:
         if is_of_asker and asked.has(AskKind.MEMORY):
             about = self._topic - topic_of(" ".join(_CONTENT.words("calls")), self._language)
             asks_for_a_wish = _WISHED.search(asked.text.casefold()) is not None
-            own = [one.text for one in self._heard() if self._is_askers(one) and self._tells_of(one.text, about)]
-            own = [text for text in own if asks_for_a_wish or not _WISH.search(text.casefold())]
+            own = [one for one in self._heard() if self._is_askers(one) and self._tells_of(one.text, about)]
+            own = [one for one in own if asks_for_a_wish or not _WISH.search(one.text.casefold())]
             if own:
-                return tuple(_as_answer(text, self._language) for text in own)
+                return tuple(map(self._as_answer, own))
         about = self._about(())
         is_known = any(fact.is_asked or fact.similarity is not None for fact in mind.facts)
         if is_known or not self._is_question or len(about) < _SHARED:
             return ()
-        telling = (one for one in self._heard() if self._tells_of(one.text, about))
-        best = next((one for one in telling if self._is_askers(one) or not is_of_asker), None)
-        if best is None:
-            return ()
-        if self._is_askers(best):
-            return (_as_answer(best.text, self._language),)
-        return (wording(self._language).they_said.format(who=best.speaker_name, what=best.text.strip()),)
+        telling = (one for one in self._heard() if self._is_askers(one) or not is_of_asker)
+        best = next((one for one in telling if self._tells_of(one.text, about)), None)
+        return () if best is None else (self._as_answer(best),)
+
+    def _as_answer(self, one: RecalledUtterance) -> str:
+        told, words = one.text.strip(), wording(self._language)
+        if not self._is_askers(one):
+            return words.they_said.format(who=one.speaker_name, what=told)
+        if self._language != "en" or _TO_THE_NPC.search(told.casefold()):
+            return words.you_said.format(what=told)
+        if _OPENS.match(told):
+            told = told[:1].lower() + told[1:]
+        return words.you_told.format(what=_OURS.sub(_yours, told))
 
     def _heard(self) -> Iterator[RecalledUtterance]:
         lines = (one for one in self._mind.remembered if isinstance(one, RecalledUtterance))
@@ -289,25 +303,6 @@ class PromptRepair:
             return False
         shared = n_shared(about, text, self._language)
         return 0 < shared < len(topic_of(text, self._language)) and shared >= min(_SHARED, len(about))
-
-
-_SHARED: Final = 2
-_WISH: Final = _TOLD.pattern("wish")
-_ASKED: Final = _TOLD.compile(r"\b{asked}\b")
-_WISHED: Final = _TOLD.compile(r"\b{wished}\b")
-_TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
-_OPENS: Final = _TOLD.compile(r"{opens}\b")
-_YOURS: Final = _TOLD.value("yours")
-_OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True))})\b", re.IGNORECASE)
-
-
-def _as_answer(text: str, language: str) -> str:
-    told = text.strip()
-    if language != "en" or _TO_THE_NPC.search(told.casefold()):
-        return wording(language).you_said.format(what=told)
-    if _OPENS.match(told) and not told.startswith("I"):
-        told = told[:1].lower() + told[1:]
-    return wording(language).you_told.format(what=_OURS.sub(_yours, told))
 
 
 def _yours(found: re.Match[str]) -> str:

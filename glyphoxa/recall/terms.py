@@ -230,8 +230,6 @@ def _as_self(text: str, name: str, language: str) -> str:
 
     A name is written with a capital letter, because somebody may be called Will.
     """
-    if not name.strip() or name not in text:
-        return text
     own = lexicon("recall", language).value("self")
     if own is None:
         return text
