@@ -399,9 +399,9 @@ class HotContextAssembly:
         """
         if not self._needs_repairs or not question or hot.kept:
             return hot
-        npc_asked, heard = self._campaign.npc(npc), self.prefetch.conversations.get(npc)
+        heard = self.prefetch.conversations.get(npc)
         mind = InMind(
-            npc_asked.name,
+            self._campaign.npc(npc).name,
             facts=_looked_up(hot),
             remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
             talk=[] if heard is None else heard.said_beside(question),
@@ -409,9 +409,8 @@ class HotContextAssembly:
             beside=(*self.standing(npc), *set(hot.facts).difference(map(recalled_line, hot.recalled))),
             is_known=lambda name: self._has_heard_of(npc, name),
             asker=asker,
-            aliases=(*npc_asked.aliases, *filter(None, [npc_asked.role])),
         )
-        repair = PromptRepair(question, mind, language=self._campaign.language)
+        repair = PromptRepair(self._by_name.asked(npc, question), mind, language=self._campaign.language)
         if then := repair.said_then():
             return replace(hot, told=then, shrugs=then)
         hot = replace(hot, told=repair.told())

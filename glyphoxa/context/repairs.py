@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from glyphoxa.context.selection import NEAR, RELATED, without_call
+from glyphoxa.context.selection import NEAR, RELATED
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.language.asking import AskKind, question_of
@@ -94,7 +94,6 @@ class InMind:
         beside: Its knowledge of itself, and its place.
         asker: The asker's name; empty if it is unknown.
         is_known: Returns whether it has heard a name.
-        aliases: Other names that it is called by.
         told: Summaries of what was said before the talk.
     """
 
@@ -105,7 +104,6 @@ class InMind:
     beside: Sequence[str]
     is_known: Callable[[str], bool]
     asker: str = ""
-    aliases: Sequence[str] = ()
     told: Sequence[str] = ()
 
     @property
@@ -133,20 +131,20 @@ class PromptRepair:
     """Finds what a small model needs to be told for one question.
 
     Args:
+        question: Without the words that call the NPC.
         language: The campaign's. The words of a question in another language cannot show what bears on it: only a name
             that nobody has heard is reported.
     """
 
     def __init__(self, question: str, mind: InMind, *, language: str) -> None:
-        text = without_call(question, mind.name, mind.aliases)
-        spoken = language_of(text) or primary_language(language)
-        self._asked = question_of(text, spoken)
+        spoken = language_of(question) or primary_language(language)
+        self._asked = question_of(question, spoken)
         self._mind = mind
         self._language = primary_language(language)
         self._is_foreign = spoken != self._language
-        self._names = names_in(text, language=spoken)
-        self._topic = topic_of(text, self._language)
-        self._is_question = text.endswith("?")
+        self._names = names_in(question, language=spoken)
+        self._topic = topic_of(question, self._language)
+        self._is_question = question.rstrip().endswith("?")
 
     # What the asker and others told the NPC.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final
 
 from glyphoxa.language.lexicon import languages, lexicon, primary_language
@@ -77,7 +77,7 @@ class QuestionLine:
             self._found[kind] = _pattern(kind.value, self._language_of(kind)).search(self._plain) is not None
         return self._found[kind]
 
-    @property
+    @cached_property
     def is_remark(self) -> bool:
         """Whether it asks for nothing and does not speak of the NPC: "We will dive tomorrow."."""
         return only_states(self.text) and not self.has(AskKind.NPC_FIRST)

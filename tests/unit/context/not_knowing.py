@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from glyphoxa.context.repairs import InMind, PromptRepair
+from glyphoxa.context.selection import without_call
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 
@@ -38,5 +39,10 @@ def said(text: str, *, by: str = "Wenna", similarity: float | None = None) -> Re
     )
 
 
+def repair(question: str, mind: InMind | None = None, *, language: str = "en") -> PromptRepair:
+    mind = mind or a_mind()
+    return PromptRepair(without_call(question, mind.name), mind, language=language)
+
+
 def sentences(question: str, mind: InMind | None = None, *, language: str = "en") -> tuple[str, ...]:
-    return PromptRepair(question, mind or a_mind(), language=language).not_known().facts
+    return repair(question, mind, language=language).not_known().facts

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.repairs import InMind, PromptRepair
-from tests.unit.context.not_knowing import a_mind, said, sentences
+from glyphoxa.context.repairs import InMind
+from tests.unit.context.not_knowing import a_mind, repair, said, sentences
 
 UNTOLD = "Nobody has told Mirelle anything about that."
 HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
@@ -76,12 +76,12 @@ def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
 def test_model_is_asked_only_what_does_not_ask_of_the_past(
     question: str, language: str, mind: InMind, has_replies: bool
 ) -> None:
-    assert bool(PromptRepair(question, mind, language=language).not_known().replies) is has_replies
+    assert bool(repair(question, mind, language=language).not_known().replies) is has_replies
 
 
 def test_reply_without_a_model_fits_what_is_missing() -> None:
     questions = ("Who is Tarquin?", "You lied!")
-    replies = {asked: PromptRepair(asked, a_mind(), language="en").not_known().replies for asked in questions}
+    replies = {asked: repair(asked).not_known().replies for asked in questions}
     assert all("Tarquin" in reply for reply in replies["Who is Tarquin?"])
     assert "I never said that." in replies["You lied!"]
 

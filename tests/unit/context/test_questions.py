@@ -12,7 +12,6 @@ import pytest
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import OwnSecret, touched, without, words_of
-from glyphoxa.context.repairs import PromptRepair
 from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
@@ -21,7 +20,7 @@ from glyphoxa.language.asking import AskKind, looks_for_own_words, question_of
 from glyphoxa.recall.terms import Terms
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
-from tests.unit.context.not_knowing import a_mind, said, sentences
+from tests.unit.context.not_knowing import a_mind, repair, said, sentences
 
 QUESTIONS: dict[str, list[Any]] = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
 TERMS = Terms("en")
@@ -31,7 +30,7 @@ STANDING = "Hob guards the north gate. The gate closes at dusk."
 
 def told(question: str, line: str, by: str = "Rhea", *, asker: str = "Rhea", language: str = "en") -> tuple[str, ...]:
     mind = replace(a_mind(), remembered=[said(line, by=by)], asker=asker)
-    return PromptRepair(question, mind, language=language).told()
+    return repair(question, mind, language=language).told()
 
 
 def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bool:
