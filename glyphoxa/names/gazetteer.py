@@ -6,7 +6,7 @@ concurrent readers need no lock. When the knowledge graph changes, another one r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -154,7 +154,7 @@ class Gazetteer:
                 found.append(longest)
         return tuple(found)
 
-    def spelled_from(self, spoken: Sequence[Word], first: int) -> Iterator[tuple[int, Name]]:
+    def spelled_from(self, spoken: Sequence[Word], first: int) -> Iterable[tuple[int, Name]]:
         """All names that begin at this word, each with the index of its last word; shorter ones first."""
         return self._reader.spelled_from(spoken, first, self.by_joined.get, plural=self._plural)
 

@@ -21,6 +21,8 @@ from glyphoxa.names.naming import Entry, Name, Speech, names_of
 
 _SHORTEST_PLURAL: Final = 4
 """Letters of a name that may have a plural or lose one."""
+_BEGINNING: Final = 4
+"""Letters by which most words are known not to begin a name."""
 _REACH: Final = 8
 """Words between the start of a name and a typo in it."""
 
@@ -69,6 +71,7 @@ class NameReader:
         for name in names:
             self.claims[name.joined] = (*self.claims.get(name.joined, ()), name)
         self._spellings = sorted(self.claims)
+        self._beginnings = {joined[:n] for joined in self.claims for n in range(1, _BEGINNING + 1)}
         self._typos = Typos()
 
     def put(self, entry: Entry) -> None:
@@ -78,6 +81,7 @@ class NameReader:
         for name in self._put[entry.entity_id]:
             if name.joined not in self.claims:
                 insort(self._spellings, name.joined)
+                self._beginnings.update(name.joined[:n] for n in range(1, _BEGINNING + 1))
             self.claims[name.joined] = (*self.claims.get(name.joined, ()), name)
             self._typos.add({*name.words, name.joined})
 
@@ -97,9 +101,9 @@ class NameReader:
         first: int,
         held: Callable[[str], _Held | None],
         *,
-        plural: Callable[[str], _Held | None] | None = None,
+        plural: Callable[[str], _Held | None],
         singular: Callable[[str], _Held | None] | None = None,
-    ) -> Iterator[tuple[int, _Held]]:
+    ) -> Iterable[tuple[int, _Held]]:
         """Yield what begins at this word, each with the index of its last word; shorter ones first.
 
         The last word may also be in the possessive.
@@ -110,8 +114,20 @@ class NameReader:
             singular: The same for one that the text has in the singular: one of the "failed messages" is a failed
                 message. Only ordinary words have one: Mara is none of the "Maras".
         """
+        if spoken[first].folded[:_BEGINNING] not in self._beginnings:
+            return ()
+        return self._scan(spoken, first, held, plural, singular)
+
+    def _scan(
+        self,
+        spoken: Sequence[Word],
+        first: int,
+        held: Callable[[str], _Held | None],
+        plural: Callable[[str], _Held | None],
+        singular: Callable[[str], _Held | None] | None,
+    ) -> Iterator[tuple[int, _Held]]:
         spellings = self._spellings
-        n_spellings, stem = len(spellings), ""
+        stem = ""
         for last in range(first, len(spoken)):
             word = spoken[last]
             if last > first and not word.joins:
@@ -120,15 +136,16 @@ class NameReader:
             found = held(stem + word.full) if word.tail else None
             if found is None:
                 found = held(bare)
-            if found is None and plural is not None and bare.endswith("s") and len(bare) > _SHORTEST_PLURAL:
-                found = plural(bare[:-1])
-            elif found is None and singular is not None and len(bare) >= _SHORTEST_PLURAL:
-                found = singular(bare + "s") if self._speech.vocabulary.is_ordinary(word.folded) else None
+            if found is None and len(bare) >= _SHORTEST_PLURAL:
+                if bare.endswith("s"):
+                    found = plural(bare[:-1]) if len(bare) > _SHORTEST_PLURAL else None
+                elif singular is not None and self._speech.vocabulary.is_ordinary(word.folded):
+                    found = singular(bare + "s")
             if found is not None:
                 yield last, found
             stem += word.full
             following = bisect_right(spellings, stem)
-            if following == n_spellings or not spellings[following].startswith(stem):
+            if following == len(spellings) or not spellings[following].startswith(stem):
                 return
 
     def mentions(self, text: str, is_wanted: IsWanted) -> list[Mention]:
