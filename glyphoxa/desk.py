@@ -43,7 +43,7 @@ from glyphoxa.context.identity import examples_draft, persona_draft
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.dm.entities import EntityDesk, NameResolver, find_called
+from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.sessions import SessionDesk
@@ -62,6 +62,7 @@ from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NameLearning
+from glyphoxa.names.resolve import Called, Resolver
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.session import enter
@@ -98,22 +99,17 @@ class NamesDesk:
     learning: NameLearning
 
     def entity(self, name: str) -> Entry:
-        """Return the entry with this name or alias. Case is ignored.
+        """Return the entry with this id, name, alias or part of a name; see `glyphoxa.names.resolve`.
 
         Raises:
             NotFound: There is none.
             InvalidInput: There are several.
         """
-        return find_called(
-            name,
-            [
-                [(each.name, each) for each in self.entries],
-                [(alias, each) for each in self.entries for alias in each.aliases],
-            ],
-            what=("name", "names"),
-            campaign=self.campaign,
-            describe=lambda each: f"{each.name} ({each.entity_type})",
-        )
+
+        def called(entry: Entry) -> Called:
+            return Called(entry.entity_id, (entry.name,), entry.aliases, entry.entity_type)
+
+        return Resolver(self.entries, called, campaign=self.campaign, what="name").one(name)
 
     async def wrong_forms(self) -> dict[str, list[LearnedName]]:
         """Return accepted, rejected and suggested wrong forms, by the id of the entity that they mean."""

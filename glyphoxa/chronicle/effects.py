@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rapidfuzz import fuzz, process
-
 from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.kinds import NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import sentences_of
@@ -27,6 +25,8 @@ from glyphoxa.domain.campaign import ENTITY_TYPES, Findings
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.words import fold
+from glyphoxa.names.resolve import Called, Resolver
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -92,10 +92,7 @@ class _Writing:
         self._accept_at = accept_at
         heard = (each for each in (*talk.before, *talk.said) if each.utterance.aside is None)
         self._said = {each.utterance.id: each for each in heard}
-        self._known: dict[EntityId, KnownEntity] = {}
-        self._by_name: dict[str, EntityId] = {}
-        for entity in known:
-            self._remember(entity)
+        self._names = Resolver(known, _called, campaign=talk.campaign, what="entity", plural="entities")
         self._of_key: dict[str, EntityId] = {}
         self._events = defaultdict[UtteranceId, list[Event]](list)
         self._refused: list[str] = []
@@ -136,12 +133,12 @@ class _Writing:
             type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
             aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= MAX_NAME_CHARS))
             met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, is_of_talk=True)
-            self._remember(met)
+            self._names.add(met)
             self._add_entity(met, _of_players(rests_on)[0])
         elif met.is_of_talk and not visibility.is_within(met.visibility):
             wider = met.visibility.known_to(*visibility.knowers)
             self._events[_of_players(rests_on)[0].utterance.id].append(EntityScoped(met.id, wider))
-            self._remember(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
+            self._names.add(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
         self._of_key[entity.key] = met.id
 
     def _is_told(self, name: str, rests_on: Sequence[NumberedUtterance], *, is_rumoured: bool) -> bool:
@@ -157,29 +154,18 @@ class _Writing:
         )
 
     def _met(self, entity: ExtractedEntity, name: str) -> KnownEntity | None:
-        if entity.known is not None and entity.known in self._known:
-            return self._known[entity.known]
+        if entity.known is not None and entity.known in self._names.by_id:
+            return self._names.by_id[entity.known]
         for each in (name, *entity.aliases):
-            if (found := self._by_name.get(folded(each))) is not None:
-                return self._known[found]
-        same = folded(name)
-        if len(same) < _MIN_MISSPELT:
-            return None
-        nearest = process.extractOne(same, self._by_name.keys(), scorer=fuzz.ratio, score_cutoff=_SAME_NAME)
-        if nearest is None:
-            return None
-        found_entity = self._known[self._by_name[nearest[0]]]
-        return found_entity if found_entity.type == entity.type else None
-
-    def _remember(self, entity: KnownEntity) -> None:
-        self._known[entity.id] = entity
-        for name in entity.names:
-            self._by_name.setdefault(folded(name), entity.id)
+            if (found := self._names.exact_or_bare(each)) is not None:
+                return found
+        near = self._names.like(name, least=_SAME_NAME) if len(fold(name)) >= _MIN_MISSPELT else []
+        return near[0] if near and near[0].type == entity.type else None
 
     def _free_id(self, name: str) -> EntityId:
         slug = re.sub(r"[\W_]+", "-", folded(name)).strip("-")[:60].strip("-") or "somebody"
         free, n = slug, 1
-        while EntityId(free) in self._known:
+        while free in self._names.by_id:
             n += 1
             free = f"{slug}-{n}"
         return EntityId(free)
@@ -207,15 +193,15 @@ class _Writing:
         also = {"evidence": [each.utterance.id for each in rests_on]} if len(rests_on) > 1 else {}
         for end in (claim.subject, claim.object):
             # An entity that another utterance named first exists without this one.
-            if end is not None and self._known[end].is_of_talk:
-                self._add_entity(self._known[end], last)
+            if end is not None and self._names.by_id[end].is_of_talk:
+                self._add_entity(self._names.by_id[end], last)
         stated = FactStated(claim, provenance, self._heard_by_all(rests_on), attributes=also)
         self._events[last.utterance.id].append(stated)
 
     def _would_overrule(self, claim: Claim) -> bool:
         rule = rule_of(claim, {})
         one = claim.object if rule == "functional_object" else claim.subject
-        return rule in ("functional", "functional_object") and one is not None and not self._known[one].is_of_talk
+        return rule in ("functional", "functional_object") and one is not None and not self._names.by_id[one].is_of_talk
 
     def _claim_of(self, found: ExtractedRelation | ExtractedFact) -> Claim | None:
         if isinstance(found, ExtractedRelation):
@@ -256,6 +242,10 @@ class _Writing:
         told = self._events[by.utterance.id]
         if not any(isinstance(event, EntityAdded) and event.entity == entity.id for event in told):
             told.append(added)
+
+
+def _called(entity: KnownEntity) -> Called:
+    return Called(entity.id, (entity.name,), entity.aliases, entity.type)
 
 
 def _of_players(said: Iterable[NumberedUtterance]) -> list[NumberedUtterance]:

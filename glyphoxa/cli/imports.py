@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,6 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.campaign_file import redrawn
 from glyphoxa.desk import Desk
-from glyphoxa.dm.entities import find_called
 from glyphoxa.dm.import_review import Group, Proposal
 from glyphoxa.dm.imported import (
     EVERYTHING,
@@ -50,6 +49,7 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import slug
 from glyphoxa.imports.files import Progress, open_source
 from glyphoxa.imports.readers import read_source
+from glyphoxa.names.resolve import Called, Resolver
 
 _MOST_SHOWN: Final = 50
 _TEXT_LENGTH: Final = 400
@@ -335,7 +335,7 @@ async def _meant(desk: Desk, options: argparse.Namespace, decision: Decision = "
     if not options.name:
         return chosen
     _, found = await desk.imports.waiting(chosen, limit=_MOST_NAMED, decision=decision)
-    meant = [_called(name, found, desk) for name in options.name]
+    meant = list(map(_by_name(found, desk).one, options.name))
     sources = {each.source for each in meant}
     if len(sources) > 1:
         raise InvalidInput(
@@ -344,17 +344,10 @@ async def _meant(desk: Desk, options: argparse.Namespace, decision: Decision = "
     return replace(chosen, source=meant[0].source, keys=tuple(each.document.key for each in meant))
 
 
-def _called(name: str, found: Sequence[Proposal], desk: Desk) -> Proposal:
-    exact = [each for each in found if each.document.key == name]
-    if len(exact) == 1:
-        return exact[0]
-    return find_called(
-        name,
-        [
-            [(each.document.name, each) for each in found],
-            [(alias, each) for each in found for alias in each.document.aliases],
-        ],
-        what=("imported document", "imported documents"),
-        campaign=desk.campaign,
-        describe=lambda each: f"{each.document.name} ({each.document.kind}, id {each.document.key}, {each.source})",
-    )
+def _by_name(found: Iterable[Proposal], desk: Desk) -> Resolver[Proposal]:
+    def called(one: Proposal) -> Called:
+        document = one.document  # those of two sources may have one key
+        names = document.name, document.key
+        return Called(f"{one.source} {document.key}", names, document.aliases, document.kind)
+
+    return Resolver(found, called, campaign=desk.campaign, what="imported document")

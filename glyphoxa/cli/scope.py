@@ -318,8 +318,7 @@ async def declared_in(file: Path) -> CampaignId:
 
 
 def _near(wanted: str, known: Sequence[str]) -> str:
-    near = nearest(wanted, known)
-    return "" if near is None else f"did you mean {near!r}? "
+    return "" if (near := nearest(wanted, known)) is None else f"did you mean {near!r}? "
 
 
 def _listed(known: Sequence[str]) -> str:

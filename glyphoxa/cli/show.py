@@ -49,6 +49,7 @@ from glyphoxa.language.facts import (
     visibility_in_words,
     why_known,
 )
+from glyphoxa.names.resolve import players_by_name
 from glyphoxa.transcript.ports import TalkFilter
 
 if TYPE_CHECKING:
@@ -524,8 +525,8 @@ def _player(campaign: Campaign, wanted: str | None) -> Player:
     if wanted is None:
         return campaign.players[0] if campaign.players else Player(_GUEST, "Somebody")
     name = plain_name(wanted)
-    known = (player for player in campaign.players if name.casefold() in (player.id, player.name.casefold()))
-    return next(known, Player(_GUEST, name))
+    players = players_by_name(campaign.players, campaign.id)
+    return players.by_id.get(name) or players.exact(name) or Player(_GUEST, name)
 
 
 def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -30,7 +29,7 @@ from glyphoxa.domain.campaign import (
     Relationship,
     SlotRule,
 )
-from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, did_you_mean, nearest
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId, plain_name
 from glyphoxa.domain.turn import Asked, Character
@@ -262,7 +261,7 @@ def _is_text(name: str) -> bool:
     return len(name.split()) > _MOST_WORDS or (name.endswith(SENTENCE_ENDS) and " " in name.strip())
 
 
-_CLOSE: Final = 0.8
+_CLOSE: Final = 0.91
 """Similarity of two spellings, from 0 to 1: REMEMBERS_OF is not meant to be MEMBER_OF."""
 
 
@@ -270,8 +269,8 @@ def hint_for(relation: str, words: RelationWords) -> str | None:
     """Return a remark on a custom relationship type; None for one that has a sentence."""
     if words.knows(relation):
         return None
-    near = get_close_matches(relation.upper(), spelled_types(), n=1, cutoff=_CLOSE)
-    meant = f"did you mean {near[0]!r}?" if near else "that is fine"
+    near = nearest(relation, spelled_types(), least=_CLOSE)
+    meant = "that is fine" if near is None else f"did you mean {near!r}?"
     return f"relationship type {relation!r} is a custom type, shown as {words.sentence(relation, 'A', 'B')!r}; {meant}"
 
 

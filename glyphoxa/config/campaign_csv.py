@@ -16,7 +16,6 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -310,7 +309,7 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _SEPARATOR_LINE: Final = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 """Excel's first line, which names the separator."""
-_ALMOST: Final = 0.8
+_ALMOST: Final = 0.93
 """A column this similar to a known one is that one, misspelt."""
 
 
@@ -403,9 +402,7 @@ def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
     wanted = " or ".join(",".join(columns.required) for columns in kinds)
     have = [name.casefold() for name in header]
     missing = min(([name for name in kind.required if name not in have] for kind in kinds), key=len)
-    hints = [
-        f"{near[0]!r}, {did_you_mean(near[0], missing)}" for m in missing if (near := get_close_matches(m, have, 1))
-    ]
+    hints = [f"{near!r}, {did_you_mean(near, missing)}" for name in missing if (near := nearest(name, have))]
     hints += [remark for name in header if (remark := quotes_in_name(name))]
     hint = f" (there is {'; '.join(hints)})" if hints else ""
     return f"the columns are not those of a table: {', '.join(map(repr, missing))} missing{hint}; needed: {wanted}"
@@ -458,5 +455,5 @@ def _wrong_columns(columns: Columns, names: list[str]) -> Iterator[Problem]:
         if name.casefold() in seen:
             yield Problem(1, f"column {name!r} is here twice")
         seen.add(name.casefold())
-        if name not in columns.known and (near := get_close_matches(name.casefold(), columns.known, 1, _ALMOST)):
-            yield Problem(1, f"unknown column {name!r}, did you mean {near[0]!r}? (valid: {', '.join(columns.known)})")
+        if name not in columns.known and (near := nearest(name, columns.known, least=_ALMOST)):
+            yield Problem(1, f"unknown column {name!r}, did you mean {near!r}? (valid: {', '.join(columns.known)})")

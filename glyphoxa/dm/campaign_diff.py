@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
+from glyphoxa.domain.errors import nearest
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Visibility, visibility_of
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
@@ -437,7 +437,7 @@ class EntityComparison:
             if entity.id not in self.found.fresh:
                 continue
             alike = {before[gone].name: gone for gone in self.found.gone if before[gone].type == entity.type}
-            for name in get_close_matches(entity.name, alike, 1):
+            if (name := nearest(entity.name, alike)) is not None:
                 self.found.remark(
                     f"{entity.name}: if you renamed {name}, give it `id: {alike[name]}` in the file; "
                     f"otherwise everything known about {name} is removed"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from functools import cached_property
+from typing import Final
 
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, S
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
-from glyphoxa.names.naming import parts_of, without_titles
+from glyphoxa.names.resolve import Called, Resolver, called_player, entities_by_name, players_by_name
 from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
@@ -34,18 +34,15 @@ from glyphoxa.world.file_claims import attribute_claims, offered
 from glyphoxa.world.graph import World
 from glyphoxa.world.state import rule_of
 
-T = TypeVar("T")
-Named = TypeVar("Named", Entity, Npc, Player)
-
 # Resolving the names that a DM uses.
 
 DM_SPEAKER: Final = SpeakerId("dm")
 """The DM as a speaker."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NameResolver:
-    """Finds entities, NPCs and players by name. Names ignore case, accents and spaces; ids must match exactly."""
+    """Finds entities, NPCs and players by name. See `glyphoxa.names.resolve`."""
 
     campaign: CampaignId
     entities: Mapping[EntityId, Entity]
@@ -77,31 +74,31 @@ class NameResolver:
         return replace(self, entities={**self.entities, **called})
 
     def entity(self, name: str) -> Entity:
-        """Return the entity with this id, name or alias, in this order.
+        """Return the entity with this id, name, alias or part of a name, in this order.
 
         Raises:
             NotFound: There is none.
             InvalidInput: It may be several.
         """
-        if (known := self.entities.get(EntityId(name))) is not None:
-            return known
-        known_as = self.entities.values()
-        names = [(each.name, each) for each in known_as]
-        aliases = [(alias, each) for each in known_as for alias in each.aliases]
-        return self._find(name, [names, aliases], what=("entity", "entities"))
+        return self.by_name.one(name)
+
+    @cached_property
+    def by_name(self) -> Resolver[Entity]:
+        """The entities by what they are called."""
+        return entities_by_name(self.entities.values(), self.campaign)
 
     def npc(self, name: str) -> NpcId:
-        """Return the NPC with this id, name or alias, in this order.
+        """Return the NPC with this id, name, alias or part of a name. Its entity's current names count too.
 
         Raises:
             NotFound: There is none. An entity that no NPC of the campaign plays knows nothing.
             InvalidInput: It may be several.
         """
-        if any(npc.id == name for npc in self.npcs):
-            return NpcId(name)
-        called = [(each, npc) for npc in self.npcs for each in self._names_of(npc)]
-        aliases = [(each, npc) for npc in self.npcs for each in self._aliases_of(npc)]
-        return self._find(name, [called, aliases], what=("NPC", "NPCs")).id
+        return Resolver(self.npcs, self._of_npc, campaign=self.campaign, what="NPC").one(name).id
+
+    def _of_npc(self, npc: Npc) -> Called:
+        entity = self.entities.get(npc.entity_id, Entity(npc.entity_id, "", npc.name))
+        return Called(npc.id, (npc.name, entity.name), (*npc.aliases, *entity.aliases))
 
     def player(self, name: str) -> PlayerId:
         """Return the player with this id or name.
@@ -109,12 +106,7 @@ class NameResolver:
         Raises:
             NotFound: There is none.
         """
-        if any(player.id == name for player in self.players):
-            return PlayerId(name)
-        return self._find(name, [[(player.name, player) for player in self.players]], what=("player", "players")).id
-
-    def _find(self, name: str, tiers: Sequence[Sequence[tuple[str, Named]]], *, what: tuple[str, str]) -> Named:
-        return find_called(name, tiers, what=what, campaign=self.campaign, describe=_with_id)
+        return players_by_name(self.players, self.campaign).one(name).id
 
     def speaking_player(self, name: str) -> SpokenBy:
         """Return the player with this id or name as the speaker of a line. Raises: NotFound: There is none."""
@@ -130,18 +122,10 @@ class NameResolver:
 
         Raises:
             NotFound: There is none.
+            InvalidInput: It may be several.
         """
-        if fold(name) == DM_SPEAKER:
-            return DM_SPEAKER
-        with suppress(NotFound):
-            return SpeakerId(self.player(name))
-        try:
-            return SpeakerId(self.npc(name))
-        except NotFound:
-            names = [DM_SPEAKER, *(player.name for player in self.players), *(npc.name for npc in self.npcs)]
-            raise NotFound(
-                f"{name!r} is not a speaker in campaign {self.campaign!r}: {did_you_mean(name, names)}"
-            ) from None
+        speakers = [Called(DM_SPEAKER, (DM_SPEAKER,)), *map(called_player, self.players), *map(self._of_npc, self.npcs)]
+        return SpeakerId(Resolver(speakers, lambda one: one, campaign=self.campaign, what="speaker").one(name).id)
 
     def called(self, entity: EntityId) -> str:
         """Return an entity's name; its id if it no longer exists."""
@@ -169,61 +153,7 @@ class NameResolver:
                 return npc.name
         return next((each.name for each in self.players if SpeakerId(each.id) == who), who)
 
-    def _names_of(self, npc: Npc) -> tuple[str, ...]:
-        """Return an NPC's name in its campaign file and its current one."""
-        entity = self.entities.get(npc.entity_id)
-        return (npc.name,) if entity is None else (npc.name, entity.name)
 
-    def _aliases_of(self, npc: Npc) -> tuple[str, ...]:
-        entity = self.entities.get(npc.entity_id)
-        return npc.aliases if entity is None else (*npc.aliases, *entity.aliases)
-
-
-def _with_id(found: Entity | Npc | Player) -> str:
-    kind = f"{found.type}, " if isinstance(found, Entity) else ""
-    return f"{found.name} ({kind}id {found.id})"
-
-
-def find_called(
-    name: str,
-    tiers: Sequence[Sequence[tuple[str, T]]],
-    *,
-    what: tuple[str, str],
-    campaign: CampaignId,
-    describe: Callable[[T], str],
-) -> T:
-    """Return the one thing with this name, or with this part of its name; ignores case, accents, spaces and titles.
-
-    Args:
-        tiers: Names with what they mean; an earlier tier wins.
-        what: The word for such a thing, singular and plural.
-
-    Raises:
-        NotFound: There is none.
-        InvalidInput: It is ambiguous.
-    """
-    wanted = fold(name)
-    for tier in tiers:
-        found = list({id(thing): thing for called, thing in tier if wanted and fold(called) == wanted}.values())
-        if len(found) > 1:
-            raise InvalidInput(f"{name!r} matches several {what[1]}: {', '.join(map(describe, found))}; use the id")
-        if found:
-            return found[0]
-    known = [called for tier in tiers for called, _ in tier]
-    wanted = fold(without_titles(name)) or wanted
-    parts = [(fold(part), thing) for tier in tiers for called, thing in tier for part in parts_of(called)]
-    part = list({id(thing): thing for each, thing in parts if len(each) >= _SHORTEST and each == wanted}.values())
-    if len(part) == 1:
-        return part[0]
-    if part:
-        raise InvalidInput(
-            f"{name!r} may be several {what[1]}: {', '.join(map(describe, part))}; write more of the name"
-        )
-    raise NotFound(f"no {what[0]} {name!r} in campaign {campaign!r}: {did_you_mean(name, known)}")
-
-
-_SHORTEST: Final = 2
-"""Letters of a part that means a longer name."""
 MAX_FACTS: Final = 10_000
 """Maximum number of an entity's facts shown to the DM."""
 
@@ -289,9 +219,9 @@ class EntityDesk(Decisions):
         if made in self.resolver.entities:
             other = self.resolver.entities[made]
             raise InvalidInput(f"the id {made!r} is taken by {other.name} ({other.type}): give another id")
-        if id is None and (other_name := self._called(called)) is not None:
+        if id is None and (same := self.resolver.by_name.exact(called)) is not None:
             raise InvalidInput(
-                f"{other_name} is already called {called!r}; if this is a different entity, give it its own id"
+                f"{same.name} is already called {called!r}; if this is a different entity, give it its own id"
             )
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
@@ -299,9 +229,10 @@ class EntityDesk(Decisions):
         events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
         for attribute, value in (attributes or {}).items():
             events += [FactStated(storable(claim), provenance) for claim in attribute_claims(made, attribute, value)]
-        place = self._named((attributes or {}).get("location"))
+        location = (attributes or {}).get("location")
+        place = self.resolver.by_name.exact(location) if isinstance(location, str) else None
         if place is not None:
-            events.append(FactStated(Claim.relation(made, "LOCATED_AT", place), offered(provenance)))
+            events.append(FactStated(Claim.relation(made, "LOCATED_AT", place.id), offered(provenance)))
         return await self._commit(*events)
 
     async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
@@ -339,8 +270,8 @@ class EntityDesk(Decisions):
             InvalidInput: It already has this name, or another entity has.
         """
         found, new = self.resolver.entity(entity), _name(alias)
-        if (other := self._called(new)) is not None:
-            raise InvalidInput(f"{other} is already called {new!r}")
+        if (other := self.resolver.by_name.exact(new)) is not None:
+            raise InvalidInput(f"{other.name} is already called {new!r}")
         return await self._commit(AliasAdded(found.id, new))
 
     async def remove_alias(self, entity: str, alias: str) -> list[WorldEvent]:
@@ -409,18 +340,6 @@ class EntityDesk(Decisions):
                 raise NotFound(f"nothing was merged into {kept.name}")
         await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
         return found[0]
-
-    def _called(self, name: str) -> str | None:
-        """Return the name of the first entity that has this name or alias."""
-        wanted = fold(name)
-        found = (e for e in self.resolver.entities.values() if wanted in map(fold, (e.name, *e.aliases)))
-        return next((each.name for each in found), None)
-
-    def _named(self, value: object) -> EntityId | None:
-        """Return the entity that has this value as its name."""
-        if not isinstance(value, str) or not fold(value):
-            return None
-        return next((each.id for each in self.resolver.entities.values() if fold(each.name) == fold(value)), None)
 
     def _type(self, wanted: str, *, is_new: bool = False) -> str:
         known = {*ENTITY_TYPES, *(each.type for each in self.resolver.entities.values())}

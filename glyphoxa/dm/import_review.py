@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Any, Final
-
-from rapidfuzz import fuzz, process
 
 from glyphoxa.chronicle.page_reading import Page
 from glyphoxa.dm.campaign_diff import Tables
@@ -31,7 +29,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId, plain_name, slug
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.words import fold
+from glyphoxa.names.resolve import Resolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,56 +214,35 @@ _LIKE: Final = 85
 _MOST_LIKE: Final = 3
 
 
-class KnownEntities:
-    """The entities of a campaign by their names."""
-
-    def __init__(self, entities: Iterable[Entity]) -> None:
-        self.by_id: dict[EntityId, Entity] = {}
-        self._by_name: dict[str, dict[EntityId, Entity]] = {}
-        self._by_alias: dict[str, dict[EntityId, Entity]] = {}
-        for entity in entities:
-            self.add(entity)
-
-    def add(self, entity: Entity) -> None:
-        self.by_id[entity.id] = entity
-        self._by_name.setdefault(fold(entity.name), {})[entity.id] = entity
-        for alias in entity.aliases:
-            self._by_alias.setdefault(fold(alias), {})[entity.id] = entity
-
-    def same_as(self, document: SourceDocument) -> Entity | None:
-        """Return the only entity of that type that has the document's name, or one of its aliases for its name."""
-        for found in self._called(document):
-            # A page, which is a concept, may be about anything.
-            types = {"concept", document.type} | ({"npc", "player"} if document.type in ("npc", "player") else set())
-            fits = [each for each in found.values() if each.type in types or document.type == "concept"]
-            if fits:
-                return fits[0] if len(fits) == 1 else None
-        return None
-
-    def like(self, document: SourceDocument) -> tuple[Entity, ...]:
-        """Return entities with the same or a similar name, the most similar first."""
-        found = {each.id: each for same in self._called(document) for each in same.values()}
-        near = process.extract(
-            fold(document.name), self._by_name.keys(), scorer=fuzz.ratio, score_cutoff=_LIKE, limit=_MOST_LIKE
-        )
-        for name, _, _ in near:
-            found |= self._by_name[name]
-        return tuple(found.values())[:_MOST_LIKE]
-
-    def _called(self, document: SourceDocument) -> Iterable[Mapping[EntityId, Entity]]:
-        name = fold(document.name)
-        yield self._by_name.get(name, {}) if name else {}
-        yield self._by_alias.get(name, {}) if name else {}
-        called = [self._by_name.get(fold(alias), {}) for alias in document.aliases]
-        yield {each.id: each for same in called for each in same.values()}
+def _same_as(document: SourceDocument, known: Resolver[Entity]) -> Entity | None:
+    """Return the only entity of that type that has the document's name, or one of its aliases for its name."""
+    # A page, which is a concept, may be about anything.
+    types = {"concept", document.type} | ({"npc", "player"} if document.type in ("npc", "player") else set())
+    for found in _called(document, known):
+        fits = [each for each in found.values() if each.type in types or document.type == "concept"]
+        if fits:
+            return fits[0] if len(fits) == 1 else None
+    return None
 
 
-def proposal_of(stored: StoredDocument, known: KnownEntities, names: Mapping[str, str]) -> Proposal:
+def _like(document: SourceDocument, known: Resolver[Entity]) -> tuple[Entity, ...]:
+    """Return entities with the same or a similar name, the most similar first."""
+    same = [each for found in _called(document, known) for each in found.values()]
+    near = known.like(document.name, least=_LIKE, limit=_MOST_LIKE)
+    return tuple({each.id: each for each in (*same, *near)}.values())[:_MOST_LIKE]
+
+
+def _called(document: SourceDocument, known: Resolver[Entity]) -> Iterator[Mapping[str, Entity]]:
+    yield from known.tiers(document.name)
+    yield {each.id: each for alias in document.aliases for each in known.tiers(alias)[0].values()}
+
+
+def proposal_of(stored: StoredDocument, known: Resolver[Entity], names: Mapping[str, str]) -> Proposal:
     """Return what the DM decides about."""
     document = stored.edited
     chosen = stored.edit.same_as if stored.entity is None else stored.entity
-    same = known.same_as(document) if chosen is None else known.by_id.get(chosen)
-    like = known.like(document) if chosen is None and same is None else ()
+    same = _same_as(document, known) if chosen is None else known.by_id.get(chosen)
+    like = _like(document, known) if chosen is None and same is None else ()
     changes = () if stored.accepted is None else differences(stored.accepted, document, names)
     return Proposal(document, stored.source, same, like, changes)
 
@@ -312,7 +289,7 @@ _MOST_CHARACTERS: Final = 500
 
 
 def placed(
-    documents: Iterable[StoredDocument], known: KnownEntities, is_taken: Callable[[EntityId], bool]
+    documents: Iterable[StoredDocument], known: Resolver[Entity], is_taken: Callable[[EntityId], bool]
 ) -> list[StoredDocument]:
     """Return documents as they are once accepted: each is a new entity or part of one. `known` is extended.
 
@@ -325,7 +302,7 @@ def placed(
         if entity is None:
             if chosen and chosen not in known.by_id:
                 raise InvalidInput(f"{document.name}: the entity {chosen!r} no longer exists; edit the document")
-            same = None if chosen == NEW_ENTITY else known.by_id[chosen] if chosen else known.same_as(document)
+            same = None if chosen == NEW_ENTITY else known.by_id[chosen] if chosen else _same_as(document, known)
             is_own = same is None
             entity = same.id if same else _new_id(document, lambda wanted: wanted in known.by_id or is_taken(wanted))
             if is_own:
@@ -344,7 +321,7 @@ def _new_id(document: SourceDocument, is_taken: Callable[[EntityId], bool]) -> E
     return next(EntityId(each) for each in chain(wanted, numbered) if not is_taken(EntityId(each)))
 
 
-def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Tables:
+def tables_of(accepted: Iterable[StoredDocument], known: Resolver[Entity]) -> Tables:
     """Return what the accepted documents of one source state together about the entities that they are part of.
 
     An entity that exists only because of documents hidden from players is hidden. The content of a hidden document
@@ -368,7 +345,7 @@ def tables_of(accepted: Iterable[StoredDocument], known: KnownEntities) -> Table
 def _statements(
     id: EntityId,  # noqa: A002 - the entity's word
     by_owning: Sequence[tuple[bool, SourceDocument]],
-    known: KnownEntities,
+    known: Resolver[Entity],
     entity_of: Mapping[str, EntityId],
 ) -> tuple[Entity, list[Relationship], list[Secret]]:
     """Return what documents state about one entity; each comes with whether the entity exists without it."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from glyphoxa.dm.entities import NameResolver, find_called
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.dm.entities import NameResolver
+from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.commands import COMMANDS, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
+from glyphoxa.names.resolve import Called, Resolver
 
 ToldCommand = Mapping[str, object]
 """`do` and its arguments: `npc`, `player`, `scene`, `text`, `turns`. Without `npc`: all NPCs, or none any more."""
@@ -54,11 +55,8 @@ class CommandReader:
 
     def scene(self, name: str) -> SceneId:
         places = {each.id: each.name for each in self.campaign.entities}
-        by_id = [(str(each.id), each) for each in self.campaign.scenes]
-        return find_called(
-            name,
-            [by_id, [(places.get(each.location, ""), each) for _, each in by_id]],
-            what=("scene", "scenes"),
-            campaign=self.campaign.id,
-            describe=lambda each: each.id,
-        ).id
+
+        def called(scene: Scene) -> Called:
+            return Called(scene.id, (places.get(scene.location, scene.id), scene.id))
+
+        return Resolver(self.campaign.scenes, called, campaign=self.campaign.id, what="scene").one(name).id

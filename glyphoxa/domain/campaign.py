@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import NotFound, did_you_mean
@@ -193,6 +193,9 @@ class Scene:
     read_aloud: str = ""
 
 
+_Part = TypeVar("_Part", Entity, Npc, Scene, Player)
+
+
 @dataclass(frozen=True, slots=True)
 class Campaign:
     """A campaign as its file describes it: the unit that is loaded, scoped and shared.
@@ -244,32 +247,20 @@ class Campaign:
         return tuple(player for player in self.players if not player.table)
 
     def entity(self, entity_id: EntityId) -> Entity:
-        for entity in self.entities:
-            if entity.id == entity_id:
-                return entity
-        raise NotFound(
-            f"no entity {entity_id!r} in campaign {self.id!r}: "
-            + did_you_mean(entity_id, (e.id for e in self.entities))
-        )
+        return self._by_id("entity", entity_id, self.entities)
 
     def npc(self, npc_id: NpcId) -> Npc:
-        for npc in self.npcs:
-            if npc.id == npc_id:
-                return npc
-        raise NotFound(f"no NPC {npc_id!r} in campaign {self.id!r}: " + did_you_mean(npc_id, (n.id for n in self.npcs)))
+        return self._by_id("NPC", npc_id, self.npcs)
 
     def scene(self, scene_id: SceneId) -> Scene:
-        for scene in self.scenes:
-            if scene.id == scene_id:
-                return scene
-        raise NotFound(
-            f"no scene {scene_id!r} in campaign {self.id!r}: " + did_you_mean(scene_id, (s.id for s in self.scenes))
-        )
+        return self._by_id("scene", scene_id, self.scenes)
 
     def player(self, player_id: PlayerId) -> Player:
-        for player in self.players:
-            if player.id == player_id:
-                return player
-        raise NotFound(
-            f"no player {player_id!r} in campaign {self.id!r}: " + did_you_mean(player_id, (p.id for p in self.players))
-        )
+        return self._by_id("player", player_id, self.players)
+
+    def _by_id(self, what: str, wanted: str, things: Iterable[_Part]) -> _Part:
+        for thing in things:
+            if thing.id == wanted:
+                return thing
+        hint = did_you_mean(wanted, (thing.id for thing in things))
+        raise NotFound(f"no {what} {wanted!r} in campaign {self.id!r}: {hint}")

@@ -34,6 +34,7 @@ from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
+from glyphoxa.names.resolve import entities_by_name, without_article
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -115,15 +116,6 @@ def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], memory: NpcMemor
     }
 
 
-def best_match(name: str, entities: Sequence[Entity]) -> Entity | None:
-    """Return the entity with this name, else this alias. A leading article is ignored."""
-    wanted = bare(name)
-    by_name = next((entity for entity in entities if bare(entity.name) == wanted), None)
-    return by_name or next(
-        (entity for entity in entities if any(bare(alias) == wanted for alias in entity.aliases)), None
-    )
-
-
 def when(at_ms: int | None) -> str | None:
     return None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="minutes")
 
@@ -142,11 +134,6 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity], words: RelationWords)
 def _without_sessions(entities: Sequence[Entity]) -> list[Entity]:
     """Drop the entities that hold summaries of sessions: an NPC knows no such thing."""
     return [entity for entity in entities if not is_episode(entity)]
-
-
-def bare(name: str) -> str:
-    """Normalise a name for comparison."""
-    return " ".join(name.casefold().split()).removeprefix("the ")
 
 
 def _as_list(value: object) -> list[object]:
@@ -220,13 +207,13 @@ class LookUps:
     async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
         """Return the entity with this name and type, else a note."""
         asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
-        called = _without_sessions(await graph.entities_called(*asked, bare(name)))
-        entity = best_match(name, [one for one in called if kind in ("", one.type)])
+        called = _without_sessions(await graph.entities_called(*asked, without_article(name)))
+        entity = entities_by_name(one for one in called if kind in ("", one.type)).exact_or_bare(name)
         if entity is not None:
             return entity, ""
         # A name with another spelling ("STRASSE") has other index words but may be the same.
-        like = _without_sessions(await graph.entities_like(*asked, bare(name), of_type=kind or None))
-        if (entity := best_match(name, like)) is not None:
+        like = _without_sessions(await graph.entities_like(*asked, without_article(name), of_type=kind or None))
+        if (entity := entities_by_name(like).exact_or_bare(name)) is not None:
             return entity, ""
         if near := nearest(name, [one.name for one in like]):
             return None, f"; did you mean {near!r}?"

@@ -184,7 +184,7 @@ async def test_an_event_in_the_middle_is_undone_and_brought_back(cli: CommandLin
         (("state", "Elowen", "note"), "a fact has either an object (another entity) or a value"),
         (("state", "Elowen", "note", "--value", '"a\\u0000b"'), "'note' of 'elowen': text cannot hold NUL characters"),
         (("secret", DEBT.fact_id, "--known-by", "Vaelith"), "no NPC 'Vaelith' in campaign 'saltmere': valid: "),
-        (("tell", DEBT.fact_id, "--to", "Elowen", "--by", "nobody"), "'nobody' is not a speaker in campaign"),
+        (("tell", DEBT.fact_id, "--to", "Elowen", "--by", "nobody"), "no speaker 'nobody' in campaign"),
         (("close", DEBT.fact_id, "--at", "noon"), "--at 'noon' is not a time such as 2026-11-22 or 2026-11-22T19:30"),
         (("undo", "9999"), "there is no event 9999 in campaign 'saltmere'"),
         (("rollback", "s3", "1"), "no session 's3' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),

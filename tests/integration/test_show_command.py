@@ -81,7 +81,7 @@ async def test_what_was_said_is_found_by_its_words_its_speaker_and_its_time(cli:
             ("--session", "s3"),
             "no session 's3' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last",
         ),
-        (("--speaker", "Grimjow"), "'Grimjow' is not a speaker in campaign 'saltmere': did you mean 'Grimjaw'?"),
+        (("--speaker", "Grimjow"), "no speaker 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("--as", "Tamsin"), "no NPC 'Tamsin' in campaign 'saltmere'"),
         (("--after", "yesterday"), "--after 'yesterday' is not a time such as 2026-11-22"),
     ],

@@ -211,7 +211,7 @@ async def test_the_dm_notes_that_somebody_told_somebody(table: Table) -> None:
     [told] = (await table.desk.tell(fact, ["mirelle"], by="tamsin")).facts
     [knower] = [each for each in told.visibility.knowers if each.npc == INNKEEPER]
     assert (knower.how, knower.by, knower.at_ms) == ("told", "tamsin", table.now)
-    with pytest.raises(NotFound, match=r"'tamson' is not a speaker in .*did you mean 'Tamsin'\?"):
+    with pytest.raises(NotFound, match=r"no speaker 'tamson' in .*did you mean 'Tamsin'\?"):
         await table.desk.tell(fact, ["mirelle"], by="tamson")
     with pytest.raises(NotFound, match="no NPC 'Eldrinax' in campaign 'town': valid"):
         await table.desk.tell(fact, ["Eldrinax"], by="dm")

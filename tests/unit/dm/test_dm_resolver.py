@@ -71,7 +71,7 @@ def test_players_can_be_the_source_of_a_told_fact() -> None:
     assert resolver.speaker("DM") == "dm"
     assert resolver.speaker("Bran") == SpeakerId(BRAN)
     assert resolver.speaker("the smith") == SpeakerId(SMITH)
-    with pytest.raises(NotFound, match="'Eldrinax' is not a speaker in campaign 'town'"):
+    with pytest.raises(NotFound, match="no speaker 'Eldrinax' in campaign 'town'"):
         resolver.speaker("Eldrinax")
 
 

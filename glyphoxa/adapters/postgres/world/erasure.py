@@ -15,8 +15,10 @@ from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
-from glyphoxa.domain.errors import NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.campaign import Player
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
+from glyphoxa.names.resolve import players_by_name
 from glyphoxa.world.encoding import encode
 from glyphoxa.world.events import Cause, TalkErased, WorldEvent, difference, without_words
 
@@ -74,18 +76,11 @@ class PostgresErasure(CampaignQueries):
         """Find a player by id or name.
 
         Raises:
-            NotFound: There is none, or more than one.
+            NotFound: There is none.
+            InvalidInput: It may be several.
         """
-        rows = await self._fetch("said_by", campaign)
-        ids = sorted({row["id"] for row in rows})
-        if wanted in ids:
-            return PlayerId(wanted)
-        named = sorted({row["id"] for row in rows if (row["name"] or "").casefold() == wanted.casefold()})
-        if len(named) == 1:
-            return PlayerId(named[0])
-        if named:
-            raise NotFound(f"{wanted!r} is the name of {len(named)} players: use an id: {', '.join(named)}")
-        raise NotFound(f"no player {wanted!r} in campaign {campaign!r}: {did_you_mean(wanted, ids)}")
+        said = [Player(PlayerId(row["id"]), row["name"] or "") for row in await self._fetch("said_by", campaign)]
+        return players_by_name(said, campaign).one(wanted).id
 
     async def erased(self, campaign: CampaignId) -> frozenset[UtteranceId]:
         """All utterances ever erased from a campaign."""

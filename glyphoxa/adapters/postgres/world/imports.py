@@ -23,7 +23,6 @@ from glyphoxa.dm.import_review import (
     Arrival,
     DocumentReference,
     Group,
-    KnownEntities,
     Proposal,
     Seen,
     StoredDocument,
@@ -42,6 +41,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim
+from glyphoxa.names.resolve import entities_by_name
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
@@ -139,7 +139,7 @@ class PostgresImports(CampaignQueries):
             linked = await connection.fetch(self._sql["linked"], self._campaign, *_keys(rows))
 
         def proposals() -> list[Proposal]:
-            known = KnownEntities(
+            known = entities_by_name(
                 Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"])) for row in entities
             )
             names = {row["key"]: row["name"] for row in linked}
@@ -305,9 +305,10 @@ def _let_in(
 ) -> tuple[tuple[list[str], list[str], list[str], list[str], list[bool]], dict[str, Tables]]:
     """Return the columns of accepted documents, and the content of their sources, given what was accepted `before`."""
     gone = {entity.id: entity for entity in was.whole.entities if entity.id not in world.entities}
-    known = KnownEntities(Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values())
+    known = entities_by_name(Entity(each.id, each.type, each.name, each.aliases) for each in world.entities.values())
     made = placed(documents, known, lambda entity: entity in gone or entity in world.merged)
-    known.by_id = {**gone, **known.by_id}
+    for entity in gone.values():
+        known.by_id.setdefault(entity.id, entity)
     now = {(each.source, each.document.key): each for each in (*before, *made)}
     tables = {
         source: tables_of((each for each in now.values() if each.source == source), known)
