@@ -246,7 +246,7 @@ class Reader:
             heard: Recogniser details for the words.
             fixed: Indices of words that are part of a correctly spelled name.
         """
-        confidences = _confidences(spoken, heard)
+        confidences = confidences_of(spoken, heard)
         traits = [
             self._traits(word, confidence, at in fixed)
             for at, (word, confidence) in enumerate(zip(spoken, confidences, strict=True))
@@ -377,7 +377,7 @@ class Transcript:
                     yield first, last, joined
 
 
-def _confidences(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[float | None]:
+def confidences_of(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[float | None]:
     """For each spoken word, the lowest confidence of its pieces. Both arguments in text order."""
     if not heard:
         return [None] * len(spoken)

@@ -6,7 +6,7 @@
 2. `question_about` writes the question. The utterance is data: it is marked in the last message, and
    whatever it contains, only its marked words can change.
 3. `verified` checks the answer, which is a whole text and a list of replacements. Neither is sufficient alone: the two
-   texts are aligned token by token, where a declared replacement counts as one step. A replacement is a step only
+   texts are compared token by token. A replacement is made only
 
    - where its words occur, with the changed ones inside a doubtful span,
    - if it is a known name (or an alias, a possessive, a plural of one) that sounds like them, and no other name is
@@ -20,21 +20,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from operator import itemgetter
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, SkipValidation
+from rapidfuzz.distance import LCSseq, Postfix, Prefix
 
 from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, Unparseable, validated
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
-from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words
+from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words, words_of_text
+from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.index import likeness
+from glyphoxa.names.index import SHORTEST, likeness
 from glyphoxa.names.naming import looks_like_a_name
 
 _WITHIN_NAMES: Final = lexicon("names").words("within")
@@ -63,9 +66,8 @@ def doubtful_spans(
         heard: Recogniser details for the words of the raw text.
     """
     spoken = words(text)
-    places = Places(corrections)
-    settled = _settled(text, spoken, places, gazetteer)
-    confidences = _confidences(spoken, places, heard)
+    settled = _settled(text, spoken, Places(corrections), gazetteer)
+    confidences = confidences_of(spoken, words_of_text(heard, corrections))
     if any(confidence is not None for confidence in confidences):
         is_doubtful = [known is not None and known < low_confidence for known in confidences]
         bridges = [False] * len(spoken)
@@ -90,18 +92,6 @@ def _settled(text: str, spoken: Sequence[Word], places: Places, gazetteer: Gazet
         if not mention.name.is_ordinary or any(spoken[at].is_capital for at in range(mention.first, mention.last + 1)):
             found.update(range(mention.first, mention.last + 1))
     return found
-
-
-def _confidences(spoken: Sequence[Word], places: Places, heard: Sequence[HeardWord]) -> list[float | None]:
-    """The lowest confidence of the raw words that became each word; None if unknown."""
-    known = [(each.start, each.end, each.confidence) for each in heard if each.confidence is not None]
-    if not known:
-        return [None] * len(spoken)
-    confidences: list[float | None] = []
-    for word in spoken:
-        start, end = places.in_raw(word.start, word.end)
-        confidences.append(min((sure for from_, to, sure in known if from_ < end and start < to), default=None))
-    return confidences
 
 
 def _runs(spoken: Sequence[Word], is_doubtful: Sequence[bool], bridges: Sequence[bool]) -> Iterator[tuple[int, int]]:
@@ -224,54 +214,47 @@ _MAX_QUERIES = 8
 _PER_QUERY = 8
 
 
-class LikelyNames:
-    """The names of one gazetteer, compared with words by spelling and by sound. Built once per gazetteer."""
+def likely_names(
+    text: str,
+    doubtful: Sequence[Span],
+    gazetteer: Gazetteer,
+    *,
+    nearby: Container[EntityId] = frozenset(),
+    limit: int = MAX_NAMES,
+) -> list[str]:
+    """Candidates for a request: the names most similar to the doubtful words, best first, then the nearby ones."""
+    scores: dict[str, float] = {}
+    for letters in _queries(text, doubtful):
+        for score, name in _alike(letters, gazetteer):
+            scores[name.text] = max(score, scores.get(name.text, 0.0))
+    likely = sorted(scores, key=scores.__getitem__, reverse=True)
+    here = (name.text for name in gazetteer.names if name.kind == "name" and name.entity_id in nearby)
+    return list(dict.fromkeys((*likely, *here)))[:limit]
 
-    def __init__(self, gazetteer: Gazetteer) -> None:
-        self.gazetteer = gazetteer
-        self._names = [name for name in gazetteer.names if name.kind != "learned"]
-        self._at = {name.joined: at for at, name in enumerate(self._names)}
 
-    def likeness(self, heard: str) -> list[float]:
-        """Likeness of the words to each name, 0 to 1, in the order of the names."""
-        letters = fold(heard)
-        sound = self.gazetteer.sounder(letters)
-        return [likeness(letters, sound, name) for name in self._names]
+def supported(heard: str, name: Name, gazetteer: Gazetteer) -> float | None:
+    """Likeness of the words to the name, 0 to 1; None if they cannot mean it."""
+    letters = fold(heard)
+    its_own = likeness(letters, gazetteer.sounder(letters), name)
+    best = max((score for score, _ in _alike(letters, gazetteer)), default=0.0)
+    return its_own if its_own >= max(_least(heard, name, gazetteer), best - MARGIN) else None
 
-    def supports(self, heard: str, name: Name) -> float | None:
-        """Likeness of the words to the name; None if they cannot mean it."""
-        at = self._at.get(name.joined)
-        if at is None:
-            return None
-        alike = self.likeness(heard)
-        its_own = alike[at]
-        is_enough = its_own >= self._least(heard, name) and its_own >= max(alike) - MARGIN
-        return its_own if is_enough else None
 
-    def _least(self, heard: str, name: Name) -> float:
-        if name.is_ordinary:
-            return MIN_OF_WORDS
-        vocabulary = self.gazetteer.vocabulary
-        are_ordinary = all(vocabulary.is_ordinary(word.folded) for word in words(heard))
-        return MIN_FOR_WORDS if are_ordinary else MIN_LIKENESS
+def _alike(letters: str, gazetteer: Gazetteer) -> list[tuple[float, Name]]:
+    """The most similar names with their likeness, best first."""
+    sound = gazetteer.sounder(letters)
+    near = gazetteer.alike(letters, gazetteer.coder(letters) if gazetteer.coder else (), limit=_PER_QUERY)
+    short = (name for name in gazetteer.names if len(name.joined) < SHORTEST)  # no index has them
+    found = [(likeness(letters, sound, name), name) for name in (*near, *short) if name.kind != "learned"]
+    return nlargest(_PER_QUERY, found, key=itemgetter(0))
 
-    def pick(
-        self,
-        text: str,
-        doubtful: Sequence[Span],
-        *,
-        nearby: Container[EntityId] = frozenset(),
-        limit: int = MAX_NAMES,
-    ) -> list[str]:
-        """Candidates for a request: the names most similar to the doubtful words, best first, then the nearby ones."""
-        scores: dict[int, float] = {}
-        for heard in _queries(text, doubtful):
-            alike = self.likeness(heard)
-            for at in nlargest(_PER_QUERY, range(len(alike)), key=alike.__getitem__):
-                scores[at] = max(alike[at], scores.get(at, 0.0))
-        likely = sorted(scores, key=lambda at: (-scores[at], at))
-        here = (at for at, name in enumerate(self._names) if name.kind == "name" and name.entity_id in nearby)
-        return list(dict.fromkeys(self._names[at].text for at in (*likely, *here)))[:limit]
+
+def _least(heard: str, name: Name, gazetteer: Gazetteer) -> float:
+    if name.is_ordinary:
+        return MIN_OF_WORDS
+    vocabulary = gazetteer.vocabulary
+    are_ordinary = all(vocabulary.is_ordinary(word.folded) for word in words(heard))
+    return MIN_FOR_WORDS if are_ordinary else MIN_LIKENESS
 
 
 def _queries(text: str, doubtful: Sequence[Span]) -> Iterator[str]:
@@ -282,8 +265,6 @@ def _queries(text: str, doubtful: Sequence[Span]) -> Iterator[str]:
     yield from [query for query in dict.fromkeys((*whole, *single)) if query][:_MAX_QUERIES]
 
 
-_MAX_STEPS = 400_000
-_UNDECLARED, _DECLARED = 2, 1
 _PUNCTUATION = re.compile(r"\S")
 
 
@@ -333,17 +314,12 @@ def verified(
     declared: Sequence[NameReplacement],
     *,
     doubtful: Sequence[Span],
-    names: LikelyNames,
+    gazetteer: Gazetteer,
 ) -> tuple[Edit, ...]:
     """The replacements to make in `text`, in order, without overlap. See the module."""
     own, theirs = _tokens(text), [token.key for token in _tokens(answer)]
-    steps: dict[int, list[_Step]] = {}
-    for each in declared:
-        for step in _steps(text, own, each, doubtful, names):
-            steps.setdefault(step.first, []).append(step)
-    if not steps or len(own) * len(theirs) > _MAX_STEPS:
-        return ()
-    return tuple(_alignment([token.key for token in own], theirs, steps))
+    steps = [step for each in declared for step in _steps(text, own, each, doubtful, gazetteer)]
+    return tuple(_taken([token.key for token in own], theirs, steps))
 
 
 def onto_raw(raw: str, corrections: Sequence[Correction], text: str, edits: Sequence[Edit]) -> tuple[Correction, ...]:
@@ -404,21 +380,23 @@ def _marks(text: str, start: int, end: int) -> Iterator[_Token]:
 
 
 def _steps(
-    text: str, own: Sequence[_Token], declared: NameReplacement, doubtful: Sequence[Span], names: LikelyNames
+    text: str, own: Sequence[_Token], declared: NameReplacement, doubtful: Sequence[Span], gazetteer: Gazetteer
 ) -> Iterator[_Step]:
     """The places where the declared replacement is permitted."""
-    known = _known(declared.corrected, names.gazetteer)
+    known = _known(declared.corrected, gazetteer)
     before = [token.key for token in _tokens(declared.original)]
     if known is None or not before:
         return
     name, written = known
     becomes = _tokens(written)
-    lead, trail = _common(before, [token.key for token in becomes])
+    after_keys = [token.key for token in becomes]
+    lead = Prefix.similarity(before, after_keys)
+    trail = Postfix.similarity(before[lead:], after_keys[lead:])
     if lead + trail >= len(before) or lead + trail >= len(becomes):
         return
     after = written[becomes[lead].start : becomes[-1 - trail].end]
-    likeness = names.supports(declared.original, name)
-    if likeness is None:
+    score = supported(declared.original, name, gazetteer)
+    if score is None:
         return
     for first in range(len(own) - len(before) + 1):
         window = own[first : first + len(before)]
@@ -427,7 +405,7 @@ def _steps(
         start, end = window[lead].start, window[-1 - trail].end
         if any(span.start <= start and end <= span.end for span in doubtful) and text[start:end] != after:
             heard = text[window[0].start : window[-1].end]
-            edit = Edit(start, end, after, heard, name.text, likeness, declared.reason)
+            edit = Edit(start, end, after, heard, name.text, score, declared.reason)
             yield _Step(first, len(before), tuple(token.key for token in becomes), edit)
 
 
@@ -446,47 +424,17 @@ def _known(corrected: str, gazetteer: Gazetteer) -> tuple[Name, str] | None:
     return name, name.text + ("'s" if corrected[-2:-1] in ("'", "’") else "s")
 
 
-def _common(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """Number of equal tokens at the start, and at the end of the rest."""
-    shorter = min(len(before), len(after))
-    lead = next((at for at in range(shorter) if before[at] != after[at]), shorter)
-    trail = next((at for at in range(shorter - lead) if before[-1 - at] != after[-1 - at]), shorter - lead)
-    return lead, trail
+def _taken(own: Sequence[str], theirs: Sequence[str], steps: Iterable[_Step]) -> list[Edit]:
+    """Return the steps after which more tokens are those of the other text, in order, without overlap.
 
-
-def _alignment(own: Sequence[str], theirs: Sequence[str], steps: Mapping[int, Sequence[_Step]]) -> Iterator[Edit]:
-    """The cheapest alignment of two texts; yields the declared steps on it.
-
-    An equal token costs nothing, a declared step 1, a token in only one of the texts 2. The table holds costs from each
-    pair of positions to the end, so that ties are decided alike from the start on.
+    Of two that overlap, the later or longer one counts.
     """
-    n, m = len(own), len(theirs)
-    cost = [[_UNDECLARED * (n - i + m - j) if i == n or j == m else 0 for j in range(m + 1)] for i in range(n + 1)]
-
-    def taken(i: int, j: int) -> Iterator[tuple[int, _Step]]:
-        for step in steps.get(i, ()):
-            if tuple(theirs[j : j + len(step.becomes)]) == step.becomes:
-                yield _DECLARED + cost[i + step.length][j + len(step.becomes)], step
-
-    for i in range(n - 1, -1, -1):
-        row, below = cost[i], cost[i + 1]
-        for j in range(m - 1, -1, -1):
-            best = _UNDECLARED + min(below[j], row[j + 1])
-            if own[i] == theirs[j]:
-                best = min(best, below[j + 1])
-            if i in steps:
-                best = min([best, *(total for total, _ in taken(i, j))])
-            row[j] = best
-    i = j = 0
-    while i < n and j < m:
-        if own[i] == theirs[j] and cost[i][j] == cost[i + 1][j + 1]:
-            i, j = i + 1, j + 1
-            continue
-        step = next((step for total, step in taken(i, j) if total == cost[i][j]), None)
-        if step is not None:
-            yield step.edit
-            i, j = i + step.length, j + len(step.becomes)
-        elif cost[i][j] == _UNDECLARED + cost[i + 1][j]:
-            i += 1
-        else:
-            j += 1
+    made, best, end = list(own), LCSseq.similarity(own, theirs), len(own)
+    taken: list[Edit] = []
+    # From the end, so that the positions of the other steps stay.
+    for step in sorted(steps, key=lambda step: (step.first, step.length), reverse=True):
+        changed = [*made[: step.first], *step.becomes, *made[step.first + step.length :]]
+        if step.first + step.length <= end and (same := LCSseq.similarity(changed, theirs)) > best:
+            made, best, end = changed, same, step.first
+            taken.append(step.edit)
+    return taken[::-1]

@@ -20,10 +20,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.domain.heard import UNSURE, HeardWord, Utterance
+from glyphoxa.domain.heard import UNSURE, Utterance
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import Word, words
+from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import MIN_LENGTH_RATIO, likeness
 from glyphoxa.names.naming import looks_like_a_name
@@ -138,6 +139,7 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
     """Runs of words in this part of the raw text that may be the misheard name, with their likeness, 0 to 1."""
     raw, wanted = where.raw_text, again.name
     inside = [word for word in words(raw) if word.start >= start and word.end <= end]
+    confidences = dict(zip(inside, confidences_of(inside, where.words), strict=True))
     explained = [(c.start, c.end) for c in where.corrections if c.after]
     explained += [(mention.start, mention.end) for mention in names.mentions(raw)]
     for first in range(len(inside)):
@@ -153,7 +155,7 @@ def _alike(where: Utterance, start: int, end: int, again: _Again, names: Gazette
             if not _fits(window, joined, wanted, names):
                 continue
             alike = likeness(joined, names.sounder(joined), wanted)
-            is_odd = any(_is_odd(word, where.words, names.vocabulary) for word in window)
+            is_odd = any(_is_odd(word, confidences[word], names.vocabulary) for word in window)
             if alike < _MIN_LIKENESS["odd" if is_odd else "ordinary"]:
                 continue
             heard = as_heard(raw[window[0].start : window[-1].end])
@@ -169,10 +171,6 @@ def _fits(window: Sequence[Word], joined: str, wanted: Name, names: Gazetteer) -
     return all(word not in stop or word == edge for word, edge in edges)
 
 
-def _is_odd(word: Word, heard: Sequence[HeardWord], vocabulary: Vocabulary) -> bool:
-    if word.folded in vocabulary.stop:
-        return False
-    return looks_like_a_name(word, vocabulary) or any(
-        each.start < word.end and word.start < each.end and each.confidence is not None and each.confidence < UNSURE
-        for each in heard
-    )
+def _is_odd(word: Word, confidence: float | None, vocabulary: Vocabulary) -> bool:
+    is_doubted = confidence is not None and confidence < UNSURE
+    return word.folded not in vocabulary.stop and (is_doubted or looks_like_a_name(word, vocabulary))

@@ -35,10 +35,10 @@ from glyphoxa.names.second_look import (
     TEMPERATURE,
     CorrectedTranscript,
     Edit,
-    LikelyNames,
     Span,
     declared_in,
     doubtful_spans,
+    likely_names,
     onto_raw,
     question_about,
     verified,
@@ -118,7 +118,6 @@ class SecondLook:
         self._nearby = nearby
         self._wait_until_quiet = wait_until_quiet
         self._in_thread = in_thread
-        self._likely: LikelyNames | None = None
         self._answering: asyncio.Task[CorrectedTranscript] | None = None
         self._disturbed = asyncio.Event()
         self._is_model_away = False
@@ -144,7 +143,7 @@ class SecondLook:
             if not is_wanted():
                 raise GaveWay
         gazetteer, nearby = self._gazetteer(), self._nearby()
-        question, likely = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
+        question = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
         if asking.gives_way and self._disturbed.is_set():
             raise GaveWay
         answering = self._answering = asyncio.ensure_future(
@@ -158,19 +157,16 @@ class SecondLook:
         if answering.cancelled():
             raise GaveWay
         answer = self._answer(answering)
-        return None if answer is None else await self._checked(doubted, answer, likely)
+        return None if answer is None else await self._checked(doubted, answer, gazetteer)
 
     def _prepared(
         self, doubted: Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
-    ) -> tuple[ModelQuestion[CorrectedTranscript], LikelyNames]:
-        """Takes tens of milliseconds for 10,000 names, and for a long utterance, so it runs in a thread."""
-        likely = self._likely
-        if likely is None or likely.gazetteer is not gazetteer:
-            likely = self._likely = LikelyNames(gazetteer)
+    ) -> ModelQuestion[CorrectedTranscript]:
+        """Takes milliseconds for a long utterance, so it runs in a thread."""
         text, doubtful = doubted.utterance.text, doubted.doubtful
-        names = likely.pick(text, doubtful, nearby=nearby, limit=most_names)
+        names = likely_names(text, doubtful, gazetteer, nearby=nearby, limit=most_names)
         before = [f"{each.speaker_name}: {each.text}" for each in doubted.before]
-        return question_about(text, doubtful, names, language=gazetteer.language, before=before), likely
+        return question_about(text, doubtful, names, language=gazetteer.language, before=before)
 
     async def _wait_for_rest(self, rest_ms: int) -> None:
         while True:
@@ -198,11 +194,11 @@ class SecondLook:
         self._is_model_away = False
         return answer
 
-    async def _checked(self, doubted: Doubted, answer: CorrectedTranscript, likely: LikelyNames) -> Revision | None:
+    async def _checked(self, doubted: Doubted, answer: CorrectedTranscript, gazetteer: Gazetteer) -> Revision | None:
         """Return the valid part of an answer; None if there is none."""
         was, text, declared = doubted.utterance, answer.corrected_text, declared_in(answer)
         edits = await self._in_thread(
-            lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, names=likely)
+            lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, gazetteer=gazetteer)
         )
         if not edits:
             return None

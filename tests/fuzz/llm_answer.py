@@ -19,7 +19,7 @@ from glyphoxa.domain.structured import ModelQuestion, Unparseable, parsed, valid
 from glyphoxa.language.words import applied
 from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.second_look import CorrectedTranscript, LikelyNames, Span, declared_in, onto_raw, verified
+from glyphoxa.names.second_look import CorrectedTranscript, Span, declared_in, onto_raw, verified
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 
@@ -42,7 +42,7 @@ def feed(data: bytes, scratch: Path) -> None:
     with suppress(Unparseable):
         _remembered(validated(TalkFindings, parsed(text, _asked().question.prompt.schema)))
     with suppress(Unparseable):
-        _looked_at(validated(CorrectedTranscript, parsed(text, _likely()[1].schema)))
+        _looked_at(validated(CorrectedTranscript, parsed(text, _misheard()[1].schema)))
 
 
 def _remembered(answer: TalkFindings) -> None:
@@ -57,8 +57,8 @@ def _remembered(answer: TalkFindings) -> None:
 
 def _looked_at(answer: CorrectedTranscript) -> None:
     text, declared = answer.corrected_text, declared_in(answer)
-    likely, _ = _likely()
-    edits = verified(MISHEARD, text, declared, doubtful=DOUBTED, names=likely)
+    gazetteer, _ = _misheard()
+    edits = verified(MISHEARD, text, declared, doubtful=DOUBTED, gazetteer=gazetteer)
     onto_raw(MISHEARD, (), MISHEARD, edits)
     # Words that nobody doubted stay.
     assert applied(MISHEARD, edits).startswith("so we asked "), edits
@@ -79,10 +79,10 @@ def _asked() -> _Asked:
 
 
 @cache
-def _likely() -> tuple[LikelyNames, ModelQuestion[CorrectedTranscript]]:
+def _misheard() -> tuple[Gazetteer, ModelQuestion[CorrectedTranscript]]:
     names = ("Eldrinax", "Ironhold", "Grimjaw")
-    likely = LikelyNames(Gazetteer.build([Entry(name, EntityId(name)) for name in names]))
-    return likely, review.question_about(MISHEARD, DOUBTED, names, language="en")
+    gazetteer = Gazetteer.build([Entry(name, EntityId(name)) for name in names])
+    return gazetteer, review.question_about(MISHEARD, DOUBTED, names, language="en")
 
 
 WORDS = (

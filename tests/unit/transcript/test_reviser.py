@@ -18,9 +18,9 @@ from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utteranc
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.words import words
+from glyphoxa.names import second_look
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.second_look import LikelyNames
 from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
@@ -397,13 +397,13 @@ async def test_a_correction_that_can_never_be_written_does_not_keep_the_next_one
 
 async def test_names_are_compared_beside_the_loop_that_carries_the_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     compared_in: list[int] = []
-    likeness = LikelyNames.likeness
+    likeness = second_look.likeness
 
-    def noted(self: LikelyNames, heard: str) -> Any:
+    def noted(*compared: Any) -> float:
         compared_in.append(threading.get_ident())
-        return likeness(self, heard)
+        return likeness(*compared)
 
-    monkeypatch.setattr(LikelyNames, "likeness", noted)
+    monkeypatch.setattr(second_look, "likeness", noted)
     async with a_desk(in_thread=asyncio.to_thread) as desk:
         await desk.keep(ELDER_NACKS)
         assert desk.texts == ["did Eldrinax come"]
