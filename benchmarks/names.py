@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import fold
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.documents import documents_corrector
+from glyphoxa.names.first_design import first_corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 OWN = Path(__file__).parent / "data" / "names"
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 
 def _corrector(entries: Sequence[Entry], arm: str, language: str = "en") -> Corrector:
     gazetteer = Gazetteer.build(entries, language=language)
-    return documents_corrector(gazetteer) if arm == "documents" else Corrector(gazetteer)
+    return first_corrector(gazetteer) if arm == "documents" else Corrector(gazetteer)
 
 
 def _outcome(corrected: Corrected, pair: Pair, gazetteer: Gazetteer) -> str:

@@ -407,11 +407,16 @@ def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     if settings.algorithm == "shipped":
         return Corrector(names, caution=settings.caution)
     # Imported only if needed.
-    from glyphoxa.names.documents import documents_corrector
+    from glyphoxa.names.first_design import Rule, first_corrector
 
-    return documents_corrector(
-        names, phonetic_threshold=settings.phonetic_threshold, fuzzy_threshold=settings.fuzzy_threshold
+    rule = Rule(
+        settings.phonetic_threshold,
+        settings.fuzzy_threshold,
+        settings.code,
+        settings.code_length,
+        settings.similarity,
     )
+    return first_corrector(names, rule)
 
 
 def transcribed(campaign: Campaign) -> frozenset[NpcId]:

@@ -12,6 +12,7 @@ from glyphoxa.config.sections import NameOf, ProviderSettings, Section
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import UNSURE
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
+from glyphoxa.names.sound import LONGEST_CODE, Code, Measure
 from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
 from glyphoxa.providers.chat_dialect import Habits, Reasoning, Roles
 from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
@@ -233,6 +234,9 @@ class CorrectionSettings(Section):
             corrections: 1 prefers a misheard word to a wrong name, and -1 the opposite.
         phonetic_threshold: For `documents`, the least similarity of spellings that sound alike.
         fuzzy_threshold: For `documents`, the least similarity of spellings that do not sound alike.
+        code: For `documents`, the phonetic code. A Soundex has at most four letters.
+        code_length: For `documents`, the letters of a phonetic code that count. Long names need more than four.
+        similarity: For `documents`, the similarity of spellings.
         low_confidence: Words below this confidence of the recogniser are reviewed by `llm`.
         llm: The language model that reviews them.
     """
@@ -242,6 +246,9 @@ class CorrectionSettings(Section):
     caution: Annotated[float, Field(ge=-5.0, le=5.0)] = 0.0
     phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
     fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
+    code: Code = "double_metaphone"
+    code_length: Annotated[int, Field(ge=1, le=LONGEST_CODE)] = 4
+    similarity: Measure = "jaro_winkler"
     low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = UNSURE
     llm: SecondLookSettings = SecondLookSettings()
 

@@ -12,16 +12,18 @@ intended name are compared, not transcriptions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from string import ascii_lowercase
+from typing import Literal
 
+from jellyfish import nysiis, soundex
 from metaphone import doublemetaphone
 
 from glyphoxa.language.lexicon import primary_language
 
 # Phonetic codes: words that sound alike get the same short code.
 #
-# Without a coder for a language, only spelling can be compared. Codes are not truncated: with four letters
+# Without a coder for a language, only spelling can be compared. Its codes are not truncated: with four letters
 # "elder" and "Eldrinax" would be equal (ALTR); in full, "eldernacks" and "eldrinax" are (ALTRNKS).
 
 
@@ -30,37 +32,44 @@ LONGEST_CODE = 32
 Coder = Callable[[str], tuple[str, ...]]
 """Lower-case letters without spaces or accents, to one or two codes; none for unknown letters."""
 
+Code = Literal["double_metaphone", "soundex", "nysiis"]
+Measure = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein"]
+"""How the similarity of two spellings is measured."""
 
-def coder_for(language: str, *, code_length: int = LONGEST_CODE) -> Coder | None:
-    """The coder of a language given as a tag ("en", "de-AT"); None if there is none.
 
-    Args:
-        language: BCP 47 tag; only its first part counts.
-        code_length: Maximum length of a code.
-
-    Raises:
-        ValueError: `code_length` is not between 1 and 32.
-    """
-    if not 1 <= code_length <= LONGEST_CODE:
-        raise ValueError(f"code length {code_length} is not between 1 and {LONGEST_CODE}")
+def coder_for(language: str) -> Coder | None:
+    """The coder of a language given as a tag ("en", "de-AT"; only its first part counts); None if there is none."""
     match primary_language(language):
         case "en":
-            return lambda word: _double_metaphone(word, code_length)
+            return coder_of("double_metaphone")
         case "de":
-            return lambda word: _cut((cologne(word),), code_length)
+            return lambda word: _cut([cologne(word)], LONGEST_CODE)
         case _:
             return None
 
 
-def _double_metaphone(word: str, length: int) -> tuple[str, ...]:
-    # The package writes a space for a sound that one of two pronunciations does not have.
-    code, other = (code.replace(" ", "")[:length] for code in doublemetaphone(word))
-    if other and other != code:
-        return (code, other) if code else (other,)
-    return (code,) if code else ()
+def coder_of(code: Code, *, length: int = LONGEST_CODE) -> Coder:
+    """The coder of a phonetic code for English, cut at `length` letters. A Soundex never has more than four.
+
+    Raises:
+        ValueError: `length` is not between 1 and 32.
+
+    >>> coder_of("soundex")("eldrinax"), coder_of("nysiis", length=4)("eldrinax")
+    (('E436',), ('ELDR',))
+    """
+    if not 1 <= length <= LONGEST_CODE:
+        raise ValueError(f"code length {length} is not between 1 and {LONGEST_CODE}")
+    match code:
+        case "double_metaphone":
+            # The package writes a space for a sound that one of two pronunciations does not have.
+            return lambda word: _cut((found.replace(" ", "") for found in doublemetaphone(word)), length)
+        case "soundex":
+            return lambda word: _cut([soundex(word)], length)
+        case "nysiis":
+            return lambda word: _cut([nysiis(word)], length)
 
 
-def _cut(codes: tuple[str, ...], length: int) -> tuple[str, ...]:
+def _cut(codes: Iterable[str], length: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(code[:length] for code in codes if code))
 
 

@@ -13,7 +13,7 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-OFF = ("glyphoxa.memory_graph.", "glyphoxa.names.documents")
+OFF = ("glyphoxa.memory_graph.", "glyphoxa.names.first_design")
 root = Path(glyphoxa.__path__[0])
 for package in ("cli", "app", "web"):
     for path in sorted((root / package).rglob("*.py")):
@@ -39,7 +39,7 @@ def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched
     answer = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
     by_default, switched_on = json.loads(answer.stdout.splitlines()[-1])
     assert by_default == ["glyphoxa.memory_graph.settings"]
-    assert switched_on == [*by_default, "glyphoxa.names.documents"]
+    assert switched_on == [*by_default, "glyphoxa.names.first_design"]
 
 
 def test_by_default_all_npcs_search_memory_the_same_way() -> None:

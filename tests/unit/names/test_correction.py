@@ -11,7 +11,7 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.documents import documents_corrector
+from glyphoxa.names.first_design import first_corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 NAMES = (
@@ -205,13 +205,13 @@ def test_odd_names_and_odd_texts_change_nothing(names: tuple[str, ...], text: st
 
 def test_the_documents_algorithm_rewrites_ordinary_speech() -> None:
     """why it is not shipped."""
-    plain = documents_corrector(CORRECTOR.gazetteer)
+    plain = first_corrector(CORRECTOR.gazetteer)
     heard = "so we walked out of the city and asked elder nacks about iron hold"
     assert "so we Tower of Whispers the city" in plain.correct(heard).text
 
 
 def test_the_documents_algorithm_finds_names_by_any_shared_code() -> None:
-    plain = documents_corrector(corrector("Grimjaw", "Ironhold").gazetteer)
+    plain = first_corrector(corrector("Grimjaw", "Ironhold").gazetteer)
     assert plain.correct("Grimja went").text == "Grimjaw went"
 
 

@@ -1,0 +1,98 @@
+"""The baseline of the name matcher: its codes, its similarities and its two thresholds are settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glyphoxa.app.background import corrector_of
+from glyphoxa.config.provider_sections import CorrectionSettings
+from glyphoxa.config.settings import read_settings
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.names.corrector import Corrector
+from glyphoxa.names.first_design import first_corrector
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+
+
+def named(*names: str) -> Gazetteer:
+    return Gazetteer.build([Entry(name, EntityId(name)) for name in names], language="en")
+
+
+def corrected(text: str, *names: str, **settings: Any) -> str:
+    chosen = CorrectionSettings(algorithm="documents", **settings)
+    return corrector_of(named(*names), chosen).correct(text).text
+
+
+def test_name_without_common_code_is_corrected_from_the_fuzzy_threshold_on() -> None:
+    assert corrected("Brudlenct", "Brundlewick") == "Brundlewick"  # 0.852, codes PRTL and PRNT
+    assert corrected("Blundlewck", "Brundlewick") == "Blundlewck"  # 0.849, codes PLNT and PRNT
+    assert corrected("Blundlewck", "Brundlewick", fuzzy_threshold=0.84) == "Brundlewick"
+
+
+def test_name_of_the_same_code_prevents_the_fuzzy_comparison() -> None:
+    assert corrected("Brudlenct", "Brundlewick", "Pritalanka") == "Brudlenct"  # PRTL is that of Pritalanka
+
+
+@pytest.mark.parametrize(
+    ("heard", "name", "settings", "is_found"),
+    [
+        ("katrin", "Catherine", {}, True),  # KTRN
+        ("katrin", "Catherine", {"code": "nysiis"}, False),  # CATRAN, CATARA
+        ("katrin", "Catherine", {"code": "soundex"}, False),  # K365, C365
+        ("feryn", "Pheryn", {"code": "nysiis"}, True),  # FARYN
+        ("feryn", "Pheryn", {"code": "soundex"}, False),  # F650, P650
+        ("elder", "Eldrinax", {}, True),  # ALTR
+        ("elder", "Eldrinax", {"code_length": 32}, False),  # ALTR, ALTRNKS
+        ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.8, "similarity": "levenshtein"}, False),
+        ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.8, "similarity": "damerau_levenshtein"}, True),
+        ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.953, "similarity": "jaro"}, False),
+        ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.953}, True),
+    ],
+)
+def test_code_and_similarity_of_the_settings_decide(
+    heard: str, name: str, settings: dict[str, Any], is_found: bool
+) -> None:
+    assert corrected(heard, name, **settings) == (name if is_found else heard)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "mistake"),
+    [
+        ("code: metaphon", "correction.code: 'metaphon' is not valid, did you mean 'double_metaphone'?"),
+        ("code_length: 33", "correction.code_length must be at most 32, not 33"),
+        ("code_length: 0", "correction.code_length must be at least 1, not 0"),
+        (
+            "similarity: cosine",
+            "correction.similarity: 'cosine' is not valid, valid: damerau_levenshtein, jaro, jaro_winkler, levenshtein",
+        ),
+    ],
+)
+def test_wrong_setting_is_reported_with_the_valid_ones(tmp_path: Path, wrong: str, mistake: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"correction:\n  {wrong}\n")
+    with pytest.raises(InvalidInput) as found:
+        read_settings(file)
+    assert str(found.value) == f"{file}:2: {mistake}"
+
+
+HEARD = ("elder nacks went to iron hold", "grim jaw said hello", "meer elle and crimjaw", "the tower of wispers")
+
+
+@pytest.mark.parametrize("make", [Corrector, first_corrector])
+def test_threads_share_a_corrector(make: Any) -> None:
+    names = named("Eldrinax", "Ironhold", "Grimjaw", "Mirelle", "Tower of Whispers")
+    lines = [f"{text} {number % 7}" for number, text in enumerate(HEARD * 50)]
+    expected = [make(names).correct(line).text for line in lines]
+    shared = make(names)
+
+    def read_all(_: int) -> Sequence[str]:
+        return [shared.correct(line).text for line in lines]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(read_all, range(8))) == [expected] * 8
+    assert expected != lines
