@@ -155,7 +155,7 @@ class HotContextAssembly:
     """Implements `HotContextSource` over memory.
 
     Args:
-        prefetch: Shared with the ears, which send it partial transcripts. Its conversations are in the prompts.
+        prefetch: Shared with the session, which sends it partial transcripts. Its conversations are in the prompts.
         when: Adds when things were said, and knows the story day; None adds nothing.
         past: Summaries of earlier sessions; None without any.
         accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
