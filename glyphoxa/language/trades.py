@@ -27,9 +27,11 @@ _FEMININE: Final = _TRADE_WORDS.words("feminine")
 _MIN_PART: Final = 4
 """Minimum length of a word within a longer one: "smith" in "blacksmith"."""
 _MIN_BEGINNING: Final = 4
+_WORDS_REMEMBERED: Final = 8192
+"""A partial transcript repeats the words of the one before it."""
 
 
-@lru_cache(1024)
+@lru_cache(_WORDS_REMEMBERED)
 def trades_of(noun: str) -> frozenset[str]:
     """Return the trades that a lower-case noun may name."""
     forms = {noun, _masculine(noun)}
@@ -40,7 +42,7 @@ def trades_of(noun: str) -> frozenset[str]:
     return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
 
 
-@lru_cache(4096)
+@lru_cache(_WORDS_REMEMBERED)
 def is_business(word: str, trades: frozenset[str]) -> bool:
     """Return whether a lower-case word concerns one of the trades."""
     return any(
@@ -51,7 +53,7 @@ def is_business(word: str, trades: frozenset[str]) -> bool:
     )
 
 
-@lru_cache(1024)
+@lru_cache(_WORDS_REMEMBERED)
 def is_called_by(noun: str, role: str) -> bool:
     """Return whether a noun may name somebody of that role; both in lower case, the role one word."""
     noun, role = _masculine(noun), _masculine(role)

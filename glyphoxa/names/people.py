@@ -46,6 +46,7 @@ _PLACE_ARTICLES: Final = _WORDS.words("place_articles")
 _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$", flags=re.IGNORECASE)
 _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _MY: Final = lexicon("chronicle").words("my")
+_ARTICLES: Final = tuple(ARTICLES)
 _PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
 
@@ -135,6 +136,7 @@ class CallForms:
     Attributes:
         names: All names of the campaign: the name of a place does not call a person with the same word.
         parts: Parts of their names ("van den Berg"), by their folded letters.
+        nouns: All who are known by an article and this noun ("the captain").
         ranks: Titles within their names and words of their roles ("captain"), which are only heard where they call.
         people: Those who can be called. Others are found only if they are clearly addressed.
         cast: The NPCs in play; by the last word of their role somebody may also be mentioned.
@@ -142,6 +144,7 @@ class CallForms:
 
     names: Gazetteer
     parts: Mapping[str, Sequence[Entry]]
+    nouns: Mapping[str, Sequence[Entry]]
     ranks: Mapping[str, Sequence[Entry]]
     people: frozenset[EntityId]
     cast: Mapping[EntityId, tuple[CastMember, Entry]]
@@ -170,6 +173,7 @@ class CallForms:
         return cls(
             names,
             {part: list(held.values()) for part, held in parts.items() if len(part) > 1 and part not in stop},
+            _nouns(names),
             {rank: list(held.values()) for rank, held in ranks.items() if len(rank) > 1 and rank not in stop},
             frozenset(entry.entity_id for entry in listed),
             members,
@@ -205,6 +209,16 @@ def _parts(entry: Entry) -> Iterator[str]:
     for name in (entry.name, *entry.aliases):
         if fold(name.split(maxsplit=1)[0]) not in ARTICLES:
             yield from parts_of(name)
+
+
+def _nouns(names: Gazetteer) -> Mapping[str, Sequence[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for joined, holder in names.by_joined.items():
+        for name in names.wanting(holder) if joined.startswith(_ARTICLES) else ():
+            entry = names.entry(name.entity_id)
+            if entry is not None and name.words[0] in ARTICLES and name.kind in ("name", "alias"):
+                found.setdefault(joined.removeprefix(name.words[0]), []).append(entry)
+    return found
 
 
 def _ranks(entry: Entry, member: CastMember | None) -> Iterator[str]:
@@ -360,7 +374,7 @@ def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: Cal
         if is_plain and last > first and spoken[first].is_capital and spoken[last].is_capital:
             is_plain = False
         return _place(spoken, first, last, meant, is_role=is_plain, is_only_called=is_plain)
-    if meant := _with_article(joined, forms.names):
+    if meant := forms.nouns.get(joined):
         return _place(spoken, first, last, meant, is_role=True, is_only_called=True)
     if first == last:
         noun = spoken[first].text.lower()
@@ -388,18 +402,6 @@ def _with_titles(spoken: Sequence[Word], place: _Place, *, after: int) -> _Place
     if place.is_trade or place.is_rank:
         return replace(place, first=first, start=spoken[first].start)
     return replace(place, first=first, start=spoken[first].start, is_role=False, is_only_called=False)
-
-
-def _with_article(joined: str, names: Gazetteer) -> Sequence[Entry]:
-    held = (names.by_joined.get(article + joined) for article in ARTICLES)
-    return [
-        entry
-        for first in held
-        if first is not None
-        for name in names.wanting(first)
-        if name.words[0] in ARTICLES and name.kind in ("name", "alias")
-        if (entry := names.entry(name.entity_id)) is not None
-    ]
 
 
 def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMention | None:
