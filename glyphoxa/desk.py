@@ -119,10 +119,9 @@ class NamesDesk:
                 pairs.setdefault(pair.entity_id, []).append(pair)
         return pairs
 
-    async def suggestions(self, *, limit: int) -> tuple[int, list[tuple[LearnedName, str]]]:
-        """Return the number of wrong forms that need review, and the first ones with their reasons."""
-        found = [each for each in await self.learned.statuses(self.campaign) if each.status.state == "suggested"]
-        return len(found), [(each, "; ".join(each.why)) for each in found[:limit]]
+    async def suggestions(self) -> list[LearnedName]:
+        """Return wrong forms that need review, the most frequent first."""
+        return [pair for pair in await self.learned.statuses(self.campaign) if pair.status.state == "suggested"]
 
     async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
         """Accept a wrong form: `heard` means `name` from now on.

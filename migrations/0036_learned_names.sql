@@ -1,7 +1,7 @@
 -- A step in the history of a wrong form of a name is an event of the world: it is undone, taken back with its utterance
 -- and erased as events are. The status of a form is derived from its events, so that it needs no table.
 
-CREATE INDEX idx_world_events_forms ON world_events (campaign_id, (payload ->> 'heard')) WHERE event_type = 'form_heard';
+CREATE INDEX idx_world_events_forms ON world_events (campaign_id, seq) WHERE event_type = 'form_heard';
 
 -- How often a form was heard again for a name, beyond its events.
 CREATE TABLE form_counts (

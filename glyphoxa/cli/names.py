@@ -45,11 +45,11 @@ async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
 
 @VERB.action("list suggested wrong forms that need review")
 async def _review(desk: NamesDesk, _options: argparse.Namespace) -> int:
-    n, shown = await desk.suggestions(limit=_MOST_SHOWN)
-    rows = ((pair.heard, pair.called, str(pair.status.count), why) for pair, why in shown)
+    found = await desk.suggestions()
+    rows = ((one.heard, one.called, str(one.status.count), "; ".join(one.why)) for one in found[:_MOST_SHOWN])
     show_rows(("heard", "name", "times", "why"), rows, nothing="no names need review")
-    if n > len(shown):
-        print(f"and {n - len(shown)} more, heard less often")
+    if len(found) > _MOST_SHOWN:
+        print(f"and {len(found) - _MOST_SHOWN} more, heard less often")
     return 0
 
 

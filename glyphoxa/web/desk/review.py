@@ -267,7 +267,7 @@ async def names_page(frame: DeskFrame, _: Request) -> Shown:
     heard = await desk.wrong_forms()
     rows = sorted(desk.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
     return {
-        "suggestions": (await desk.suggestions(limit=MOST_SUGGESTED))[1],
+        "suggestions": (await desk.suggestions())[:MOST_SUGGESTED],
         "rows": [(each, heard.get(each.entity_id, [])) for each in rows],
         "is_cut": len(desk.entries) > MOST_NAMES,
         "names": sorted({entry.name for entry in desk.entries}),

@@ -119,7 +119,7 @@ class WorldLog(CampaignStatements):
         while block := await cursor.fetch(_BLOCK):
             rows += block
         return await offload(
-            lambda: replay((event_of_row(self._campaign, row) for row in rows), onto=state), amount=len(rows)
+            lambda: replay((_event(self._campaign, row) for row in rows), onto=state), amount=len(rows)
         )
 
     async def _snapshot(self, seq: int) -> WorldState:
@@ -136,7 +136,7 @@ class WorldLog(CampaignStatements):
             await self._fetch("put_snapshot", seq, text, PROJECTION_VERSION)
 
     async def _decoded(self, rows: Sequence[asyncpg.Record]) -> list[WorldEvent]:
-        return await offload(lambda: [event_of_row(self._campaign, row) for row in rows], amount=len(rows))
+        return await offload(lambda: [_event(self._campaign, row) for row in rows], amount=len(rows))
 
 
 def can_go_on_from(seq: int, undoing: Collection[WorldEvent]) -> bool:
@@ -172,7 +172,7 @@ def corrections_in_effect(undoing: Sequence[WorldEvent]) -> dict[UtteranceId, tu
     return found
 
 
-def event_of_row(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:
+def _event(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:
     return decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"])
 
 

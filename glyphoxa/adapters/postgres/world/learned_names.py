@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import asyncpg
+
 from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
-from glyphoxa.adapters.postgres.server.sql import lookup_key
-from glyphoxa.adapters.postgres.world.event_log import WorldLog, event_of_row
+from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key
+from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.adapters.postgres.world.world import commit
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
@@ -33,7 +36,7 @@ from glyphoxa.names.wrong_forms import (
 )
 from glyphoxa.world.encoding import encode
 from glyphoxa.world.entity_events import FormHeard
-from glyphoxa.world.events import Cause, Undone, WorldEvent, dropped
+from glyphoxa.world.events import Cause, Undone, dropped
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -68,7 +71,7 @@ class _Forms(CampaignStatements):
     async def steps(self) -> list[tuple[str, Happened]]:
         """All steps with the key of their form, in order."""
         rows = await self._fetch("steps", self.key, self._entities)
-        return [_happened(event_of_row(self._campaign, row), row["name"]) for row in rows]
+        return await offload(lambda: [(row["heard"], _happened(row)) for row in rows], amount=len(rows))
 
     async def histories(self) -> dict[str, list[Happened]]:
         """The remaining steps of each form, by its key."""
@@ -81,17 +84,10 @@ class _Forms(CampaignStatements):
 
     async def pairs(self) -> list[LearnedName]:
         """See `LearnedNames.statuses`."""
-        again = {(row["heard"], row["entity_id"]): row for row in await self._fetch("counts", self.key)}
-        found: list[tuple[str, LearnedName]] = []
-        for key, history in (await self.histories()).items():
-            last = {happened.step.entity_id: happened for happened in history}
-            why = dict.fromkeys(f"{one.step.by}: {one.step.why}" for one in reversed(history) if one.step.why)
-            for entity, status in statuses([happened.step for happened in history]).items():
-                more = again.get((key, entity))
-                whole = status if more is None else status.heard_again(more["n"], more["utterances"])
-                found.append((key, LearnedName(last[entity].heard, entity, last[entity].name, whole, tuple(why))))
-        found.sort(key=lambda each: (-each[1].status.count, each[0], each[1].entity_id))
-        return [pair for _, pair in found]
+        counts = {(row["heard"], row["entity_id"]): row for row in await self._fetch("counts", self.key)}
+        histories = await self.histories()
+        n_steps = sum(map(len, histories.values()))
+        return await offload(lambda: _pairs(histories, counts), amount=n_steps)
 
     async def entries(self) -> list[Entry]:
         """See `LearnedNames.entries`."""
@@ -206,6 +202,21 @@ class PostgresLearnedNames:
             yield world, _Forms(world.connection, campaign, heard)
 
 
+def _pairs(
+    histories: Mapping[str, Sequence[Happened]], counts: Mapping[tuple[str, str], asyncpg.Record]
+) -> list[LearnedName]:
+    found: list[tuple[str, LearnedName]] = []
+    for key, history in histories.items():
+        last = {happened.step.entity_id: happened for happened in history}
+        why = dict.fromkeys(f"{one.step.by}: {one.step.why}" for one in reversed(history) if one.step.why)
+        for entity, status in statuses([happened.step for happened in history]).items():
+            more = counts.get((key, entity))
+            whole = status if more is None else status.heard_again(more["n"], more["utterances"])
+            found.append((key, LearnedName(last[entity].heard, entity, last[entity].name, whole, tuple(why))))
+    found.sort(key=lambda each: (-each[1].status.count, each[0], each[1].entity_id))
+    return [pair for _, pair in found]
+
+
 def _pattern(word: str) -> str:
     return re.sub("['’]", "['’]", re.escape(word))
 
@@ -215,10 +226,15 @@ def _event(key: str, heard: str, step: Step) -> FormHeard:
     return FormHeard(key, heard, step.entity_id, step.kind, step.by, why, step.utterance, step.is_ordinary)
 
 
-def _happened(recorded: WorldEvent, name: str | None) -> tuple[str, Happened]:
-    event = recorded.event
-    if not isinstance(event, FormHeard):
-        raise TypeError(f"event {recorded.seq} is no step of a wrong form")
-    by, at_ms = event.by, recorded.cause.at_ms
-    step = Step(event.kind, event.entity, by, event.why, at_ms, recorded.seq, event.utterance, event.is_ordinary)
-    return event.heard, Happened(event.as_heard, name, step)
+def _happened(row: asyncpg.Record) -> Happened:
+    step = Step(
+        row["kind"],
+        EntityId(row["entity"]),
+        row["by"],
+        row["why"],
+        at_ms(row["at"]),
+        row["seq"],
+        None if row["utterance"] is None else UtteranceId(row["utterance"]),
+        row["is_ordinary"],
+    )
+    return Happened(row["as_heard"], row["name"], step)

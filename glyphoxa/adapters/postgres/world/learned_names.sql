@@ -1,15 +1,17 @@
 -- steps --
 -- Steps of wrong forms with the names of their entities, in order: of all forms, of the form $2, or of the forms linked to
 -- the entities $3; NULL: any. Served by idx_world_events_forms.
-SELECT w.seq, w.event_type, w.payload::text AS payload, w.at, w.by, w.session_id, w.ordinal, w.source_turn_id, e.name
-  FROM world_events w
-  LEFT JOIN entities e ON e.campaign_id = $1 AND e.id = w.payload ->> 'entity'
- WHERE w.campaign_id = $1 AND w.event_type = 'form_heard' AND ($2::text IS NULL OR w.payload ->> 'heard' = $2)
+SELECT seq, at, payload ->> 'heard' AS heard, payload ->> 'as_heard' AS as_heard, payload ->> 'entity' AS entity,
+       (SELECT name FROM entities e WHERE e.campaign_id = $1 AND e.id = payload ->> 'entity') AS name,
+       payload ->> 'kind' AS kind, payload ->> 'by' AS by, payload ->> 'why' AS why, payload ->> 'utterance' AS utterance,
+       (payload -> 'is_ordinary')::boolean AS is_ordinary
+  FROM world_events
+ WHERE campaign_id = $1 AND event_type = 'form_heard' AND ($2::text IS NULL OR payload ->> 'heard' = $2)
    AND ($3::text[] IS NULL
-        OR w.payload ->> 'heard' IN (SELECT payload ->> 'heard' FROM world_events
-                                      WHERE campaign_id = $1 AND event_type = 'form_heard'
-                                        AND payload ->> 'entity' = ANY ($3)))
- ORDER BY w.seq;
+        OR payload ->> 'heard' IN (SELECT payload ->> 'heard' FROM world_events
+                                    WHERE campaign_id = $1 AND event_type = 'form_heard'
+                                      AND payload ->> 'entity' = ANY ($3)))
+ ORDER BY seq;
 
 -- counts --
 -- How often forms (all, or the form $2) were heard again, beyond their steps.
