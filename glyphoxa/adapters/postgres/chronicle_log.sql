@@ -96,8 +96,8 @@ SELECT $1, $2, utterance_id, ordinal, mode, risk, flags, note, extract_memory, j
        at = excluded.at;
 
 -- head --
--- The last event of the world; 0 if there is none. Served by its primary key.
-SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
+-- The last event that may change an entity or fact; 0 if there is none. Served by its primary key.
+SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1 AND event_type <> 'form_heard';
 
 -- known --
 -- The attribute $2 is the meaning of a coined term; the DM may have rejected it. $3 are attributes for an occupation.

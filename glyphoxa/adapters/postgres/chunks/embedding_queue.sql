@@ -103,7 +103,8 @@ SELECT coalesce(md5(string_agg(id || chr(1) || type || chr(1) || name || chr(1) 
 SELECT language FROM campaigns WHERE id = $1;
 
 -- world_head --
-SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
+-- The last event that may change an entity or fact.
+SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1 AND event_type <> 'form_heard';
 
 -- entities_due --
 -- Entities after the id $3 without a vector of model $2 for their present name and description. Without secret ones: the
