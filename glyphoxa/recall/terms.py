@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntFlag
 from functools import lru_cache
@@ -178,15 +178,10 @@ def read_question(
     named: set[str] = set()
     spoken: set[str] = set()
     meaning = text
-    short = _short_names(text, speakers, terms)
-    for name in sorted(speakers, key=len, reverse=True):
-        if name.partition(" ")[0] not in text and name not in short:
-            continue  # most are not in the question, and a close look takes longer than all the rest
-        for called in (*_ways_to_call(name, terms), *short.get(name, ())):
-            if re.search(rf"\b{re.escape(called)}\b", text):
-                named.add(name)
-                spoken |= {NAME + word.folded for word in words(called)} | set(terms.stems(called))
-                meaning = _as_self(meaning, called, terms.language)
+    for name, called in _called_in(text, speakers, terms):
+        named.add(name)
+        spoken |= {NAME + word.folded for word in words(called)} | set(terms.stems(called))
+        meaning = _as_self(meaning, called, terms.language)
     return RecallQuestion(
         text,
         tuple(term for term in asked if term not in spoken),
@@ -198,31 +193,28 @@ def read_question(
     )
 
 
-def _ways_to_call(name: str, terms: Terms) -> list[str]:
-    """Return a whole name and its first part, unless that is a function word, as in "The Ferryman"."""
-    first = name.partition(" ")[0]
-    ways = [name] if first == name or not any(terms.stems(first)) else [name, first]
-    return [way for way in ways if len(way) > 1]
+def _called_in(text: str, speakers: Collection[str], terms: Terms) -> Iterator[tuple[str, str]]:
+    """Yield the speakers in a question, the longest name first, each with the words for it.
 
-
-def _short_names(text: str, speakers: Collection[str], terms: Terms) -> dict[str, list[str]]:
-    """Return words of a question that start the first part of exactly one name ("Mel" for "Melanie"), by that name.
-
-    A speaker with exactly that name takes precedence.
+    Those are the whole name, its first part, unless that is a function word, as in "The Ferryman", and a word that
+    starts the first part of exactly one name ("Mel" for "Melanie") and is nobody's own.
     """
+    firsts = {name: name.partition(" ")[0] for name in speakers}
+    known = set(firsts.values())
     said = {word.text for word in words(text)[-MOST_WORDS:] if terms.is_name(word) and len(word.text) >= _SHORTEST}
-    if not said:
-        return {}
-    by_first: dict[str, list[str]] = {}
-    for name in speakers:
-        by_first.setdefault(name.partition(" ")[0], []).append(name)
-    found: dict[str, list[str]] = {}
-    for short in sorted(said - by_first.keys()):
-        meant = [first for first in by_first if first.startswith(short)]
-        if len(meant) == 1 and any(terms.stems(short)):
-            for name in by_first[meant[0]]:
-                found.setdefault(name, []).append(short)
-    return found
+    short: dict[str, list[str]] = {}
+    for called in sorted(said - known):
+        meant = [first for first in known if first.startswith(called)]
+        if len(meant) == 1 and any(terms.stems(called)):
+            short.setdefault(meant[0], []).append(called)
+    for name in sorted(speakers, key=len, reverse=True):
+        first = firsts[name]
+        if first not in text and first not in short:
+            continue  # most are not in the question, and a close look takes longer than all the rest
+        ways = dict.fromkeys((name, first) if any(terms.stems(first)) else (name,))
+        for called in (*ways, *short.get(first, ())):
+            if len(called) > 1 and re.search(rf"\b{re.escape(called)}\b", text):
+                yield name, called
 
 
 def _as_self(text: str, name: str, language: str) -> str:
