@@ -26,7 +26,7 @@ from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.names.corrector import Correct
-from glyphoxa.names.hints import Hints
+from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools

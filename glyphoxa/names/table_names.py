@@ -29,7 +29,7 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, NamesListener, ObservableGazetteer, cast_of, entries_of
-from glyphoxa.names.hints import Hints
+from glyphoxa.names.keyterms import Hints
 from glyphoxa.names.learning import Learner, NameLearning
 from glyphoxa.names.people import CallForms, Understood, understand
 

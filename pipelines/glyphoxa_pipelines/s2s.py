@@ -1,7 +1,7 @@
 """A speech-to-speech mouth: memory, then a speech-to-speech session.
 
 Such a model takes no list of names. Its input is text from the players' ears, whose recognisers do take names; see
-`glyphoxa.names.hints`.
+`glyphoxa.names.keyterms`.
 """
 
 from __future__ import annotations

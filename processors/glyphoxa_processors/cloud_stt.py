@@ -26,7 +26,7 @@ def make_stt(
 ) -> FrameProcessor:
     """Create a recogniser for one ear.
 
-    `keyterms` must already fit the provider's limits (`glyphoxa.names.hints`). Update them with a `KeytermsFrame`.
+    `keyterms` must already fit the provider's limits (`glyphoxa.names.keyterms`). Update them with a `KeytermsFrame`.
 
     Raises:
         InvalidInput: See `build`.

@@ -17,7 +17,7 @@ from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
-from glyphoxa.names.hints import ContextualBiasing, Hints
+from glyphoxa.names.keyterms import ContextualBiasing, Hints
 
 pytestmark = pytest.mark.models
 

@@ -26,7 +26,7 @@ from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
-from glyphoxa.names.hints import Hints
+from glyphoxa.names.keyterms import Hints
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors import deepgram_stt

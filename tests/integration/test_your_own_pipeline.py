@@ -25,7 +25,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.heard import EarEvent, TurnEnded
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.names.hints import Hints
+from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa_pipelines.host import PipelineHost

@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, 
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Verdict
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.names.hints import Hints
+from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import GraphMouth, build

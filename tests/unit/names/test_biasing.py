@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.hints import MAX_TERMS, MAX_TOKENS, ContextualBiasing, estimated_tokens, oddness, pack, worth
+from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, ContextualBiasing, estimated_tokens, oddness, pack, worth
 
 MINUTE = 60_000
 

@@ -7,7 +7,7 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
-from glyphoxa.names.hints import LATELY_MS, Hints
+from glyphoxa.names.keyterms import LATELY_MS, Hints
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus, State
 from tests.support.builders import changed_names
 
