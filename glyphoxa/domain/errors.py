@@ -88,7 +88,8 @@ def nearest(value: str, valid: Collection[str], *, least: float = _NEAR) -> str 
     def likeness(other: str) -> float:
         alike = jaro_winkler_similarity(wanted, other.casefold())
         # Of three letters, it compares only those at the same place.
-        is_one_edit = 1 < len(wanted) <= 3 and damerau_levenshtein_distance(wanted, other.casefold()) == 1
+        is_short = max(len(wanted), len(other)) == 3
+        is_one_edit = is_short and damerau_levenshtein_distance(wanted, other.casefold()) == 1
         return max(alike, _NEAR) if is_one_edit else alike
 
     near = max(valid, key=likeness)

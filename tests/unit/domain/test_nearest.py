@@ -42,6 +42,10 @@ def test_name_is_near_in_capitals_and_by_a_word(typed: str, meant: str | None) -
     assert nearest(typed, NAMES) == meant
 
 
+def test_other_number_is_not_near() -> None:
+    assert nearest("s3", ["s1", "s2"]) is None
+
+
 def test_strict_comparison_ignores_words() -> None:
     assert nearest("known", ["known_by"], least=0.93) is None
     assert nearest("knownby", ["known_by"], least=0.93) == "known_by"
