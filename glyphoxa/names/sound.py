@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from string import ascii_lowercase
 from typing import Literal
 
@@ -28,6 +29,7 @@ from glyphoxa.language.lexicon import primary_language
 
 
 LONGEST_CODE = 32
+_metaphone = lru_cache(8192)(doublemetaphone)  # a partial transcript repeats the words of the one before it
 
 Coder = Callable[[str], tuple[str, ...]]
 """Lower-case letters without spaces or accents, to one or two codes; none for unknown letters."""
@@ -62,7 +64,7 @@ def coder_of(code: Code, *, length: int = LONGEST_CODE) -> Coder:
     match code:
         case "double_metaphone":
             # The package writes a space for a sound that one of two pronunciations does not have.
-            return lambda word: _cut((found.replace(" ", "") for found in doublemetaphone(word)), length)
+            return lambda word: _cut((found.replace(" ", "") for found in _metaphone(word)), length)
         case "soundex":
             return lambda word: _cut([soundex(word)], length)
         case "nysiis":

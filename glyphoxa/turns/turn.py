@@ -95,14 +95,6 @@ class Turn:
     """Its whole answer is known and ends with a question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """A question whose answer was cancelled because its speaker seems to continue."""
-
-    question: SpokenQuestion
-    draft: Draft
-
-
 # The open turns of one table.
 
 
@@ -225,7 +217,7 @@ class Questions:
     addressing: Addressing = field(default_factory=Addressing)
     controls: DmControls = field(default_factory=DmControls)
     present: tuple[NpcId, ...] = ()
-    _carried: dict[PlayerId, Carried] = field(default_factory=dict)
+    _carried: dict[PlayerId, Turn] = field(default_factory=dict)
 
     def move(self, present: Sequence[NpcId]) -> None:
         """Change the scene and end all conversations."""
@@ -238,14 +230,14 @@ class Questions:
         self._carried.clear()
 
     def carry(self, turn: Turn) -> None:
-        """Keep the question of a cancelled turn, because its speaker seems to continue."""
-        self._carried[turn.player] = Carried(turn.question, turn.draft)
+        """Keep the question of a turn that is cancelled because its speaker seems to continue."""
+        self._carried[turn.player] = turn
 
     def has_carried(self, player: PlayerId) -> bool:
         return player in self._carried
 
-    def take_carried(self, player: PlayerId) -> Carried | None:
-        """Remove and return the question that the player seemed to continue."""
+    def take_carried(self, player: PlayerId) -> Turn | None:
+        """Remove and return the cancelled turn whose question the player seemed to continue."""
         return self._carried.pop(player, None)
 
     def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
