@@ -18,7 +18,7 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import fold
@@ -135,8 +135,7 @@ class Grafter:
 
 def said_in_words(speaker: str, text: str, language: str) -> str:
     """Return a line with its speaker, as summaries quote it."""
-    form = (lexicon("chronicle", language) or lexicon("chronicle", "en")).value("said")
-    return str(form).format(speaker=as_label(speaker), text=quoted(text))
+    return str(texts("chronicle", language).value("said")).format(speaker=as_label(speaker), text=quoted(text))
 
 
 def _kind_of(

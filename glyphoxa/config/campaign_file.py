@@ -59,7 +59,7 @@ from glyphoxa.domain.campaign import (
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import RelationWords
 
 
@@ -381,7 +381,7 @@ class _Reading:
 
     def _players(self) -> tuple[Player, ...]:
         made: list[Player] = []
-        words = lexicon("calls", self.document.campaign.language) or lexicon("calls", "en")
+        words = texts("calls", self.document.campaign.language)
         for i, block in enumerate(self.document.players):
             at: YamlPath = ("players", i)
             if block.table and block.dm:

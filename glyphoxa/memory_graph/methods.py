@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import texts
+from glyphoxa.language.prompt_quotes import in_one_line
+from glyphoxa.language.sentences import shortened
 from glyphoxa.memory_graph.diffusion import best
 from glyphoxa.memory_graph.graph import MemoryGraph
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Hit, Recollection, recall
@@ -124,11 +126,12 @@ class GraphRecall:
         if world:
             parts += [prompt["world"], world]
         if recent:
-            parts += [prompt["before"], *map(_one_line, recent)]
-        parts += [prompt["memories"], *(f"{number}. {_one_line(line)}" for number, line in enumerate(lines, start=1))]
+            parts += [prompt["before"], *(shortened(in_one_line(line), _LONGEST_LINE) for line in recent)]
+        parts.append(prompt["memories"])
+        parts += [f"{n}. {shortened(in_one_line(line), _LONGEST_LINE)}" for n, line in enumerate(lines, start=1)]
         if not may_open:
             parts.append(prompt["last_round"])
-        parts.append(prompt["question"].format(text=_one_line(text, longest=len(text))))
+        parts.append(prompt["question"].format(text=in_one_line(text)))
         return ModelQuestion(MemoriesChosen, prompt["system"], "\n".join(parts))
 
     async def _reranked(self, found: Recollection, text: str, reranker: Reranker) -> Recollection:
@@ -238,11 +241,6 @@ def picked_in(answer: MemoriesChosen, shown: Sequence[int]) -> Picked:
         raise Unparseable(f"the model's answer contains numbers that are not from 1 to {len(shown)}")
     chosen, opened = ([shown[number - 1] for number in dict.fromkeys(one)] for one in (answer.chosen, answer.open))
     return chosen, opened
-
-
-def _one_line(text: str, *, longest: int = _LONGEST_LINE) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def _from_0_to_1(values: NDArray[float64]) -> NDArray[float64]:

@@ -34,6 +34,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, Unparseable, validated
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
+from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words, words_of_text
 from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import Gazetteer, Name
@@ -114,17 +115,12 @@ _MAX_ORIGINALS = 40
 _LONGEST_REASON = 120
 
 
-def _short(reason: str) -> str:
-    text = in_one_line(reason)
-    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
-
-
 class NameReplacement(ModelAnswer):
     """A replacement declared by a model."""
 
     original: str
     corrected: str
-    reason: Annotated[str, AfterValidator(_short)]
+    reason: Annotated[str, AfterValidator(lambda text: shortened(in_one_line(text), _LONGEST_REASON))]
 
 
 class CorrectedTranscript(ModelAnswer):
