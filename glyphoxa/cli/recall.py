@@ -15,26 +15,25 @@ from typing import Final, get_args
 from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.context.facts import select_facts, sentences_of
-from glyphoxa.context.identity import NOTHING_KNOWN, identity_of
-from glyphoxa.context.selection import IN_EVERY_PROMPT, Candidates, Selection, select, without_call
+from glyphoxa.context.facts import sentences_of
+from glyphoxa.context.identity import Identities
+from glyphoxa.context.selection import IN_EVERY_PROMPT, ByName, Candidates, Selection, select
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen, found_by
 from glyphoxa.dm.wording import IndentedLine
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import FactId, NpcId
-from glyphoxa.domain.knowledge import Fact, Recalled, RecalledFact, RecalledUtterance
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.language.facts import moment, reason_in_words
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
-from glyphoxa.recall.vectors import LONGEST_MS, NOTHING_NEAR
-from glyphoxa.recall.world_memory import FactsByName
+from glyphoxa.recall.vectors import LONGEST_MS
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.graph import Known, Passage
+from glyphoxa.world.graph import Passage
 
 _MOST_SHOWN: Final = 10
 _SHOWN_OF_A_LINE: Final = 200
@@ -88,10 +87,15 @@ async def _run(options: argparse.Namespace) -> int:
         desk = await desk_at(store, settings, options.campaign)
         if options.around is not None:
             return await _answer_around(desk, store.graph_rag, question, options)
-        return await _answer(desk, question, store.by_name, options)
+        campaign = await store.campaigns.get(desk.campaign)
+        by_name = ByName(campaign, store.by_name)
+        await by_name.refresh()
+        if not options.lexical:
+            await store.by_name.meanings.wait_until_learned()
+        return await _answer(desk, campaign, question, by_name, options)
 
 
-async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argparse.Namespace) -> int:
+async def _answer(desk: Desk, campaign: Campaign, question: str, by_name: ByName, options: argparse.Namespace) -> int:
     npc = desk.resolver.npc(options.npc)
     who = desk.resolver.person(npc)
     search: Search = partial(desk.store.past_talk.search, desk.campaign, npc, by_words=options.lexical, patient=True)
@@ -102,10 +106,11 @@ async def _answer(desk: Desk, question: str, by_name: FactsByName, options: argp
             deep = await open_deep_recall(
                 desk.settings, desk.store.past_talk, stack, method=options.method, safety=desk.safety
             )
-            itself = await _itself(desk, npc) if deep.asks_a_model else None
+            known_to = by_name.world_of(npc) if deep.asks_a_model else None
+            itself = None if known_to is None else known_to(campaign.npc(npc).entity_id)
             known = [] if itself is None else sentences_of(itself, desk.resolver.relations)
             search = partial(deep.recall, desk.campaign, npc, world="\n".join(one.text for one in known))
-        asking = ExplainedQuestion(desk, npc, question, by_name, search)
+        asking = ExplainedQuestion(desk, campaign, npc, question, by_name, search)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
@@ -148,12 +153,6 @@ Search = Callable[[TalkQuery], Awaitable[RecallResult]]
 """Searches what an NPC heard."""
 
 
-async def _itself(desk: Desk, npc: NpcId) -> Known | None:
-    """Return what an NPC knows of itself; None: nothing."""
-    entity = desk.resolver.played(npc)
-    return None if entity is None else await desk.store.graph.known(desk.campaign, npc, entity)
-
-
 @dataclass(frozen=True, slots=True)
 class AskedAbout:
     """
@@ -173,14 +172,15 @@ class ExplainedQuestion:
     """One question, in the name of one NPC.
 
     Attributes:
-        by_name: Who is asked for facts.
+        by_name: Returns the facts about whom the question names, as in a turn.
         search: The search of a turn, or that of the tools of an NPC of tier DEEP.
     """
 
     desk: Desk
+    campaign: Campaign
     npc: NpcId
     question: str
-    by_name: FactsByName
+    by_name: ByName
     search: Search
 
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
@@ -194,12 +194,19 @@ class ExplainedQuestion:
         """
         budgets = self.desk.settings.budgets
         left_out: list[str] = []
-        facts, known = await self._facts(left_out, by_words=by_words)
-        found = await self.search(TalkQuery(self._called, limit=max(limit, budgets.max_recalled)))
+        if not by_words:
+            await self.by_name.understand(self.npc, self.question, deadline_ms=LONGEST_MS)
+        facts = self.by_name.facts(self.npc, self.question)
+        asked = self.by_name.asked(self.npc, self.question) or self.question
+        found = await self.search(TalkQuery(asked, limit=max(limit, budgets.max_recalled)))
         # A turn chooses among so many.
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
-        itself, words = await _itself(self.desk, self.npc), self.desk.resolver.relations
-        own = identity_of(itself, tokens=budgets.identity_tokens, words=words) if itself else NOTHING_KNOWN
+        accept_at, world = self.desk.settings.memory.auto_accept, self.by_name.world
+        identities = Identities(self.campaign, lambda: world, tokens=budgets.identity_tokens, accept_at=accept_at)
+        own = identities.read(self.npc)
+        named = () if world is None else world.by_name(self.npc, asked)
+        if own.known is not None and any(one.known.entity.id == own.known.entity.id for one in named):
+            left_out.append(f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")
         candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own)
         selection = select(candidates, budgets)
         why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
@@ -208,40 +215,11 @@ class ExplainedQuestion:
             if why_rejected == IN_EVERY_PROMPT:
                 left_out.append(f"{fact.text!r}: {IN_EVERY_PROMPT}")
             else:
-                held = known.get(fact.fact_id)
+                held = None if world is None else world.fact(fact.fact_id)
                 validity = None if held is None else held.validity
                 recalled.append(RecalledThen(fact, validity=validity, why_rejected=why_rejected))
         said = [RecalledThen(one, why_rejected=why) for one, why in zip(found.items, why[len(facts) :], strict=True)]
         return AskedAbout(recalled, said[:limit], [*left_out, *found.left_out])
-
-    @property
-    def _called(self) -> str:
-        """Return the question without the NPC's name."""
-        return without_call(self.question, self.desk.resolver.person(self.npc)) or self.question
-
-    async def _facts(self, left_out: list[str], *, by_words: bool) -> tuple[list[RecalledFact], dict[FactId, Fact]]:
-        """Return the facts about everybody that the question names, once each, and all known facts about them.
-
-        Facts that are near in meaning follow.
-        """
-        desk, npc, meanings = self.desk, self.npc, self.by_name.meanings
-        world = await self.by_name.refresh(desk.campaign)
-        if not by_words:
-            await meanings.wait_until_learned()
-            await meanings.ask(self._called, deadline_ms=LONGEST_MS)
-        nearest = NOTHING_NEAR if by_words else meanings.nearest(self._called)
-        found = world.by_name(npc, self._called, nearest=nearest)
-        own = desk.resolver.played(npc)
-        others = [one for one in found if one.known.entity.id != own or one.similarity is not None]
-        if len(others) < len(found):
-            left_out.append(f"what {desk.resolver.person(npc)} knows of itself: {IN_EVERY_PROMPT}")
-        facts: dict[str, RecalledFact] = {}
-        known: dict[FactId, Fact] = {}
-        for one, selected in select_facts(others, self.question, npc, words=desk.resolver.relations):
-            known |= {fact.id: fact for fact in (*one.known.attributes, *(fact for fact, _ in one.known.relations))}
-            for each in selected:
-                facts.setdefault(each.text, each)
-        return list(facts.values()), known
 
 
 def rejections(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:

@@ -59,15 +59,11 @@ def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Se
     Args:
         sex: 1 if the question asks for a man ("brother"), 2 for a woman, 0 for neither.
     """
-
-    def worded(fact: Fact, other: Entity | None) -> str:
+    by_text: dict[str, Fact] = {}
+    for fact, other in _most_important_first(known):
         is_asked = sex > 0 and other is not None and fact.claim.object == other.id
-        turned = _about_object(fact, other, known, words, sex=sex) if other is not None and is_asked else ""
-        return turned or _sentence_of(fact, other, known, words)
-
-    sentences = [Sentence(worded(fact, other), fact) for fact, other in _most_important_first(known)]
-    by_text = {sentence.text: sentence for sentence in reversed(sentences) if sentence.text}
-    return list(reversed(by_text.values()))
+        by_text.setdefault(_worded(fact, other, known, words, sex_of_object=sex if is_asked else None), fact)
+    return [Sentence(text, fact) for text, fact in by_text.items() if text]
 
 
 def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
@@ -80,8 +76,7 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
         if found and why_known(fact.visibility, npc) == "public":
             continue
         is_object = other is not None and fact.claim.object == known.entity.id
-        turned = _about_object(fact, other, known, words) if other is not None and is_object else ""
-        text = turned or _sentence_of(fact, other, known, words)
+        text = _worded(fact, other, known, words, sex_of_object=0 if is_object else None)
         if text and all(text != one.text for one in found):
             found.append(recalled(text, fact, npc))
             if len(found) == 2:
@@ -100,21 +95,24 @@ def _most_important_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
             yield fact, other
 
 
-def _sentence_of(fact: Fact, other: Entity | None, known: Known, words: RelationWords) -> str:
+def _worded(
+    fact: Fact, other: Entity | None, known: Known, words: RelationWords, *, sex_of_object: int | None = None
+) -> str:
+    """Return the sentence about a fact of an entity.
+
+    Args:
+        other: The entity at the other end of a relation.
+        sex_of_object: Begin with the object of a relation, if there are words for that. A small model takes the first
+            name for the one that a question is about. None: begin with the subject.
+    """
     if other is None:
         return told_sentence(fact, known.entity, words=words)
     subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
+    if sex_of_object is not None:
+        turned = words.from_other_end(fact.claim.predicate, subject.name, end.name, sex=sex_of_object)
+        if turned:
+            return as_sentence(turned)
     return told_sentence(fact, subject, end, words=words)
-
-
-def _about_object(fact: Fact, other: Entity, known: Known, words: RelationWords, *, sex: int = 0) -> str:
-    """Return the sentence about the object of a relation; empty without words for it.
-
-    A small model takes the first name for the one that a question is about.
-    """
-    subject, end = (known.entity, other) if fact.claim.subject == known.entity.id else (other, known.entity)
-    text = words.from_other_end(fact.claim.predicate, subject.name, end.name, sex=sex)
-    return as_sentence(text) if text else ""
 
 
 def recalled_of(known: Known, npc: NpcId, words: RelationWords, *, sex: int = 0) -> tuple[RecalledFact, ...]:
@@ -209,8 +207,7 @@ class HowRelated:
         for fact, entity in steps or ():
             if is_secret(fact):
                 return ()
-            subject, end = (at, entity) if fact.claim.subject == at.id else (entity, at)
-            text = told_sentence(fact, subject, end, words=self._words)
+            text = _worded(fact, entity, Known(at), self._words)
             if not text:
                 return ()
             why = f"asks how {ends[0].name!r} and {ends[1].name!r} are related"

@@ -278,6 +278,10 @@ class NamedWorld:
             self._kept[viewer, own] = known
         return known
 
+    def fact(self, fact: FactId) -> Fact | None:
+        """Return a current fact, whoever may know it; None if it no longer holds."""
+        return self._state.fact(fact)
+
     def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
         known = self.known(npc, entity)

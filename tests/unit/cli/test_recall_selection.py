@@ -17,7 +17,7 @@ from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion, _listing
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import Budgets, HotContext
-from glyphoxa.context.selection import IN_EVERY_PROMPT
+from glyphoxa.context.selection import IN_EVERY_PROMPT, ByName
 from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen
@@ -85,7 +85,9 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         safety=topics_of(campaign),
     )
     search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
-    return await ExplainedQuestion(desk, npc, question, ByNameTwin(graph), search).ask(limit=100, by_words=False)
+    by_name = ByName(campaign, ByNameTwin(graph))
+    await by_name.refresh()
+    return await ExplainedQuestion(desk, campaign, npc, question, by_name, search).ask(limit=100, by_words=False)
 
 
 LINES = st.sampled_from(
@@ -117,6 +119,8 @@ QUESTIONS = st.sampled_from(
         "Where was my brother Joren lost?",
         "What did you say of the tithe box?",
         "Who knows Mirelle?",
+        "Grimjaw, what is your occupation?",
+        "Who is your brother?",
         "Do you remember what happened last session, and who stole the tithe box?",
         "Pass the salt, please.",
     ]
