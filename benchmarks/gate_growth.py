@@ -25,7 +25,7 @@ from benchmarks.invented import Embeddings, InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import with_hot_context
 from glyphoxa.context.selection import ByName
@@ -123,7 +123,7 @@ class _Mind:
         self._present = {npc.id: npc.name for npc in campaign.npcs}
         self._names = TableNames(campaign, now_ms=lambda: 0)
         self._names.on(SceneChanged(campaign.scenes[0], 0))
-        self._conversation = Conversation(self._npc, beginning=beginning(campaign, self._npc))
+        self._conversation = Conversation(self._npc, beginning=beginning_of(campaign, self._npc, None))
         self._prefetch = Prefetch(
             campaign.id,
             by_name=ByName(campaign, None),

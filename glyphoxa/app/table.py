@@ -39,7 +39,7 @@ from glyphoxa.config.sections import McpServerSettings, McpSettings, Observabili
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.context.scene import Past
@@ -211,7 +211,7 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
     conversations = {
         npc.id: Conversation(
             _with_fillers(npc, settings, campaign),
-            beginning=beginning(campaign, npc),
+            beginning=beginning_of(campaign, npc, None),  # until it enters a scene
             history_tokens=budgets.history_tokens,
             language=campaign.language,
             safety=topics_of(campaign),

@@ -52,7 +52,7 @@ from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning
+from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning_of
 from glyphoxa.context.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
@@ -270,7 +270,7 @@ async def _prompt(options: argparse.Namespace) -> int:
     identities = Identities(campaign, lambda: None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
     identity = identities.read(npc.id)
     bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=Budgets())
-    asked = Prompt(npc.id, (*beginning(campaign, npc), Message("user", "")), "", "")
+    asked = Prompt(npc.id, (*beginning_of(campaign, npc, identity.known), Message("user", "")), "", "")
     standing = HotContext(
         identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id, [npc.persona])
     )

@@ -108,8 +108,8 @@ async def _answer(desk: Desk, campaign: Campaign, question: str, by_name: ByName
             )
             known_to = by_name.world_of(npc) if deep.asks_a_model else None
             itself = None if known_to is None else known_to(campaign.npc(npc).entity_id)
-            known = [] if itself is None else sentences_of(itself, desk.resolver.relations)
-            search = partial(deep.recall, desk.campaign, npc, world="\n".join(one.text for one in known))
+            known = {} if itself is None else sentences_of(itself, desk.resolver.relations)
+            search = partial(deep.recall, desk.campaign, npc, world="\n".join(known))
         asking = ExplainedQuestion(desk, campaign, npc, question, by_name, search)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]

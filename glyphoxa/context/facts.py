@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,19 +31,6 @@ from glyphoxa.world.graph import KnowledgeGraph, Known
 # A fact as a short sentence.
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A fact in words.
-
-    Attributes:
-        is_whole: False if only its beginning fit.
-    """
-
-    text: str
-    fact: Fact
-    is_whole: bool = True
-
-
 def told_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, words: RelationWords) -> str:
     """Return a fact as `fact_sentence` does, and of what is stored about a session only its summary."""
     if is_episode(subject) or (other is not None and is_episode(other)):
@@ -51,19 +38,21 @@ def told_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
     return fact_sentence(fact, subject, other, words=words)
 
 
-def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> list[Sentence]:
-    """Return what is known of an entity, the most important first; mere links and what it took part in are last.
+def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> dict[str, Fact]:
+    """Return what is known of an entity as sentences, each with its fact, the most important first.
 
-    Secrets are not included: they are in the identity of their keeper.
+    Mere links and what it took part in are last. Secrets are not included: they are in the identity of their keeper.
 
     Args:
         sex: 1 if the question asks for a man ("brother"), 2 for a woman, 0 for neither.
     """
-    by_text: dict[str, Fact] = {}
+    found: dict[str, Fact] = {}
     for fact, other in _most_important_first(known):
         is_asked = sex > 0 and other is not None and fact.claim.object == other.id
-        by_text.setdefault(_worded(fact, other, known, words, sex_of_object=sex if is_asked else None), fact)
-    return [Sentence(text, fact) for text, fact in by_text.items() if text]
+        text = _worded(fact, other, known, words, sex_of_object=sex if is_asked else None)
+        if text:
+            found.setdefault(text, fact)
+    return found
 
 
 def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[RecalledFact]:
@@ -120,7 +109,7 @@ def recalled_of(known: Known, npc: NpcId, words: RelationWords, *, sex: int = 0)
 
     For `sex`, see `sentences_of`.
     """
-    return tuple(recalled(sentence.text, sentence.fact, npc) for sentence in sentences_of(known, words, sex=sex))
+    return tuple(recalled(text, fact, npc) for text, fact in sentences_of(known, words, sex=sex).items())
 
 
 def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
@@ -137,22 +126,18 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
     )
 
 
-def fitting(sentences: Sequence[Sentence], *, tokens: int) -> list[Sentence]:
+def fitting(sentences: Iterable[str], *, tokens: int) -> list[str]:
     """Return the sentences that fit the budget, in order.
 
     A sentence that is too long for the rest of the budget is skipped. The first sentence is the most important: one
     that is too long by itself is shortened, so that the result is not empty.
     """
-    found: list[Sentence] = []
+    found: list[str] = []
     left = characters_in(tokens)
     for sentence in sentences:
-        if len(sentence.text) <= left:
-            found.append(sentence)
-        elif not found:
-            found.append(replace(sentence, text=shortened(sentence.text, left), is_whole=False))
-        else:
-            continue
-        left -= len(found[-1].text) + 1
+        if not found or len(sentence) <= left:
+            found.append(shortened(sentence, left))
+            left -= len(found[-1]) + 1
     return found
 
 

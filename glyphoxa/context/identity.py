@@ -60,23 +60,12 @@ def identity_of(known: Known, *, tokens: int, words: RelationWords, secrets: Seq
     Args:
         tokens: Secrets not counted.
     """
-    told = fitting(sentences_of(_only(known, lambda fact: not _is_hearsay(fact)), words), tokens=tokens)
-    held = sentences_of(_only(known, lambda fact: _is_hearsay(fact) and fact.claim.predicate in HOLDINGS), words)
-    return Identity(
-        tuple(dict.fromkeys(sentence.text for sentence in told)),
-        frozenset(sentence.fact.id for sentence in told if sentence.is_whole),
-        tuple(secrets),
-        known,
-        tuple(sentence.text for sentence in held),
-    )
-
-
-def _only(known: Known, is_kept: Callable[[Fact], bool]) -> Known:
-    return replace(
-        known,
-        attributes=tuple(fact for fact in known.attributes if is_kept(fact)),
-        relations=tuple((fact, entity) for fact, entity in known.relations if is_kept(fact)),
-    )
+    told = sentences_of(known, words)
+    lines = fitting((text for text, fact in told.items() if not _is_hearsay(fact)), tokens=tokens)
+    held = (text for text, fact in told.items() if _is_hearsay(fact) and fact.claim.predicate in HOLDINGS)
+    # A line that was shortened states no whole fact.
+    facts = frozenset(told[line].id for line in lines if line in told)
+    return Identity(tuple(lines), facts, tuple(secrets), known, tuple(held))
 
 
 def _is_hearsay(fact: Fact) -> bool:
@@ -177,13 +166,8 @@ _SURE = 1.0
 """Facts that may need review are in no example."""
 
 
-def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
-    """Return the messages before the transcript, from the campaign's file."""
-    return beginning_of(campaign, npc, _known_of_file(campaign, npc))
-
-
 def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Message, ...]:
-    """Return the same from what the NPC knows.
+    """Return the messages before the transcript.
 
     Args:
         known: The NPC's present knowledge of itself; None: nothing.
@@ -228,10 +212,6 @@ def _filled(example: Example, told: dict[str, str]) -> Exchange:
         text.format(**told) for text in (example.said, example.reply, example.facts, example.kept)
     )
     return Exchange(said, reply, facts, kept=kept)
-
-
-def _known_of_file(campaign: Campaign, npc: Npc) -> Known | None:
-    return known_in(state_of_file(campaign, accept_at=_SURE, about=npc.entity_id), npc.id, npc.entity_id)
 
 
 def _told_of(known: Known | None) -> dict[str, str]:
@@ -280,13 +260,13 @@ def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[
     name, occupation = known.entity.name, allowed(_told_of(known).get("occupation", ""))
     own = [fact for fact in known.attributes if _is_plain(fact) and fact.claim.predicate.casefold() not in left_out]
     facts = []
-    for sentence in sentences_of(Known(known.entity, tuple(own)), RelationWords.of(campaign)):
-        predicate, value = sentence.fact.claim.predicate, spoken(sentence.fact)
+    for fact in sentences_of(Known(known.entity, tuple(own)), RelationWords.of(campaign)).values():
+        predicate, value = fact.claim.predicate, spoken(fact)
         text = allowed(value if predicate in WHOLE_SENTENCES else f"{in_words(predicate).capitalize()}: {value}")
-        facts += [replace(sentence, text=as_sentence(text))] if text else []
+        facts += [as_sentence(text)] if text else []
     begun = (words.persona_of_trade if occupation else words.persona).format(name=name, occupation=occupation)
     told = shortened(allowed(written), characters_in(PERSONA_TOKENS) - len(begun) - len(words.known_of_you))
-    told = told or " ".join(each.text for each in fitting(facts, tokens=_DRAFT_TOKENS))
+    told = told or " ".join(fitting(facts, tokens=_DRAFT_TOKENS))
     persona = f"{begun} {words.known_of_you.format(facts=told)}" if told else begun
     return words.persona.format(name=name) if topics.forbids(persona) else persona
 

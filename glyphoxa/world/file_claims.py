@@ -133,12 +133,11 @@ def _offers(campaign: Campaign, resolve: Callable[[EntityId], EntityId]) -> Iter
             yield Claim.relation(resolve(entity.id), "LOCATED_AT", resolve(place))
 
 
-def state_of_file(campaign: Campaign, *, accept_at: float, about: EntityId | None = None) -> WorldState:
+def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     """Return the file's world, as it would be stored. See `claims_of`.
 
     Args:
         accept_at: The certainty from which a fact is accepted without review.
-        about: Only the facts about this entity.
     """
     state = WorldState()
     stated = claims_of(campaign, Loading("campaign_file", None, accept_at)).values()
@@ -146,7 +145,7 @@ def state_of_file(campaign: Campaign, *, accept_at: float, about: EntityId | Non
         (),
         StateRows(
             entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities),
-            facts=(_fact(each, seq) for seq, each in enumerate(stated, 1) if about in (None, *each.claim.ends)),
+            facts=(_fact(each, seq) for seq, each in enumerate(stated, 1)),
         ),
     )
     return state

@@ -18,7 +18,6 @@ from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning
 from glyphoxa.context.prompt import HotContext, with_hot_context
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
@@ -28,6 +27,7 @@ from glyphoxa.recall.vectors import TextVectors
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactRejected, FactStated
 from glyphoxa.world.graph import World
+from tests.support.minds import beginning
 from tests.support.patience import DEADLINE_MS
 from tests.support.weights import weights
 

@@ -8,11 +8,14 @@ from typing import Any
 
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets
+from glyphoxa.context.prompt import Budgets, Message
 from glyphoxa.context.selection import ByName
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.recall.world_memory import known_in
+from glyphoxa.world.file_claims import state_of_file
 from tests.support.memory import ByNameTwin, GraphTwin
 from tests.support.patience import DEADLINE_MS
 
@@ -69,3 +72,8 @@ class Mind:
         self.prefetch.forget(player)
         self.prefetch.on_partial(player, text)
         await asyncio.gather(*(asyncio.all_tasks() - before))
+
+
+def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
+    """Return the messages before the transcript, from what the campaign's file lets the NPC know of itself."""
+    return beginning_of(campaign, npc, known_in(state_of_file(campaign, accept_at=1.0), npc.id, npc.entity_id))

@@ -17,7 +17,6 @@ import yaml
 
 from glyphoxa.adapters.mcp_servers import told
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning
 from glyphoxa.context.prompt_composition import compose
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
@@ -25,7 +24,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.judgement.marks import ELSEWHERE, ControlTokens
 from tests.support.builders import INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin
-from tests.support.minds import PATIENT, Mind
+from tests.support.minds import PATIENT, Mind, beginning
 from tests.support.patience import DEADLINE_MS
 
 FORMS: Final = Path(__file__).parents[3] / "benchmarks" / "data" / "injection" / "attacks.yaml"

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning
 from glyphoxa.context.prompt import HotContext, Message, Placement, with_hot_context
 from glyphoxa.context.wording import DIRECTION, wording
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
 from glyphoxa.domain.ids import UtteranceId
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, a_campaign, an_utterance
+from tests.support.minds import beginning
 
 GRIMJAW = a_campaign().npc(SMITH)
 FRAME = wording("en").frame.format(name="Grimjaw")

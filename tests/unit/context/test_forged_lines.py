@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning
 from glyphoxa.context.prompt import BEHIND_THE_QUESTION, HotContext, Message, Placement, Prompt, with_hot_context
 from glyphoxa.context.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, recalled_line, wording
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
+from tests.support.minds import beginning
 
 GRIMJAW, THE_FORGE = a_campaign().npc(SMITH), a_campaign().scene(FORGE)
 KEEPS = wording("en").keeps

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.facts import Sentence, fitting
-from glyphoxa.context.identity import beginning_of
+from glyphoxa.context.facts import fitting
+from glyphoxa.context.identity import beginning_of, identity_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.scene import Scenes
@@ -36,7 +36,9 @@ from glyphoxa.domain.knowledge import (
     learned_from,
     secret_of,
 )
+from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.transcript.ports import TalkQuery
+from glyphoxa.world.graph import Known
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin, ScopedKnowledge
 from tests.support.minds import Mind
@@ -347,14 +349,8 @@ def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> No
     assert len(line) <= 240
 
 
-def described(*texts: str) -> list[Sentence]:
-    claims = [Claim.attribute(ELDRINAX, f"note{n}", text) for n, text in enumerate(texts)]
-    return [Sentence(text, Fact(c.fact_id, c, seq=1)) for text, c in zip(texts, claims, strict=True)]
-
-
 def test_what_is_too_long_for_an_identity_is_passed_over_and_what_follows_is_told() -> None:
-    found = fitting(described("He is old.", "x" * 100 + ".", "He is wise."), tokens=10)
-    assert [one.text for one in found] == ["He is old.", "He is wise."]
+    assert fitting(["He is old.", "x" * 100 + ".", "He is wise."], tokens=10) == ["He is old.", "He is wise."]
 
 
 @pytest.mark.parametrize(
@@ -366,15 +362,21 @@ def test_what_is_too_long_for_an_identity_is_passed_over_and_what_follows_is_tol
     ],
 )
 def test_a_description_that_is_too_long_by_itself_is_shortened(text: str, told: str) -> None:
-    [only] = fitting(described(text), tokens=10)
-    assert (only.text, only.is_whole) == (told, False)
+    assert fitting([text], tokens=10) == [told]
+
+
+def test_shortened_description_states_no_fact_of_an_identity() -> None:
+    claim = Claim.attribute(ELDRINAX, "description", "Eldrinax is old and tired of it all. He is wise.")
+    known = Known(a_campaign().entity(ELDRINAX), (Fact(claim.fact_id, claim, seq=1),))
+    identity = identity_of(known, tokens=10, words=IN_ENGLISH)
+    assert (identity.lines, identity.facts) == (("Eldrinax is old and tired of it all.",), frozenset())
 
 
 @given(st.lists(st.text(alphabet="ab .!", min_size=1, max_size=60), min_size=1, max_size=5), st.integers(1, 30))
 def test_an_identity_is_never_empty_and_never_over_its_budget(texts: list[str], tokens: int) -> None:
-    found = fitting(described(*texts), tokens=tokens)
+    found = fitting(texts, tokens=tokens)
     assert found
-    assert sum(len(one.text) for one in found) <= tokens * 4
+    assert sum(map(len, found)) <= tokens * 4
 
 
 async def test_who_may_no_longer_know_of_itself_has_nothing_of_it_in_mind(mind: AMind) -> None:

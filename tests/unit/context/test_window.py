@@ -11,7 +11,7 @@ import pytest
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning, beginning_of
+from glyphoxa.context.identity import beginning_of
 from glyphoxa.context.prompt import HotContext, Message, Prompt, PromptLimits, tokens_at_most, with_hot_context
 from glyphoxa.context.prompt_composition import ComposedPrompt, compose, composed
 from glyphoxa.domain.campaign import Campaign
@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.domain.session_state import SummarySentence
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
-from tests.support.minds import PATIENT, Mind
+from tests.support.minds import PATIENT, Mind, beginning
 from tests.support.patience import DEADLINE_MS
 
 LOCAL = Settings().budgets

@@ -33,7 +33,6 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.config.settings import Settings
 from glyphoxa.context import assembly
 from glyphoxa.context.conversation import Conversation, others_line
-from glyphoxa.context.identity import beginning
 from glyphoxa.context.prompt import HotContext, with_hot_context
 from glyphoxa.context.scene import Past
 from glyphoxa.context.wording import wording
@@ -64,7 +63,7 @@ from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said
 from tests.support.memory import ByNameTwin, GraphTwin
-from tests.support.minds import PATIENT, Mind
+from tests.support.minds import PATIENT, Mind, beginning
 from tests.support.proof import n_examples
 from tests.support.web_table import TwinTable
 
