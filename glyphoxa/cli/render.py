@@ -20,7 +20,6 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table as Columns
 from rich.text import Text
 
-from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.wording import IndentedLine, plain
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.language.facts import (
@@ -34,7 +33,6 @@ from glyphoxa.language.facts import (
     short,
     validity_in_words,
 )
-from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import WorldEvent
 
 if TYPE_CHECKING:
@@ -274,17 +272,11 @@ async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -
 
 
 def show_preview(desk: Desk, found: Preview) -> None:
-    episodes = {episode_of(session) for session in desk.resolver.sessions}
-    for title, facts in (
-        ("no longer known", found.gone),
-        ("changed", found.changed),
-        ("known again", found.back),
-    ):
-        shown = [fact for fact in facts if not is_bookkeeping(fact, episodes)]
-        for fact in shown[:_MOST_IN_PREVIEW]:
+    for title, facts in found.facts.items():
+        for fact in facts[:_MOST_IN_PREVIEW]:
             print(f"{title}: {plain(desk.facts.words(fact))}")
-        if len(shown) > _MOST_IN_PREVIEW:
-            print(f"{title}: {len(shown) - _MOST_IN_PREVIEW} more")
+        if len(facts) > _MOST_IN_PREVIEW:
+            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
     if found.events:
         print(f"events to be dropped: {len(found.events)}")
     if found.n_utterances:
@@ -292,14 +284,12 @@ def show_preview(desk: Desk, found: Preview) -> None:
 
 
 def show_decision(desk: Desk, made: Decision) -> int:
+    for line in desk.facts.decision_in_words(made):
+        print(plain(line))
     for fact in made.facts:
-        known_to = known_to_in_words(fact, desk.resolver)
-        print(plain(f"{short(fact.id)} {desk.facts.words(fact)}: {fact.status}, {known_to}"))
         for disputed in fact.disputes:
             ends_it = f"glyphoxa facts accept {short(fact.id)}"
-            print(f"  it contradicts {short(disputed)}; to end that one: {ends_it}")
-    for ended in made.ended:
-        print(f"no longer held: {plain(desk.facts.words(ended.fact))} ({ended.ended_as.replace('_', ' ')})")
+            print(f"{short(fact.id)} contradicts {short(disputed)}; to end that one: {ends_it}")
     return 0
 
 

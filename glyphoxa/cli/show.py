@@ -46,6 +46,7 @@ from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.language.facts import (
     known_to,
     moment,
+    value_in_words,
     visibility_in_words,
     why_known,
 )
@@ -90,7 +91,7 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
             each.entity.name,
             ", ".join(each.entity.aliases),
             each.entity.id,
-            "; ".join(f"{name}: {value}" for name, value in sorted(each.entity.attributes.items())),
+            value_in_words(dict(sorted(each.entity.attributes.items()))),
             visibility_in_words(each.visibility, desk.resolver),
         )
         for each in found
@@ -125,7 +126,8 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
             raise InvalidInput(f"--depth must be from 0 to {_DEEPEST}, not {options.depth}")
         reached = await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth)
         return show_rows(("depth", "type", "name"), ((str(each.depth), each.type, each.name) for each in reached))
-    facts = await desk.inspection.relations(desk.campaign, entity.id)
+    about = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MAX_FACTS)
+    facts = [fact for fact in about if fact.claim.object is not None]
     show_facts(facts, desk.resolver, limit=MAX_FACTS, nothing=f"{entity.name} has no relations")
     return 0
 

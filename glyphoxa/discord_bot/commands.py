@@ -28,7 +28,6 @@ from glyphoxa.desk import Desk, DeskSource, SessionRecaps, recap_of, tables_for
 from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
-from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
@@ -282,12 +281,7 @@ async def _fact_add(  # noqa: PLR0913 - each is an option of the command
         known_by=[name for name in known_by.split(",") if name.strip()],
         is_hidden=hidden,
     )
-    return Answer(_decided(desk, made))
-
-
-def _decided(desk: Desk, made: Decision) -> tuple[str, ...]:
-    ended = (f"no longer held: {desk.facts.words(each.fact)}" for each in made.ended)
-    return (*(_in_short(desk, fact) for fact in made.facts), *ended)
+    return Answer(tuple(desk.facts.decision_in_words(made)))
 
 
 def _in_short(desk: Desk, fact: Fact) -> str:
@@ -377,7 +371,12 @@ async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
         case _:
             done, made = "hidden", await desk.facts.hide(found.id)
     ended = [each for each in made.ended if each.fact.id != found.id]
-    return Answer((f"{done}: {desk.facts.words(found)}", *_decided(desk, Decision(made.events, ended=tuple(ended)))))
+    return Answer(
+        (
+            f"{done}: {desk.facts.words(found)}",
+            *desk.facts.decision_in_words(replace(made, facts=(), ended=tuple(ended))),
+        )
+    )
 
 
 # Sessions

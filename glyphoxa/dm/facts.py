@@ -18,6 +18,7 @@ from glyphoxa.language.facts import (
     known_to_in_words,
     moment,
     place,
+    short,
 )
 from glyphoxa.world.events import Event, WorldEvent
 from glyphoxa.world.fact_events import (
@@ -163,6 +164,12 @@ class FactDesk(Decisions):
 
     def words(self, fact: Fact) -> str:
         return fact_in_words(fact, self.resolver)
+
+    def decision_in_words(self, made: Decision) -> list[str]:
+        """Return a line for each fact that a decision changed, and for each that it ended."""
+        held = [f"{short(fact.id)} {self.words(fact)}: {self.state_in_words(fact)}" for fact in made.facts]
+        ended = (f"{self.words(each.fact)} ({each.ended_as.replace('_', ' ')})" for each in made.ended)
+        return [*held, *(f"no longer held: {each}" for each in ended)]
 
     def state_in_words(self, fact: Fact) -> str:
         """Return status, certainty and visibility of a fact. A form sends back the text that it showed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -92,16 +92,13 @@ class Preview:
 
     Attributes:
         events: Events that would be dropped.
-        gone: Facts that would no longer be current.
-        changed: Facts that would change, in their new form.
-        back: Facts that would become current again.
+        facts: Facts that would no longer be current, that would change (in their new form), and that would become
+            current again, each with a title. Without those that only say who took part in a session.
         n_utterances: Utterances that nobody would recall any more.
     """
 
     events: tuple[WorldEvent, ...] = ()
-    gone: tuple[Fact, ...] = ()
-    changed: tuple[Fact, ...] = ()
-    back: tuple[Fact, ...] = ()
+    facts: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     n_utterances: int = 0
 
 
@@ -161,7 +158,7 @@ class Timeline:
             event for event in events if event.seq not in without and _is_learned_after(event, session, ordinal, later)
         )
         n_utterances = await self.review.talk_after(self.campaign, session, ordinal)
-        return self._without(events, going, n_utterances=n_utterances)
+        return await self._without(events, going, n_utterances=n_utterances)
 
     async def preview_without(self, said: CitedUtterance) -> Preview:
         """Return what `retract` or `correct` of an utterance would change."""
@@ -169,22 +166,29 @@ class Timeline:
         without = dropped(events)
         one, place = frozenset({said.utterance_id}), frozenset({(said.session_id, said.ordinal)})
         going = [event for event in events if event.seq not in without and is_learned_from(event, one, place)]
-        return self._without(events, going, n_utterances=0)
+        return await self._without(events, going, n_utterances=0)
 
-    def _without(self, events: Sequence[WorldEvent], going: Sequence[WorldEvent], *, n_utterances: int) -> Preview:
+    async def _episodes(self) -> dict[EntityId, str]:
+        """Return the entities that hold the summaries of sessions, each with its name for the DM."""
+        sessions = await self.review.sessions(self.campaign)
+        return {episode_of(each.id): f"Session {number}" for number, each in enumerate(sessions, start=1)}
+
+    async def _without(
+        self, events: Sequence[WorldEvent], going: Sequence[WorldEvent], *, n_utterances: int
+    ) -> Preview:
         if not going:
             return Preview(n_utterances=n_utterances)
         taken_back = RolledBack(SessionId(""), 0, tuple(event.seq for event in going))
         then = [*events, WorldEvent(events[-1].seq + 1, Cause("dm", self.now_ms()), taken_back)]
         before = replay(events)
-        changes = difference(before, replay(then))
-        return Preview(
-            tuple(going),
-            gone=tuple(before.facts[fact] for fact in changes.facts_gone),
-            changed=tuple(fact for fact in changes.facts_put if fact.id in before.facts),
-            back=tuple(fact for fact in changes.facts_put if fact.id not in before.facts),
-            n_utterances=n_utterances,
-        )
+        changes, episodes = difference(before, replay(then)), await self._episodes()
+        facts = {
+            "no longer known": [before.facts[fact] for fact in changes.facts_gone],
+            "changed": [fact for fact in changes.facts_put if fact.id in before.facts],
+            "known again": [fact for fact in changes.facts_put if fact.id not in before.facts],
+        }
+        told = {title: [one for one in found if not is_bookkeeping(one, episodes)] for title, found in facts.items()}
+        return Preview(tuple(going), {title: found for title, found in told.items() if found}, n_utterances)
 
     async def rollback(self, session: SessionId, ordinal: int) -> WorldEvent | None:
         """Return to what was known after the utterance with this ordinal. None if there is nothing to drop.
@@ -276,10 +280,9 @@ class Timeline:
         Raises:
             NotFound: There is no such time.
         """
-        sessions = [each.id for each in await self.review.sessions(self.campaign)]
-        numbered = {episode_of(each): f"Session {number}" for number, each in enumerate(sessions, start=1)}
+        numbered = await self._episodes()
         if not as_of:
-            most = 2 * (limit + len(sessions))
+            most = 2 * (limit + len(numbered))
             facts, names = await self.review.current(self.campaign, viewer, about=about, limit=most), {}
         else:
             state = await self.as_of(as_of)

@@ -78,7 +78,7 @@ async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> N
 
 async def test_a_dm_edits_and_retcons(cli: CommandLine) -> None:
     text = await cli.told("facts", "correct", DEBT.fact_id, "--value", "60")
-    assert "Elowen, debt: 60: accepted, witnessed: Grimjaw" in text
+    assert "Elowen, debt: 60: accepted, 0.40 inferred, confirmed, witnessed: Grimjaw" in text
     assert "no longer held: Elowen, debt: 40 (edited)" in text
     text = await cli.told("facts", "retcon", WENT.fact_id, "--object", "the drowned lantern")
     assert "Elowen is at The Drowned Lantern: accepted" in text
@@ -119,14 +119,14 @@ async def test_what_waits_is_known_to_no_npc(cli: CommandLine) -> None:
 
 async def test_a_fact_is_added_by_hand(cli: CommandLine) -> None:
     text = await cli.told("facts", "state", "Elowen", "KNOWS", "--object", "the silent bell")
-    assert "Elowen knows The Silent Bell: accepted, public" in text
+    assert "Elowen knows The Silent Bell: accepted, confirmed, public" in text
     text = await cli.told("facts", "state", "Elowen", "note", "--value", "sings", "--known-by", "Grimjaw")
-    assert "Elowen, note: sings: accepted, secret: Grimjaw" in text
+    assert "Elowen, note: sings: accepted, confirmed, secret: Grimjaw" in text
     text = await cli.told("facts", "state", "Elowen", "note", "--value", "is a spy", "--hidden")
-    assert "Elowen, note: is a spy: accepted, hidden" in text
+    assert "Elowen, note: is a spy: accepted, confirmed, hidden" in text
     text = await cli.told("facts", "state", "Grimjaw", "occupation", "--value", "spy")
-    assert "Grimjaw, occupation: spy: conflict, public" in text
-    assert re.search(r"it contradicts \w{8}; to end that one: glyphoxa facts accept \w{8}", text)
+    assert "Grimjaw, occupation: spy: conflict, confirmed, public" in text
+    assert re.search(r"\w{8} contradicts \w{8}; to end that one: glyphoxa facts accept \w{8}", text)
 
 
 async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandLine) -> None:

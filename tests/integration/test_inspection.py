@@ -48,10 +48,12 @@ async def test_a_rollback_does_what_its_preview_said(store: Store) -> None:
         if rolled_back is not None and isinstance(rolled_back.event, RolledBack):
             assert rolled_back.event.events == tuple(event.seq for event in preview.events)
         after = replay(await store.world.events(campaign))
-        assert {fact.id for fact in preview.gone} == before.facts.keys() - after.facts.keys()
-        assert {fact.id for fact in preview.back} == after.facts.keys() - before.facts.keys()
+        assert {
+            fact.id for fact in preview.facts.get("no longer known", [])
+        } == before.facts.keys() - after.facts.keys()
+        assert {fact.id for fact in preview.facts.get("known again", [])} == after.facts.keys() - before.facts.keys()
         kept = before.facts.keys() & after.facts.keys()
-        assert {fact.id: fact for fact in preview.changed} == {
+        assert {fact.id: fact for fact in preview.facts.get("changed", [])} == {
             fact: after.facts[fact] for fact in kept if before.facts[fact] != after.facts[fact]
         }
         assert await inspection.talk_after(campaign, session, ordinal) == 0

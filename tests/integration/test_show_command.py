@@ -95,7 +95,7 @@ async def test_who_asks_for_what_is_not_there_hears_what_is(
 async def test_entities_are_told_by_type(cli: CommandLine) -> None:
     shown = await cli.told("show", "entities", "item")
     assert re.search(
-        r"^item +Vaelith +the blue blade +vaelith +magical: True; .*type: sword +public$", shown, re.MULTILINE
+        r"^item +Vaelith +the blue blade +vaelith +magical: yes; .*type: sword +public$", shown, re.MULTILINE
     )
     assert "Grimjaw" not in shown
     assert "Grimjaw" in await cli.told("show", "entities")

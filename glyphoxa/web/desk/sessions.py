@@ -232,13 +232,8 @@ async def _find_line(desk: Desk, session: SessionId, line: int) -> CitedUtteranc
 
 def _groups(desk: Desk, found: Preview) -> list[Shown]:
     return [
-        {"title": title, "facts": [desk.facts.words(fact) for fact in facts]}
-        for title, facts in (
-            ("No longer known", found.gone),
-            ("Changed", found.changed),
-            ("Known again", found.back),
-        )
-        if facts
+        {"title": title.capitalize(), "facts": [desk.facts.words(fact) for fact in facts]}
+        for title, facts in found.facts.items()
     ]
 
 

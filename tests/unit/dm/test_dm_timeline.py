@@ -148,8 +148,8 @@ async def test_a_rollback_is_shown_before_it_is_done(table: Table) -> None:
     early, late, next_day = table.hears(FIRST, 1, "a"), table.hears(FIRST, 3, "b"), table.hears(SECOND, 1, "c")
     decided = (await table.desk.add("Eldrinax", "hat", value="pointed")).facts[0].id
     preview = await table.timeline.preview(FIRST, 2)
-    assert {fact.id for fact in preview.gone} == {late, next_day}
-    assert (preview.n_utterances, len(preview.events), preview.changed, preview.back) == (4, 2, (), ())
+    assert {fact.id for fact in preview.facts["no longer known"]} == {late, next_day}
+    assert (preview.n_utterances, len(preview.events), len(preview.facts)) == (4, 2, 1)
     assert {early, late, next_day, decided} <= table.world.state.facts.keys()
     await table.timeline.rollback(FIRST, 2)
     assert table.world.state.facts.keys() == {early, decided}
@@ -168,7 +168,8 @@ async def test_a_preview_tells_what_comes_back(table: Table) -> None:
 
     first, second = where(1, "e-forge"), where(2, "e-square")
     preview = await table.timeline.preview(FIRST, 1)
-    assert ([f.id for f in preview.back], [f.id for f in preview.gone]) == ([first], [second])
+    known = {title: [fact.id for fact in facts] for title, facts in preview.facts.items()}
+    assert known == {"known again": [first], "no longer known": [second]}
 
 
 async def test_a_rollback_is_a_decision_that_can_be_taken_back(table: Table) -> None:

@@ -248,10 +248,6 @@ class PostgresInspection(CampaignQueries):
             for row in await self._fetch("entities", campaign, of_type)
         ]
 
-    async def relations(self, campaign: CampaignId, entity: EntityId) -> list[Fact]:
-        """Relations of every status."""
-        return [fact_of_row(row) for row in await self._fetch("relations", campaign, entity)]
-
     async def relations_among(
         self, campaign: CampaignId, viewer: Viewer, entities: Collection[EntityId], *, limit: int
     ) -> list[Fact]:

@@ -201,13 +201,6 @@ SELECT id, type, name, aliases, attributes, scope, knowers, known_how, origin
  WHERE campaign_id = $1 AND ($2::text IS NULL OR type = $2)
  ORDER BY type, name, id;
 
--- relations --
--- Relations of an entity, of every status, with their confidence and source.
--- Served by idx_rel_source and idx_rel_target.
-SELECT * FROM facts
- WHERE campaign_id = $1 AND object_id IS NOT NULL AND $2 IN (subject_id, object_id)
- ORDER BY predicate, subject_id, object_id;
-
 -- reach --
 -- Everything within $3 relations of the entity $2, along accepted ones in either direction. Each entity is
 -- visited once per depth, so that cycles end and hubs cost no more than their neighbours.
