@@ -269,7 +269,6 @@ def table_context(
         when=when,
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens, threads=threads, when=when),
-        accept_at=settings.memory.auto_accept,
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )

@@ -54,6 +54,7 @@ from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning_of
 from glyphoxa.context.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
+from glyphoxa.context.selection import ByName
 from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.dm.wording import plain
@@ -61,7 +62,6 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
@@ -267,9 +267,9 @@ def _entities(n: int) -> str:
 async def _prompt(options: argparse.Namespace) -> int:
     campaign = read_campaign(options.file).campaign
     npc = npc_called(options.npc, campaign)
-    identities = Identities(campaign, lambda: None, tokens=Budgets().identity_tokens, accept_at=AUTO_ACCEPT)
-    identity = identities.read(npc.id)
-    bible = Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=Budgets())
+    by_name = ByName(campaign, None)
+    identity = Identities(campaign, by_name, tokens=Budgets().identity_tokens).read(npc.id)
+    bible = Bible(campaign, KnownSentences(campaign, by_name.world_of), budgets=Budgets())
     asked = Prompt(npc.id, (*beginning_of(campaign, npc, identity.known), Message("user", "")), "", "")
     standing = HotContext(
         identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id, [npc.persona])

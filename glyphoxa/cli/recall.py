@@ -201,13 +201,12 @@ class ExplainedQuestion:
         found = await self.search(TalkQuery(asked, limit=max(limit, budgets.max_recalled)))
         # A turn chooses among so many.
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
-        accept_at, world = self.desk.settings.memory.auto_accept, self.by_name.world
-        identities = Identities(self.campaign, lambda: world, tokens=budgets.identity_tokens, accept_at=accept_at)
-        own = identities.read(self.npc)
+        own = Identities(self.campaign, self.by_name, tokens=budgets.identity_tokens).read(self.npc)
+        world = self.by_name.world
         named = () if world is None else world.by_name(self.npc, asked)
         if own.known is not None and any(one.known.entity.id == own.known.entity.id for one in named):
             left_out.append(f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")
-        candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own)
+        candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own.tells)
         selection = select(candidates, budgets)
         why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
         recalled: list[RecalledThen] = []

@@ -28,7 +28,7 @@ from glyphoxa.context.wording import recalled_line, wording
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.asking import AskKind, question_of
@@ -158,7 +158,6 @@ class HotContextAssembly:
         prefetch: Shared with the session, which sends it partial transcripts. Its conversations are in the prompts.
         when: Adds when things were said, and knows the story day; None adds nothing.
         past: Summaries of earlier sessions; None without any.
-        accept_at: The certainty from which facts of the campaign file are accepted, if the file is the source.
         repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
         now_us: A monotonic clock, for the time of each part.
     """
@@ -173,7 +172,6 @@ class HotContextAssembly:
         when: SaidWhen | None = None,
         budgets: Budgets | None = None,
         past: Past | None = None,
-        accept_at: float = AUTO_ACCEPT,
         repairs: bool = True,
         now_us: Callable[[], int] = monotonic_us,
     ) -> None:
@@ -188,9 +186,8 @@ class HotContextAssembly:
         self._budgets = budgets or Budgets()
         self._identities = Identities(
             campaign,
-            lambda: self._by_name.world,
+            self._by_name,
             tokens=self._budgets.identity_tokens,
-            accept_at=accept_at,
         )
         self._terms = Terms(campaign.language)
         self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
@@ -321,7 +318,7 @@ class HotContextAssembly:
                 with_chain(chain or (), found),
                 said,
                 self._safety.forbids,
-                identity,
+                identity.tells,
                 self._in_talk(npc),
                 self._shown.get(npc, ()),
             ),

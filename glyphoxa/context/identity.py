@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from glyphoxa.context.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence, words_of
 from glyphoxa.context.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
+from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
@@ -77,26 +78,21 @@ class Identities:
     """The identities of a campaign's NPCs, each as read last.
 
     Args:
-        world: Returns the world in memory, or without long-term memory that of the file; None while it is not there.
         tokens: Budget of one identity without its secrets.
-        accept_at: The certainty from which the file's facts are accepted.
     """
 
-    def __init__(
-        self, campaign: Campaign, world: Callable[[], NamedWorld | None], *, tokens: int, accept_at: float
-    ) -> None:
+    def __init__(self, campaign: Campaign, by_name: ByName, *, tokens: int) -> None:
         self._campaign = campaign
         self._words = RelationWords.of(campaign)
-        self._world = world
+        self._by_name = by_name
         self._tokens = tokens
         self._terms = Terms(campaign.language)
-        self._accept_at = accept_at
         self._last: dict[NpcId, Identity] = {}
         self._snapshots: dict[NpcId, IdentitySnapshot] = {}
 
     @cached_property
     def _of_file(self) -> WorldState:
-        return state_of_file(self._campaign, accept_at=self._accept_at)
+        return state_of_file(self._campaign, accept_at=self._by_name.accept_at)
 
     def last(self, npc: NpcId) -> Identity:
         """Return the identity as it was read last."""
@@ -107,7 +103,7 @@ class Identities:
 
         Before the first reading, and until the campaign is stored, it is what the file lets it know.
         """
-        world = self._world()
+        world = self._by_name.world
         if world is not None:
             self._read_world(npc, world)
         elif npc not in self._last:

@@ -20,7 +20,6 @@ from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import own_facts, select_facts
-from glyphoxa.context.identity import NOTHING_KNOWN, Identity
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.wording import recalled_line, recalled_of
 from glyphoxa.domain.campaign import Campaign
@@ -307,7 +306,7 @@ class Candidates:
         facts: About the entities in the question, in its order.
         talk: Best first.
         forbids: Returns whether a text must not come up.
-        identity: The content of all prompts of the NPC.
+        is_told: Returns whether a fact is in all prompts of the NPC.
         in_talk: Returns whether an utterance is in the transcript of the prompt.
         shown: Lines of an earlier selection for the same speech, in their order: a prompt cache has read them.
     """
@@ -318,7 +317,7 @@ class Candidates:
     facts: Sequence[RecalledFact] = ()
     talk: Sequence[RecalledTalk] = ()
     forbids: Callable[[str], bool] = lambda _: False
-    identity: Identity = NOTHING_KNOWN
+    is_told: Callable[[RecalledFact], bool] = lambda _: False
     in_talk: Callable[[RecalledUtterance], bool] = lambda _: False
     shown: Sequence[str] = ()
 
@@ -369,7 +368,7 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
     least = max((one.similarity or 0.0 for one in (*near, *stated) if _is_compared(one)), default=0.0)
     least -= _NEAR_THE_BEST
     repeated = [one for one in stated if one.is_asked or one.is_named]
-    new = [one for one in stated if one in repeated or not candidates.identity.tells(one)]
+    new = [one for one in stated if one in repeated or not candidates.is_told(one)]
     facts = [one for one in _without_parts(new) if one.similarity is None or one.similarity >= least]
     ranked: Sequence[Recalled] = [*near, *facts] if asks_of_the_past else [*facts, *near]
     if tokens <= TIGHT_TOKENS:
@@ -442,6 +441,7 @@ class ByName:
 
     def __init__(self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT) -> None:
         self.place: EntityId | None = None
+        self.accept_at = accept_at
         self._campaign = campaign
         self._relations = RelationWords.of(campaign)
         self._memory = memory

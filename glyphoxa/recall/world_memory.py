@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from operator import attrgetter
@@ -413,19 +413,14 @@ def snapshot_in(state: WorldState, npc: NpcId, known: Known, secrets: Iterable[F
 
 
 def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:
-    attributes: list[Fact] = []
-    relations: list[tuple[Fact, Entity]] = []
-    for fact in facts:
-        claim = fact.claim
-        if claim.object is None:
-            attributes.append(fact)
-            continue
-        other = state.entities.get(claim.object if claim.subject == node.id else claim.subject)
-        if other is not None:
-            relations.append((fact, _entity(other)))
-    attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
-    relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
-    return Known(_entity(node), tuple(attributes), tuple(relations))
+    def with_ends() -> Iterator[tuple[Fact, Entity | None]]:
+        for fact in facts:
+            claim = fact.claim
+            other = None if claim.object is None else state.entities.get(claim.ends[claim.subject == node.id])
+            if claim.object is None or other is not None:
+                yield fact, None if other is None else _entity(other)
+
+    return Known.of(_entity(node), with_ends())
 
 
 def _text_of(fact: Fact) -> str:

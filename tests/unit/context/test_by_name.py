@@ -130,9 +130,10 @@ async def test_what_the_file_is_less_sure_of_than_the_settings_want_is_told_to_n
     campaign = replace(a_campaign(), relationships=(unsure,))
     asked = "What does Eldrinax own?"
     for accept_at, knows in ((0.7, True), (0.9, False)):
-        told = ByName(campaign, None, accept_at=accept_at).facts(SMITH, asked)
+        by_name = ByName(campaign, None, accept_at=accept_at)
+        told = by_name.facts(SMITH, asked)
         assert any(one.text.startswith("Eldrinax owns") for one in told) is knows
-        identities = Identities(campaign, lambda: None, tokens=120, accept_at=accept_at)
+        identities = Identities(campaign, by_name, tokens=120)
         assert any("owns" in line for line in identities.read(INNKEEPER).lines) is knows
 
 

@@ -128,22 +128,9 @@ class PostgresGraph(CampaignQueries):
 
 
 def _known(rows: Sequence[asyncpg.Record]) -> Known | None:
-    node: Entity | None = None
-    attributes: list[Fact] = []
-    relations: list[tuple[Fact, Entity]] = []
-    for row in rows:
-        if row["part"] == 0:
-            node = _entity(row)
-        elif row["part"] == 1:
-            if row["object_id"] is None:
-                attributes.append(fact_of_row(row))
-            else:
-                relations.append((fact_of_row(row), _entity(row)))
-    if node is None:
-        return None
-    attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
-    relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
-    return Known(node, tuple(attributes), tuple(relations))
+    node = next((_entity(row) for row in rows if row["part"] == 0), None)
+    facts = ((fact_of_row(row), None if row["object_id"] is None else _entity(row)) for row in rows if row["part"] == 1)
+    return None if node is None else Known.of(node, facts)
 
 
 def _facts(rows: Iterable[asyncpg.Record]) -> tuple[Fact, ...]:
