@@ -269,7 +269,7 @@ async def _prompt(options: argparse.Namespace) -> int:
     npc = npc_called(options.npc, campaign)
     by_name = ByName(campaign, None)
     identity = Identities(campaign, by_name, tokens=Budgets().identity_tokens).read(npc.id)
-    bible = Bible(campaign, KnownSentences(campaign, by_name.world_of), budgets=Budgets())
+    bible = Bible(campaign, KnownSentences(campaign, by_name.known), budgets=Budgets())
     asked = Prompt(npc.id, (*beginning_of(campaign, npc, identity.known), Message("user", "")), "", "")
     standing = HotContext(
         identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id, [npc.persona])

@@ -106,8 +106,7 @@ async def _answer(desk: Desk, campaign: Campaign, question: str, by_name: ByName
             deep = await open_deep_recall(
                 desk.settings, desk.store.past_talk, stack, method=options.method, safety=desk.safety
             )
-            known_to = by_name.world_of(npc) if deep.asks_a_model else None
-            itself = None if known_to is None else known_to(campaign.npc(npc).entity_id)
+            itself = by_name.known(npc, campaign.npc(npc).entity_id) if deep.asks_a_model else None
             known = {} if itself is None else sentences_of(itself, desk.resolver.relations)
             search = partial(deep.recall, desk.campaign, npc, world="\n".join(known))
         asking = ExplainedQuestion(desk, campaign, npc, question, by_name, search)

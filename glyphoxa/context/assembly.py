@@ -194,16 +194,17 @@ class HotContextAssembly:
         self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
         self._how_related = HowRelated(campaign, graph)
         self._keeps, self._veil = wording(campaign.language).keeps, wording(campaign.language).veil
+        sentences = KnownSentences(campaign, self._by_name.known)
         self._bible = Bible(
             campaign,
-            KnownSentences(campaign, self._by_name.world_of),
+            sentences,
             budgets=self._budgets,
             terms=self._by_name.terms,
         )
         self._scenes = Scenes(
             campaign,
+            sentences,
             tokens=self._budgets.scene_tokens,
-            world_of=self._by_name.world_of,
             story_day=str if when is None else when.today,
         )
         self._scene: Scene | None = None

@@ -15,7 +15,7 @@ from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact, visibility_of
+from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, names_of, spoken
 from glyphoxa.language.prompt_quotes import in_one_line
@@ -281,29 +281,17 @@ def examples_draft(campaign: Campaign, npc: Npc, texts: Sequence[str], *, secret
 _MOST_HELD: Final = 2_048
 """Texts whose sentences are cached."""
 
-WorldOf: TypeAlias = Callable[[NpcId], Callable[[EntityId], Known | None] | None]
-"""Returns an NPC's view of an entity now; None: its world is not in memory."""
-
 
 class KnownSentences:
     """
-    Args:
-        world_of: If it is not in memory, the campaign's file is the source.
+    Attributes:
+        known: Returns what an NPC may know of an entity; None if nothing.
     """
 
-    def __init__(self, campaign: Campaign, world_of: WorldOf) -> None:
+    def __init__(self, campaign: Campaign, known: Callable[[NpcId, EntityId], Known | None]) -> None:
+        self.known = known
         self._campaign = campaign
-        self._of_file = {entity.id: entity for entity in campaign.entities}
-        self._world_of = world_of
         self._held: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
-
-    def known(self, npc: NpcId, entity: EntityId) -> Known | None:
-        """Return what an NPC may know of an entity; None if nothing."""
-        know = self._world_of(npc)
-        if know is not None:
-            return know(entity)
-        found = self._of_file.get(entity)
-        return None if found is None or not visibility_of(found).is_visible_to(npc) else Known(found)
 
     def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
         """Return the sentences that name nothing unknown to the NPC, each with the entities in it."""

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.context.identity import KnownSentences, WorldOf
+from glyphoxa.context.identity import KnownSentences
 from glyphoxa.context.prompt import characters_in, within
 from glyphoxa.context.when import SaidWhen
 from glyphoxa.context.wording import QUEST_OVER, recalled_line, wording
@@ -69,16 +69,15 @@ class Scenes:
 
     Args:
         tokens: Budget of a line. Time, place and company are included even if they are longer.
-        world_of: If it is not in memory, the campaign's file is the source.
         story_day: In words; empty if it is unknown.
     """
 
     def __init__(
         self,
         campaign: Campaign,
+        sentences: KnownSentences,
         *,
         tokens: int,
-        world_of: WorldOf = lambda _npc: None,
         story_day: Callable[[], str] = str,
     ) -> None:
         self._campaign = campaign
@@ -88,7 +87,7 @@ class Scenes:
         self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
         self._most_characters = characters_in(tokens)
         self._has_room_for_more = tokens >= _ROOM_FOR_MORE
-        self._sentences = KnownSentences(campaign, world_of)
+        self._sentences = sentences
         self._story_day = story_day
         self._told: dict[tuple[Scene, NpcId], _Line] = {}
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
@@ -34,6 +34,7 @@ from glyphoxa.domain.knowledge import (
     RecalledUtterance,
     Signal,
     is_own_utterance,
+    visibility_of,
 )
 from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import AskKind, question_of
@@ -446,6 +447,7 @@ class ByName:
         self._relations = RelationWords.of(campaign)
         self._memory = memory
         self._of_file = _world_of_file(campaign, accept_at) if memory is None else None
+        self._in_file = {entity.id: entity for entity in campaign.entities}
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
         self._called = {npc.id: (npc.name, (*npc.aliases, *filter(None, (npc.role,)))) for npc in campaign.npcs}
         self._may_be_old = False
@@ -512,14 +514,16 @@ class ByName:
         found = world.by_name(npc, question, nearest=self.nearest(npc, question), at_hand=at_hand)
         return [one for one in found if one.known.entity.id != own or one.similarity is not None]
 
-    def world_of(self, npc: NpcId) -> Callable[[EntityId], Known | None] | None:
-        """Return a function from an entity to what an NPC may know of it; None while the campaign is not stored or not
-        read.
+    def known(self, npc: NpcId, entity: EntityId) -> Known | None:
+        """Return what an NPC may know of an entity now; None if nothing.
+
+        While the campaign is not stored or not read, it is only that the campaign's file has the entity.
         """
         world = self.world
-        if world is None or (self._memory is not None and world.known(npc, self._own[npc]) is None):
-            return None
-        return partial(world.known, npc)
+        if world is not None and (self._memory is None or world.known(npc, self._own[npc]) is not None):
+            return world.known(npc, entity)
+        found = self._in_file.get(entity)
+        return None if found is None or not visibility_of(found).is_visible_to(npc) else Known(found)
 
     def terms(self, npc: NpcId) -> Sequence[tuple[str, str]]:
         """Return the terms coined in play that an NPC may know; see `NamedWorld.terms`."""
@@ -541,8 +545,7 @@ class ByName:
     def _own_facts(self, npc: NpcId, question: str, found: Sequence[KnownByName]) -> list[RecalledFact]:
         """Return what the question asks the NPC about itself: "Who is your sister?", not "Do you know my sister?"."""
         asked = question_of(question, self._campaign.language)
-        known = self.world_of(npc) if asked.has(AskKind.NPC) else None
-        itself = None if known is None else known(self._own[npc])
+        itself = self.known(npc, self._own[npc]) if asked.has(AskKind.NPC) else None
         if itself is None or asked.has(AskKind.ASKER):
             return []
         named = [one.known.entity.id for one in found if one.is_named]

@@ -7,6 +7,7 @@ from typing import Any
 
 from glyphoxa.context.identity import Bible, KnownSentences
 from glyphoxa.context.prompt import Budgets, characters_in
+from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN
@@ -33,7 +34,7 @@ def lines(campaign: Campaign, *, tokens: int) -> tuple[str, ...]:
 
 def bible(campaign: Campaign, *, tokens: int = 100, glossary_tokens: int = 298, **options: Any) -> Bible:
     budgets = Budgets(bible_tokens=tokens, glossary_tokens=glossary_tokens, facts_tokens=90)
-    return Bible(campaign, KnownSentences(campaign, lambda _npc: None), budgets=budgets, **options)
+    return Bible(campaign, KnownSentences(campaign, ByName(campaign, None).known), budgets=budgets, **options)
 
 
 def test_what_is_always_kept_to_is_told_however_little_room_there_is() -> None:

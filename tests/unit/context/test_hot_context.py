@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from glyphoxa.context.assembly import HotContextAssembly
 from glyphoxa.context.conversation import Conversation
 from glyphoxa.context.facts import fitting
-from glyphoxa.context.identity import beginning_of, identity_of
+from glyphoxa.context.identity import KnownSentences, beginning_of, identity_of
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.scene import Scenes
 from glyphoxa.context.selection import OWN_WORDS, ByName
 from glyphoxa.context.wording import recalled_line
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
@@ -323,27 +324,31 @@ def test_the_scene_names_nothing_that_the_npc_may_not_know() -> None:
         replace(entity, known_by=(INNKEEPER,), aliases=("the wizard",)) if entity.id == ELDRINAX else entity
         for entity in town.entities
     ]
-    scenes = Scenes(replace(town, entities=tuple(hidden)), tokens=60)
+    scenes = scenes_of(replace(town, entities=tuple(hidden)))
     assert scenes.line(market, SMITH) == "evening, Market Square. Nets dry on the rails. Mirelle is here."
     assert "Eldrinax waits in the shadow. The wizard coughs." in scenes.line(market, INNKEEPER)
     secret_place = [replace(entity, hidden=True) if entity.id == market.location else entity for entity in hidden]
-    assert "Market" not in Scenes(replace(town, entities=tuple(secret_place)), tokens=60).line(market, SMITH)
+    assert "Market" not in scenes_of(replace(town, entities=tuple(secret_place))).line(market, SMITH)
 
 
 def test_a_german_genitive_of_a_hidden_name_is_not_told_with_the_scene() -> None:
     town = replace(a_campaign(), language="de")
     looks = "Netze trocknen. Das ist Eldrinaxs Turm."
     market = replace(town.scene(MARKET), description=looks)
-    assert looks in Scenes(town, tokens=60).line(market, SMITH)
+    assert looks in scenes_of(town).line(market, SMITH)
     hidden = [replace(entity, hidden=True) if entity.id == ELDRINAX else entity for entity in town.entities]
-    line = Scenes(replace(town, entities=tuple(hidden)), tokens=60).line(market, SMITH)
+    line = scenes_of(replace(town, entities=tuple(hidden))).line(market, SMITH)
     assert "Netze trocknen." in line and "Eldrinax" not in line
+
+
+def scenes_of(town: Campaign) -> Scenes:
+    return Scenes(town, KnownSentences(town, ByName(town, None).known), tokens=60)
 
 
 def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> None:
     town = replace(a_campaign(), language="de")
     market = replace(town.scene(MARKET), description="Die Buden schließen. " * 30)
-    line = Scenes(town, tokens=60).line(market, SMITH)
+    line = scenes_of(town).line(market, SMITH)
     assert line.startswith("evening, Market Square. Die Buden schließen.")
     assert line.endswith("Mirelle ist hier.")
     assert len(line) <= 240

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.context.identity import KnownSentences
 from glyphoxa.context.scene import Scenes
 from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
@@ -51,7 +52,8 @@ class Town:
         self.graph = GraphTwin.of(self.campaign)
         self.graph.of_world += facts
         self.by_name = ByName(self.campaign, ByNameTwin(self.graph))
-        self.scenes = Scenes(self.campaign, tokens=tokens, world_of=self.by_name.world_of, story_day=lambda: day)
+        sentences = KnownSentences(self.campaign, self.by_name.known)
+        self.scenes = Scenes(self.campaign, sentences, tokens=tokens, story_day=lambda: day)
 
     async def line(self, *, looks: str = "") -> str:
         """For the smith.
