@@ -8,11 +8,13 @@ other and corrects no typo. Sounds are not compared here, because transcripts ar
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Final, TypeVar
 
+from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from glyphoxa.domain.ids import EntityId
@@ -233,49 +235,40 @@ def is_written_as_a_name(spoken: Sequence[Word], first: int, last: int) -> bool:
 # A typo is one letter too many, too few or different, or two letters in the wrong order (F. Damerau, "A technique for
 # computer detection and correction of spelling errors", 1964), after the first two letters. In a short word one letter
 # makes another name: there, only a letter that is doubled or should be is forgiven. Numbers must match exactly.
-#
-# A look-up compares words with one letter removed, because two words that are one typo apart have such a form in common
-# (W. Garbe, symmetric deletion, SymSpell, 2012).
 
 SHORTEST_FORGIVEN: Final = 5
 """Letters of a word, as written and as correct, in which any typo is forgiven: "Mara" is not "Marta"."""
 SHORTEST_DOUBLED: Final = 4
 """The same for a letter that is doubled or should be: "eror"."""
 LONGEST_FORGIVEN: Final = 32
-"""Longer than any word of a name. The cost of a look-up grows with the square of the letters."""
+"""Longer than any word of a name."""
 SURE_LETTERS: Final = 2
 """The first letters of a word must be right: "mango" is not "Mongo"."""
 
 
 class Typos:
-    """An index of words by their misspellings. Each word counts as often as it was added."""
+    """An index of words by their first letters and their length. Each word counts as often as it was added."""
 
     def __init__(self) -> None:
-        self._uses: dict[str, int] = {}
-        # Tuples: nearly all have one member, and a set takes four times as much memory.
-        self._by_rest: dict[str, tuple[str, ...]] = {}
+        self._uses: dict[tuple[str, int], Counter[str]] = {}
 
     def add(self, words: Iterable[str]) -> None:
         for word in filter(may_bear_a_typo, words):
-            self._uses[word] = self._uses.get(word, 0) + 1
-            if self._uses[word] == 1:
-                for rest in _rests(word):
-                    self._by_rest[rest] = (*self._by_rest.get(rest, ()), word)
+            self._uses.setdefault((word[:SURE_LETTERS], len(word)), Counter())[word] += 1
 
     def remove(self, words: Iterable[str]) -> None:
         for word in filter(may_bear_a_typo, words):
-            self._uses[word] -= 1
-            if not self._uses[word]:
-                del self._uses[word]
-                for rest in _rests(word):
-                    others = tuple(each for each in self._by_rest.pop(rest) if each != word)
-                    if others:
-                        self._by_rest[rest] = others
+            uses = self._uses[word[:SURE_LETTERS], len(word)]
+            uses[word] -= 1
+            if not uses[word]:
+                del uses[word]
 
     def meant_by(self, written: str) -> list[str]:
         """Return the words one typo away, in alphabetical order."""
-        near = {word for rest in _rests(written) for word in self._by_rest.get(rest, ())}
-        return sorted(word for word in near if _is_one_typo(written, word))
+        lengths = range(len(written) - 1, len(written) + 2)
+        near = [word for n in lengths for word in self._uses.get((written[:SURE_LETTERS], n), ())]
+        alike = process.extract(written, near, scorer=OSA.distance, score_cutoff=1, limit=None)
+        return sorted(word for word, n_typos, _ in alike if n_typos and _is_forgiven(written, word))
 
 
 def may_bear_a_typo(word: str) -> bool:
@@ -285,9 +278,7 @@ def may_bear_a_typo(word: str) -> bool:
     return word.isalpha() or not any(char.isdigit() for char in word)
 
 
-def _is_one_typo(written: str, meant: str) -> bool:
-    if OSA.distance(written, meant, score_cutoff=1) != 1:
-        return False
+def _is_forgiven(written: str, meant: str) -> bool:
     if min(len(written), len(meant)) >= SHORTEST_FORGIVEN:
         return True
     return len(written) != len(meant) and _undoubled(written) == _undoubled(meant)
@@ -295,8 +286,3 @@ def _is_one_typo(written: str, meant: str) -> bool:
 
 def _undoubled(word: str) -> str:
     return "".join(char for char, _ in groupby(word))
-
-
-def _rests(word: str) -> set[str]:
-    """Return the word, and the word without one letter that is not among the first ones."""
-    return {word, *(word[:at] + word[at + 1 :] for at in range(SURE_LETTERS, len(word)))}
