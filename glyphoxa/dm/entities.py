@@ -245,9 +245,7 @@ class EntityDesk(Decisions):
         new = None if name is None else _name(name)
         if new is None and type is None:
             raise InvalidInput("give a new name or type")
-        if new is not None and any(
-            fold(new) == fold(each.name) for each in self.resolver.entities.values() if each.id != found.id
-        ):
+        if new is not None and self.resolver.by_name.tiers(new)[0].keys() - {found.id}:
             raise InvalidInput(f"there is another entity {new!r}: merge the two, or choose another name")
         events: list[Event] = [EntityChanged(found.id, None if type is None else self._type(type), new)]
         if new is not None and fold(new) != fold(found.name):

@@ -14,7 +14,7 @@ from fastapi import Request
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
@@ -85,30 +85,26 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
         InvalidInput: `hops` is no such number.
     """
     desk, asked = await frame.desk(), request.query_params
-    wanted, npc = EntityId(request.path_params["entity"]), asked.get("npc", "")
-    seen = {each.entity.id: each for each in desk.seen}
-    if wanted not in seen:
-        raise NotFound(f"no entity has the id {wanted!r}: {did_you_mean(wanted, list(seen))}")
-    one = seen[wanted]
+    entity, npc = desk.resolver.entity(request.path_params["entity"]), asked.get("npc", "")
     viewer = desk.resolver.npc(npc) if npc else DM
     depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
-    facts = await desk.inspection.current(desk.campaign, viewer, about=one.entity.id, limit=MOST_FACTS)
+    facts = await desk.inspection.current(desk.campaign, viewer, about=entity.id, limit=MOST_FACTS)
     return {
-        **_entity(one.entity),
-        "known_to": visibility_in_words(one.visibility, desk.resolver),
-        "documents": [each.words for each in await desk.imports.documents_of(one.entity.id)],
-        "facts": [{**fact_shown(desk, fact), "other": _other_end(desk, fact, one.entity.id)} for fact in facts],
+        **_entity(entity),
+        "known_to": visibility_in_words(desk.resolver.visibility_of(entity.id), desk.resolver),
+        "documents": [each.words for each in await desk.imports.documents_of(entity.id)],
+        "facts": [{**fact_shown(desk, fact), "other": _other_end(desk, fact, entity.id)} for fact in facts],
         "is_cut": len(facts) == MOST_FACTS,
-        "around": await _around(desk, viewer, one.entity.id, depth),
+        "around": await _around(desk, viewer, entity.id, depth),
         "hops": depth,
         "most_hops": MOST_HOPS,
         "npc": "" if viewer is DM else viewer,
         "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
-        "names": sorted(each.entity.name for each in desk.seen if each.entity.id != one.entity.id),
+        "names": sorted(each.entity.name for each in desk.seen if each.entity.id != entity.id),
         "types": sorted({*ENTITY_TYPES, *(each.entity.type for each in desk.seen)}),
-        "can_speak": one.entity.type == "npc"
+        "can_speak": entity.type == "npc"
         and desk.settings.campaign is not None
-        and all(each.entity_id != one.entity.id for each in desk.resolver.npcs),
+        and all(each.entity_id != entity.id for each in desk.resolver.npcs),
     }
 
 
