@@ -62,10 +62,8 @@ class AddresseeMention:
         is_sure: It is certainly called, which is enough to conclude that somebody absent was meant.
         is_whispered: It names the addressee of the whole text: "(to Mira) ...".
         is_played: An NPC or a player has this name, not only an entity of the story.
-        is_owner: It names an owner: "Mira's hat".
         is_role: A word for a trade instead of a name: "smith".
         is_of_several: Several NPCs of the scene are called by it.
-        entity_id: The entity; None if the campaign does not know it.
         player: The player, if it is a player's name.
         start: Offset of its first character in the text; `end` is one past the last.
     """
@@ -80,9 +78,7 @@ class AddresseeMention:
     player: PlayerId | None = None
     start: int = 0
     end: int = 0
-    is_owner: bool = False
     is_role: bool = False
-    entity_id: EntityId | None = None
     is_of_several: bool = False
 
     @property
@@ -286,7 +282,6 @@ def _mentions(place: _Place, call: CallKind | None, is_sure: bool, forms: CallFo
         is_played=False,
         start=place.start,
         end=place.end,
-        is_owner=place.is_owner,
         is_role=place.is_role,
     )
     if place.is_trade and not place.meant:
@@ -303,7 +298,6 @@ def _mentions(place: _Place, call: CallKind | None, is_sure: bool, forms: CallFo
             mention,
             npc=member.npc if member is not None else None,
             name=member.name if member is not None else entry.name,
-            entity_id=entry.entity_id,
             player=player,
             is_played=not place.is_trade and (member is not None or player is not None),
         )

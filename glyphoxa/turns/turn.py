@@ -254,10 +254,6 @@ class Questions:
 
         return self.controls.meant(player, self.understand(text), by_address, present=self.present)
 
-    def calls_somebody(self, text: str) -> bool:
-        """Return whether the words call somebody by name or role."""
-        return self.understand(text).calls_somebody
-
     def called_by(self, npc: NpcId, text: str) -> NpcId | None:
         """Return which NPC of the scene another NPC calls with these words."""
         mentions = self.understand(text).mentions

@@ -147,7 +147,7 @@ class Interruptions:
     ) -> list[Effect]:
         """Take a player's words so far, as far as they are known."""
         heard = self.turns.heard
-        is_called = heard is not None and self.follow_ups.questions.calls_somebody(text)
+        is_called = heard is not None and self.follow_ups.questions.understand(text).calls_somebody
         cuts = self.barge_in.cuts_off(player, text, is_whole=is_whole, is_called=is_called)
         if heard is None or not cuts or (is_typed and heard.player != player):
             return []
@@ -424,7 +424,7 @@ class TurnTaking:
         heard = self.turns.heard
         if addressed.npc is None or heard is None or (heard.asks and encourages(draft.text)):
             return addressed, question
-        if not self.questions.calls_somebody(draft.text) and not cuts_off(draft.text):
+        if not self.questions.understand(draft.text).calls_somebody and not cuts_off(draft.text):
             addressed = Addressed(None, "a listener's words while an NPC speaks", Unaddressed.FILLER)
         return addressed, question
 
