@@ -93,11 +93,11 @@ class Chronicler:
     terms: CoinedTerms | None = None
     give_way: Callable[[], Awaitable[None]] | None = None
 
-    async def run(self, session: SessionId, *, told: Callable[[int], None] | None = None) -> Tally | None:
+    async def run(self, session: SessionId, *, on_progress: Callable[[int], None] | None = None) -> Tally | None:
         """Read the unread part of a session.
 
         Args:
-            told: Called with the ordinal reached.
+            on_progress: Called with the ordinal reached.
 
         Returns:
             None: another worker reads it.
@@ -118,7 +118,7 @@ class Chronicler:
                     self.terms.read_again(changed)
             while (unread := await self.log.unread(self.campaign, session, after=reached, limit=PAGE)) is not None:
                 if not await self._decides(session, unread):
-                    reached = await self._page(session, unread, tally, reached, told)
+                    reached = await self._page(session, unread, tally, reached, on_progress)
             while await self._check(session, tally, reached):
                 pass
             await self._coin(session, reached)
@@ -134,7 +134,7 @@ class Chronicler:
         return tally
 
     async def _page(
-        self, session: SessionId, unread: Unread, tally: Tally, reached: int, told: Callable[[int], None] | None
+        self, session: SessionId, unread: Unread, tally: Tally, reached: int, on_progress: Callable[[int], None] | None
     ) -> int:
         parts: list[SceneTalk | None] = list(
             stretches(self.campaign, session, self.language, unread.said, unread.before)
@@ -151,8 +151,8 @@ class Chronicler:
             await self._learn(ReadingStep(session, reached, end, judged=tuple(judged), rereads=done), effects)
             tally.n_read += len(judged)
             reached = end
-            if told is not None:
-                told(reached)
+            if on_progress is not None:
+                on_progress(reached)
         return reached
 
     async def _again(self, session: SessionId, changed: Unread, tally: Tally, reached: int) -> None:

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import NOT_TOLD
-from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ShownLines, numbered, shown
+from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.statements import sentences_of
@@ -131,9 +131,9 @@ class CoinedTerms:
         known = await self._log.known(self._campaign)
         await self._collect(session, known, up_to=up_to)
         for term in [each for each in known if self._heard.get(each.id)]:
-            heard = tuple(self._heard.pop(term.id))
-            talk = SceneTalk(self._campaign, session, self._language, heard)
-            yield talk, _extraction(term.name, heard, term, None)
+            lines = tuple(self._heard.pop(term.id))
+            talk = SceneTalk(self._campaign, session, self._language, lines)
+            yield talk, _extraction(term.name, lines, term, None)
         by_name = {folded(name): entity for entity in reversed(known) for name in entity.names}
         coined = [(name, lines, by_name.get(folded(name))) for name, lines in self._coined()]
         for name, lines, entity in [each for each in coined if each[2] is None or _is_open(each[2])][:_MOST]:
@@ -185,7 +185,7 @@ class CoinedTerms:
         terms = {entity.id: entity for entity in known if entity.type == CONCEPT and entity.is_of_talk}
         named = {fold(name) for entity in known for name in entity.names}
         nobody = {fold(each.utterance.speaker_name) for each in page} - named | self._narrators
-        for said in shown(page):
+        for said in visible_lines(page):
             if not self._forbids(said.utterance.text):
                 self._take(said, self._names, terms, nobody)
 
@@ -224,7 +224,7 @@ class CoinedTerms:
             with contextlib.suppress(Unparseable, ClaimRejected):
                 system, user = self._prompt["system"].format(words=MAX_WORDS), self._prompt["term"].format(term=term)
                 answer = await self._asking.ask(ModelQuestion(TermMeaning, system, f"{user}\n{numbered(lines)}"))
-                return _supported(answer, term, ShownLines(lines, self._language))
+                return _supported(answer, term, VisibleLines(lines, self._language))
             self._asked[term] = lines
         return next(_sentences_about(term, lines), None)
 
@@ -253,7 +253,7 @@ def _is_news(term: KnownEntity, said: NumberedUtterance) -> bool:
     return known_to.scope != "hidden" and not all(map(known_to.is_visible_to, said.utterance.witnesses))
 
 
-def _supported(answer: TermMeaning, term: str, lines: ShownLines) -> _Meaning:
+def _supported(answer: TermMeaning, term: str, lines: VisibleLines) -> _Meaning:
     """Return a model's meaning.
 
     Raises:

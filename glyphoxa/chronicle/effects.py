@@ -90,8 +90,8 @@ class _Writing:
     def __init__(self, talk: SceneTalk, known: Sequence[KnownEntity], accept_at: float) -> None:
         self._talk = talk
         self._accept_at = accept_at
-        heard = (each for each in (*talk.before, *talk.said) if each.utterance.aside is None)
-        self._said = {each.utterance.id: each for each in heard}
+        in_story = (each for each in (*talk.before, *talk.said) if each.utterance.aside is None)
+        self._said = {each.utterance.id: each for each in in_story}
         self._names = Resolver(known, _called, campaign=talk.campaign, what="entity", plural="entities")
         self._of_key: dict[str, EntityId] = {}
         self._events = defaultdict[UtteranceId, list[Event]](list)
@@ -111,9 +111,9 @@ class _Writing:
         )
         if left:
             self._refused.append(f"{left} findings above the limit for a stretch")
-        told = sorted(self._events, key=lambda each: self._said[each].ordinal)
+        in_order = sorted(self._events, key=lambda each: self._said[each].ordinal)
         return Effects(
-            tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in told),
+            tuple(Effect(self._cause(self._said[each]), tuple(self._events[each])) for each in in_order),
             (*extraction.refused, *self._refused),
             self._of_key,
         )
@@ -226,22 +226,22 @@ class _Writing:
 
     def _heard_by_all(self, rests_on: Sequence[NumberedUtterance]) -> Visibility:
         last = rests_on[-1].utterance
-        heard = frozenset.intersection(*(each.utterance.witnesses for each in rests_on))
-        return witnessed_by(sorted(heard), at_ms=last.at_ms, utterance=last.id)
+        listeners = frozenset.intersection(*(each.utterance.witnesses for each in rests_on))
+        return witnessed_by(sorted(listeners), at_ms=last.at_ms, utterance=last.id)
 
     def _heard_by_any(self, rests_on: Sequence[NumberedUtterance]) -> Visibility:
         first = rests_on[0].utterance
-        heard = frozenset[NpcId]().union(*(each.utterance.witnesses for each in rests_on))
-        return witnessed_by(sorted(heard), at_ms=first.at_ms, utterance=first.id)
+        listeners = frozenset[NpcId]().union(*(each.utterance.witnesses for each in rests_on))
+        return witnessed_by(sorted(listeners), at_ms=first.at_ms, utterance=first.id)
 
     def _cause(self, said: NumberedUtterance) -> Cause:
         return Cause("talk", said.utterance.at_ms, self._talk.session, said.ordinal, said.utterance.id)
 
     def _add_entity(self, entity: KnownEntity, by: NumberedUtterance) -> None:
         added = EntityAdded(entity.id, entity.type, entity.name, entity.aliases, entity.visibility, "talk")
-        told = self._events[by.utterance.id]
-        if not any(isinstance(event, EntityAdded) and event.entity == entity.id for event in told):
-            told.append(added)
+        events = self._events[by.utterance.id]
+        if not any(isinstance(event, EntityAdded) and event.entity == entity.id for event in events):
+            events.append(added)
 
 
 def _called(entity: KnownEntity) -> Called:

@@ -63,8 +63,8 @@ class EpisodeWriter:
         """
         campaign, forbids = self.campaign, topics_of(self.campaign).forbids
         npcs = [npc.id for npc in campaign.npcs]
-        kept = await self.episodes.summaries(campaign.id, session)
-        if any(fact.provenance.origin != "talk" for fact in kept):
+        known = await self.episodes.summaries(campaign.id, session)
+        if any(fact.provenance.origin != "talk" for fact in known):
             return None
         said = [each for each in await said_in(self.log, campaign.id, session) if not forbids(each.utterance.text)]
         names = names_of(await self.log.known(campaign.id), campaign.language)
@@ -78,41 +78,41 @@ class EpisodeWriter:
             ]
             for npc in npcs
         }
-        told = {npc: " ".join(one.text for one in chosen) for npc, chosen in lines.items() if chosen}
+        texts = {npc: " ".join(one.text for one in chosen) for npc, chosen in lines.items() if chosen}
         before = {
-            npc: str(fact.claim.content) for fact in kept for npc in (knower.npc for knower in fact.visibility.knowers)
+            npc: str(fact.claim.content) for fact in known for npc in (knower.npc for knower in fact.visibility.knowers)
         }
-        if told != before:
+        if texts != before:
             at_ms = said[-1].utterance.at_ms if said else 0
-            evidence = {told[npc]: [each for one in lines[npc] for each in one.evidence] for npc in told}
+            evidence = {texts[npc]: [each for one in lines[npc] for each in one.evidence] for npc in texts}
             await self.episodes.replace(
-                campaign.id, session, self._events(session, told, evidence, at_ms), Cause("talk", at_ms, session)
+                campaign.id, session, self._events(session, texts, evidence, at_ms), Cause("talk", at_ms, session)
             )
-        return told
+        return texts
 
     def _events(
-        self, session: SessionId, told: Mapping[NpcId, str], evidence: Mapping[str, Sequence[UtteranceId]], at_ms: int
+        self, session: SessionId, texts: Mapping[NpcId, str], evidence: Mapping[str, Sequence[UtteranceId]], at_ms: int
     ) -> list[Event]:
         """Build the events.
 
         Args:
             evidence: Sources of each text. Retracting or rewording one removes the text.
         """
-        if not told:
+        if not texts:
             return []
-        episode, everybody = episode_of(session), witnessed_by(told, at_ms=at_ms)
+        episode, everybody = episode_of(session), witnessed_by(texts, at_ms=at_ms)
         sure = Provenance(_SURE, "inferred", origin="talk", session_id=session, at_ms=at_ms, reason="selected lines")
         events: list[Event] = [
             EntityAdded(episode, "event", episode_name(session), (), everybody, "talk"),
             FactStated(Claim.attribute(episode, "kind", EPISODE), sure, everybody),
         ]
-        for text in dict.fromkeys(told.values()):
-            knowers = witnessed_by((npc for npc in told if told[npc] == text), at_ms=at_ms)
+        for text in dict.fromkeys(texts.values()):
+            knowers = witnessed_by((npc for npc in texts if texts[npc] == text), at_ms=at_ms)
             rests_on = {"evidence": list(evidence[text])}
             events.append(FactStated(Claim.attribute(episode, "summary", text), sure, knowers, attributes=rests_on))
         events += [
             FactStated(Claim.relation(self.campaign.npc(npc).entity_id, "PARTICIPATED_IN", episode), sure, everybody)
-            for npc in told
+            for npc in texts
         ]
         return events
 

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, create_model
 from pydantic.config import JsonDict
 
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
-from glyphoxa.chronicle.llm_task import LlmReading, numbered, shown
+from glyphoxa.chronicle.llm_task import LlmReading, numbered, visible_lines
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
@@ -82,11 +82,11 @@ class RulesJudge:
         self, checked: Checked, talk: SceneTalk, known: Sequence[KnownEntity], lines: Sequence[Line]
     ) -> list[JudgedUtterance]:
         first = {each.said.ordinal: each.judged.judgement for each in checked.said}
-        heard = (*talk.before, *talk.said, *checked.after)
+        lines_of_scene = (*talk.before, *talk.said, *checked.after)
         missed = []
-        for said in (heard[index] for index in self._salience(known).backstop(lines, first=len(talk.before))):
+        for said in (lines_of_scene[index] for index in self._salience(known).backstop(lines, first=len(talk.before))):
             judgement = first.get(said.ordinal)
-            is_open = judgement is not None and judgement.mode is Mode.IN_WORLD_ANSWER and shown([said])
+            is_open = judgement is not None and judgement.mode is Mode.IN_WORLD_ANSWER and visible_lines([said])
             if said in talk.said and judgement is not None and is_open and not judgement.extract_memory:
                 now = replace(judgement, extract_memory=True, note=_MISSED)
                 missed.append(JudgedUtterance(said, Judged(now, by="backstop")))
@@ -111,11 +111,11 @@ class RulesJudge:
         touched = f"touches {', '.join(flags)}; " if flags else ""
         if mode is Mode.SAFE_REDIRECT:
             return TurnJudgement(mode, risk, flags, f"{touched}lead away from it")
-        asked = None if said.utterance.npc_id is not None else consent_request(text)
-        if asked is not None:
-            what = "allows it to be remembered" if asked is ConsentRequest.GIVE else "asks not to be remembered"
+        request = None if said.utterance.npc_id is not None else consent_request(text)
+        if request is not None:
+            what = "allows it to be remembered" if request is ConsentRequest.GIVE else "asks not to be remembered"
             return TurnJudgement(Mode.MEMORY_CONSENT, risk, flags, f"{touched}{what}")
-        is_kept = score.is_kept and bool(shown([said]))
+        is_kept = score.is_kept and bool(visible_lines([said]))
         why = ", ".join(score.why) if is_kept == score.is_kept else "out of character"
         note = f"{touched}{'worth keeping' if is_kept else 'not worth keeping'}{why and ': '}{why}"
         return TurnJudgement(mode, risk, flags, note, is_kept)
@@ -206,20 +206,20 @@ class LlmJudge:
     async def _one(
         self, one: JudgedUtterance, before: Sequence[NumberedUtterance], slots: asyncio.Semaphore, until: float
     ) -> JudgedUtterance:
-        is_private = one.judged.judgement.mode is not Mode.IN_WORLD_ANSWER or not shown([one.said])
+        is_private = one.judged.judgement.mode is not Mode.IN_WORLD_ANSWER or not visible_lines([one.said])
         if one.said.utterance.npc_id is not None or is_private:
             return one
-        safe = [each for each in shown(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
+        safe = [each for each in visible_lines(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
         try:
             async with slots, asyncio.timeout_at(until):
                 question = ModelQuestion(self._answer, self._system, numbered([*safe, one.said]))
                 answer = await self._asking.reading.ask(question)
-            told = answer.judgement(self._topics)
+            by_model = answer.judgement(self._topics)
         except TimeoutError:
             return _by_rules(one, f"the model did not answer within {self._asking.stretch_ms / 1000:g} s")
         except (Unavailable, Unparseable) as error:
             return _by_rules(one, str(error))
-        return JudgedUtterance(one.said, Judged(stricter(one.judged.judgement, told), by="llm"))
+        return JudgedUtterance(one.said, Judged(stricter(one.judged.judgement, by_model), by="llm"))
 
 
 def _by_rules(one: JudgedUtterance, reason: str) -> JudgedUtterance:

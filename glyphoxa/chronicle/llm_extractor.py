@@ -23,11 +23,11 @@ from glyphoxa.chronicle.llm_task import (
     LineNumber,
     LlmReading,
     QuestionLimits,
-    ShownLine,
-    ShownLines,
+    VisibleLine,
+    VisibleLines,
     numbered,
     numbered_line,
-    shown,
+    visible_lines,
 )
 from glyphoxa.chronicle.rules_extractor import RulesExtractor, meant_in
 from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES, fits, least_of, verbatim
@@ -132,7 +132,7 @@ class TalkQuestion:
 
 def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
     """Return the prompt, without out-of-character and off-record lines. None: no line to learn from is left."""
-    said, before = shown(talk.said), shown(talk.before[-_MAX_BEFORE:])
+    said, before = visible_lines(talk.said), visible_lines(talk.before[-_MAX_BEFORE:])
     sizes = [len(numbered_line(0, each)) + 3 for each in (*said, *reversed(before))]
     n_shown = sum(size <= limits.max_chars for size in accumulate(sizes))
     n_fit = min(n_shown, len(said))
@@ -234,7 +234,7 @@ class Merging:
         self._known = known
         self._talk = question.talk
         self._most = question.max_found
-        self._heard = ShownLines(question.lines, language)
+        self._heard = VisibleLines(question.lines, language)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
         self._by_id = {entity.id: entity for entity in known.entities}
@@ -314,7 +314,9 @@ class Merging:
         else:
             self._other_kind(kind, subject, sentence, rests_on, sure)
 
-    def _other_kind(self, kind: Kind, subject: str, sentence: str, rests_on: Sequence[ShownLine], sure: float) -> None:
+    def _other_kind(
+        self, kind: Kind, subject: str, sentence: str, rests_on: Sequence[VisibleLine], sure: float
+    ) -> None:
         """Add the sentence as a fact of its kind, unless the rules did.
 
         Raises:
@@ -327,7 +329,7 @@ class Merging:
             quoted = said_in_words(rests_on[-1].said.utterance.speaker_name, value, self._talk.language)
             self._facts.append(ExtractedFact(subject, str(kind), quoted, _ids(rests_on), sure, kind))
 
-    def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[ShownLine]) -> bool:
+    def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[VisibleLine]) -> bool:
         if set(_ids(rests_on)).isdisjoint(one.evidence):
             return False
         return one.about == about or folded(value) in folded(one.value) or folded(one.value) in folded(value)
@@ -366,10 +368,10 @@ class Merging:
             self._add(ExtractedEntity(found.id, found.name, found.type, _ids(lines), sure, (), found.id), name)
         return str(found.id)
 
-    def _naming(self, entity: EntityId | None, *names: str) -> list[ShownLine]:
+    def _naming(self, entity: EntityId | None, *names: str) -> list[VisibleLine]:
         """Return the lines with one of these names of an entity, without those in which it is somebody else's."""
 
-        def is_meant(line: ShownLine) -> bool:
+        def is_meant(line: VisibleLine) -> bool:
             found = list(meant_in(line.said.utterance.text, self._known.names, self._by_id))
             claimed = {one.entity_id for mention, *_ in found for one in self._known.names.claims_of(mention.name)}
             return entity not in claimed or any(meant == entity for _, meant, _ in found)
@@ -402,7 +404,7 @@ class Merging:
         for name in (*self._names_of(entity), *also):
             self._key_by_name.setdefault(folded(name), entity.key)
 
-    def _lines(self, numbers: Sequence[int]) -> list[ShownLine]:
+    def _lines(self, numbers: Sequence[int]) -> list[VisibleLine]:
         if len(numbers) > _MAX_LINES:
             raise ClaimRejected(f"its evidence has {len(numbers)} lines")
         lines = self._heard.cited(numbers)
@@ -410,7 +412,7 @@ class Merging:
             raise ClaimRejected("its evidence is context only")
         return lines
 
-    def _named_in(self, rests_on: Sequence[ShownLine], *keys: str) -> list[ShownLine]:
+    def _named_in(self, rests_on: Sequence[VisibleLine], *keys: str) -> list[VisibleLine]:
         """Return the evidence, extended by the nearest line that names each entity of the claim.
 
         Somebody who did not hear that line does not know who "he" is.
@@ -442,5 +444,5 @@ class Merging:
         return (entity.name, *entity.aliases, *known)
 
 
-def _ids(lines: Iterable[ShownLine]) -> tuple[UtteranceId, ...]:
+def _ids(lines: Iterable[VisibleLine]) -> tuple[UtteranceId, ...]:
     return tuple(line.id for line in lines)

@@ -99,7 +99,7 @@ class LlmReading:
 # The lines that a model sees.
 
 
-def shown(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+def visible_lines(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
     """Return the utterances that a model may see: none that is an aside, out of character or off the record."""
     return tuple(
         each
@@ -135,7 +135,7 @@ class ClaimRejected(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownLine:
+class VisibleLine:
     """A line as words. `speaker`: those of its speaker's name."""
 
     said: NumberedUtterance
@@ -148,7 +148,7 @@ class ShownLine:
         return self.said.utterance.id
 
 
-class ShownLines:
+class VisibleLines:
     """The lines that a model was shown, in order.
 
     Args:
@@ -160,12 +160,12 @@ class ShownLines:
         self._stop = self._vocabulary.stop
         self._is_capital_a_sign = primary_language(language) != "de"
         self.lines = tuple(
-            ShownLine(each, spoken, frozenset(spoken) - self._stop, frozenset(_folded(each.utterance.speaker_name)))
+            VisibleLine(each, spoken, frozenset(spoken) - self._stop, frozenset(_folded(each.utterance.speaker_name)))
             for each in lines
             for spoken in [_folded(each.utterance.text)]
         )
 
-    def naming(self, *names: str) -> list[ShownLine]:
+    def naming(self, *names: str) -> list[VisibleLine]:
         """Return the lines that contain one of the names or have such a speaker."""
         spelled = [_folded(folded(name)) for name in names]
         of_speakers = {folded(name) for name in names}
@@ -191,7 +191,7 @@ class ShownLines:
         is_sign = self._is_capital_a_sign and not word.opens
         return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
 
-    def cited(self, numbers: Sequence[int]) -> list[ShownLine]:
+    def cited(self, numbers: Sequence[int]) -> list[VisibleLine]:
         """Return the lines that a model cites, in order.
 
         Raises:
@@ -203,7 +203,7 @@ class ShownLines:
             raise ClaimRejected("its evidence includes a line that does not exist")
         return [self.lines[each - 1] for each in sorted(set(numbers))]
 
-    def supporting(self, text: str, numbers: Sequence[int]) -> list[ShownLine]:
+    def supporting(self, text: str, numbers: Sequence[int]) -> list[VisibleLine]:
         """Return the cited lines, in order, if they say this.
 
         Raises:
@@ -213,7 +213,7 @@ class ShownLines:
         self.check(text, evidence)
         return evidence
 
-    def check(self, text: str, evidence: Sequence[ShownLine]) -> None:
+    def check(self, text: str, evidence: Sequence[VisibleLine]) -> None:
         """Check that players' lines say what a model makes of them.
 
         They contain most of its words and all of its names and numbers. One of their statements affirms or denies it,
@@ -247,7 +247,7 @@ class ShownLines:
                 raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
 
     def kind_of(
-        self, evidence: Sequence[ShownLine], named: Sequence[Sequence[str]], value: str = "", *, least: float = LEAST
+        self, evidence: Sequence[VisibleLine], named: Sequence[Sequence[str]], value: str = "", *, least: float = LEAST
     ) -> tuple[Kind, str]:
         """Return the kind of a claim, and the line that says it.
 

@@ -174,8 +174,8 @@ class SalienceJudge:
             first: Index of the first line to decide on. The lines before it are its context.
         """
         judged = enumerate(zip(lines, self.looked_back(lines), strict=True))
-        kept = (index for index, (line, seen) in judged if self._judged(line, "backstop", seen).is_kept)
-        return [index for index in kept if index >= first]
+        to_keep = (index for index, (line, seen) in judged if self._judged(line, "backstop", seen).is_kept)
+        return [index for index in to_keep if index >= first]
 
     def looked_back(self, lines: Sequence[Line]) -> list[Features]:
         """Return the features of lines that are known with what followed each of them."""
@@ -223,8 +223,8 @@ class SalienceJudge:
         score = model.score(weighed)
         forget = asks_to_forget(line.text)
         is_kept = score >= self._threshold and not forget
-        told = sorted(weighed, key=lambda sign: weighed[sign], reverse=is_kept)
-        why = tuple(islice((sign for sign in told if weighed[sign] and (weighed[sign] > 0) == is_kept), 3))
+        strongest = sorted(weighed, key=lambda sign: weighed[sign], reverse=is_kept)
+        why = tuple(islice((sign for sign in strongest if weighed[sign] and (weighed[sign] > 0) == is_kept), 3))
         return Salience(score, is_kept, why, forget)
 
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from pydantic import Field
 
 from glyphoxa.chronicle.atoms import said_in_words
-from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, ShownLines, numbered, shown
+from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge, names_in
 from glyphoxa.chronicle.statements import (
@@ -211,15 +211,15 @@ class LlmSummariser:
     language: str
 
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        lines = shown([NumberedUtterance(each, number) for number, each in enumerate(tellable(said), start=1)])
+        lines = visible_lines([NumberedUtterance(each, number) for number, each in enumerate(tellable(said), start=1)])
         if not lines:
             return []
         system = texts("tasks", self.language).value("summary")["system"]
         notes = await self.asking.ask(ModelQuestion(Notes, system, numbered(lines)))
-        return in_order(supported(notes, ShownLines(lines, self.language)), said)
+        return in_order(supported(notes, VisibleLines(lines, self.language)), said)
 
 
-def supported(notes: Notes, lines: ShownLines) -> Iterator[SummarySentence]:
+def supported(notes: Notes, lines: VisibleLines) -> Iterator[SummarySentence]:
     """Yield the sentences that name a speaker and that the cited lines support."""
     for note in notes.sentences[:_MAX_SENTENCES]:
         text = in_one_line(note.text)

@@ -131,9 +131,9 @@ def is_break(last: NumberedUtterance, now: NumberedUtterance) -> bool:
     """Return whether a new scene begins between two consecutive utterances."""
     if now.utterance.at_ms - last.utterance.at_ms >= BREAK_MS:
         return True
-    heard, hears = last.utterance.witnesses, now.utterance.witnesses
+    listeners_before, listeners = last.utterance.witnesses, now.utterance.witnesses
     # A single arrival or departure does not end a scene.
-    return bool(heard) and bool(hears) and heard.isdisjoint(hears)
+    return bool(listeners_before) and bool(listeners) and listeners_before.isdisjoint(listeners)
 
 
 # Findings in a stretch, before they are compared with what is known.

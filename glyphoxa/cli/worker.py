@@ -142,7 +142,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
             task = bar.add_task(each.session, total=each.last_ordinal, completed=each.read_ordinal)
             done = await chronicler.run(
                 each.session,
-                told=lambda reached, task=task: bar.update(task, completed=reached),  # type: ignore[misc]
+                on_progress=lambda reached, task=task: bar.update(task, completed=reached),  # type: ignore[misc]
             )
             if done is None:
                 print(f"session {each.session} is being read by another worker")

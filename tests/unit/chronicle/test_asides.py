@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.episodes import heard_by
-from glyphoxa.chronicle.llm_task import shown
+from glyphoxa.chronicle.llm_task import visible_lines
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import (
@@ -141,7 +141,7 @@ def test_recaps_summaries_and_models_contain_no_aside(talk: SceneTalk) -> None:
         told = selection.select([each.utterance for each in lines])
         assert no_marks([sentence.text for sentence in told], talk)
         assert {each for sentence in told for each in sentence.evidence} <= set(of_players(talk))
-    assert {each.utterance.aside for each in shown(all_of(talk))} <= {None}
+    assert {each.utterance.aside for each in visible_lines(all_of(talk))} <= {None}
 
 
 def no_marks(texts: Iterable[str], talk: SceneTalk) -> bool:

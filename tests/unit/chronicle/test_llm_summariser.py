@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.actors.circuit_breaker import MAX_FAILURES, CircuitBreaker
 from glyphoxa.actors.rate_limit import RateLimit
-from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, QuestionLimits, ShownLines
+from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, QuestionLimits, VisibleLines
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
@@ -151,7 +151,7 @@ async def test_cancelled_question_counts_as_a_failure() -> None:
 
 def rejection(text: str, *lines: tuple[str, set[Any]], numbers: Sequence[int] = (1,), language: str = "en") -> str:
     heard = [replace(an_utterance(line, id=f"u{n}"), witnesses=frozenset(by)) for n, (line, by) in enumerate(lines)]
-    shown = ShownLines([NumberedUtterance(each, n) for n, each in enumerate(heard, start=1)], language)
+    shown = VisibleLines([NumberedUtterance(each, n) for n, each in enumerate(heard, start=1)], language)
     try:
         shown.check(text, shown.cited(numbers))
     except ClaimRejected as why:
