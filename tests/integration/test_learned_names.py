@@ -315,7 +315,7 @@ def timeline(store: Store) -> Timeline:
     return Timeline(CAMPAIGN, store.world, PostgresInspection(store.database), lambda: 1_790_000_000_000)
 
 
-async def test_the_history_of_the_world_has_decisions_about_names_without_proofs(
+async def test_history_of_the_world_has_decisions_about_names_without_proofs(
     learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
 ) -> None:
     names = await the_names(learned)
@@ -326,7 +326,7 @@ async def test_the_history_of_the_world_has_decisions_about_names_without_proofs
     assert len(await learned.history(CAMPAIGN, heard="Finkeldrum")) == 20
 
 
-async def test_undo_of_the_world_leaves_names_alone_unless_their_number_is_given(
+async def test_undo_of_the_world_skips_decisions_about_names(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
 ) -> None:
     names = await the_names(learned)
@@ -343,7 +343,7 @@ async def test_undo_of_the_world_leaves_names_alone_unless_their_number_is_given
         await learning.undo()
 
 
-async def test_a_table_is_told_of_names_that_were_learned_from_a_retracted_utterance(
+async def test_a_table_is_told_of_names_learned_from_a_retracted_utterance(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
 ) -> None:
     await store.log.append([an_utterance("No, Eldrinax!", id="u1")])
@@ -362,7 +362,7 @@ async def test_a_table_is_told_of_names_that_were_learned_from_a_retracted_utter
         assert await corrected(learned, "Finkeldrum") == "Eldrinax"
 
 
-async def test_what_is_read_again_by_the_chronicler_keeps_what_it_proved_about_names(
+async def test_utterance_that_is_read_again_still_proves_its_names(
     store: Store, learned: PostgresLearnedNames, learning: NameLearning
 ) -> None:
     await store.log.append([an_utterance("No, Eldrinax!", id="u1")])
