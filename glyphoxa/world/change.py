@@ -17,9 +17,9 @@ Supports cannot form a harmful cycle: a fact is stated after its supports, and i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
@@ -158,19 +158,6 @@ _OPEN: Final = ("public", "witnessed", "told")
 """Scopes that the DM does not guard."""
 
 
-class Statement(Protocol):
-    """The statement of an event about a claim."""
-
-    @property
-    def provenance(self) -> Provenance: ...
-    @property
-    def visibility(self) -> Visibility: ...
-    @property
-    def attributes(self) -> Mapping[str, object]: ...
-    @property
-    def supports(self) -> tuple[FactId, ...]: ...
-
-
 class Change:
     """One event as it is applied to a state.
 
@@ -209,7 +196,7 @@ class Change:
         return fact_id
 
 
-def stated_again(held: Fact, stated: Statement) -> Fact:
+def stated_again(held: Fact, stated: Fact) -> Fact:
     """Merge a repeated statement into a fact: confidence and visibility grow.
 
     What the DM guards (secret, hidden) stays guarded, whoever heard it.
@@ -227,7 +214,7 @@ def stated_again(held: Fact, stated: Statement) -> Fact:
     )
 
 
-def _heard_again(held: Fact, stated: Statement) -> Visibility:
+def _heard_again(held: Fact, stated: Fact) -> Visibility:
     seen, told = held.visibility, stated.visibility
     if seen.scope in _OPEN:
         if told.scope == "public":
@@ -237,7 +224,7 @@ def _heard_again(held: Fact, stated: Statement) -> Visibility:
     return seen.known_to(*told.knowers)
 
 
-def _supports(held: Fact, stated: Statement) -> tuple[FactId, ...]:
+def _supports(held: Fact, stated: Fact) -> tuple[FactId, ...]:
     """Supports of the merged fact; a direct statement needs none."""
     if not held.supports or not stated.supports:
         return ()

@@ -36,20 +36,23 @@ class FactStated:
         claim = change.resolved(self.claim)
         if claim is None:
             return
-        stated = replace(self, visibility=self._guarded(change.state))
+        stated = Fact(
+            claim.fact_id,
+            claim,
+            change.seq,
+            "pending",
+            self.provenance,
+            self._guarded(change.state),
+            self.validity,
+            self.attributes,
+            tuple(dict.fromkeys(self.supports)),
+        )
         held = change.state.of_claim(claim)
         if held is not None:
             change.state.put_fact(stated_again(held, stated))
             change.status.settle([held.id])
             return
-        fact = Fact(change.free_id(claim), claim, change.seq, "pending").with_(
-            provenance=stated.provenance,
-            visibility=stated.visibility,
-            validity=stated.validity,
-            attributes=stated.attributes,
-            supports=tuple(dict.fromkeys(stated.supports)),
-            doubted=change.state.was_refused(claim.fact_id),
-        )
+        fact = stated.with_(id=change.free_id(claim), doubted=change.state.was_refused(claim.fact_id))
         change.state.put_fact(fact)
         change.status.settle([fact.id, *change.status.dependents(fact.id)])
 
