@@ -426,8 +426,9 @@ class HotContextAssembly:
         own = " ".join((asked.name, *asked.aliases, *(player.name for player in self._campaign.known_players)))
         if not set(spoken).isdisjoint(own.casefold().split()):
             return True
-        longer = [each.name for each in self._campaign.entities if spoken[-1] in each.name.casefold().split()]
-        return any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s"), *longer))
+        world = self._by_name.world
+        is_part = world is not None and world.has_word(npc, spoken[-1])
+        return is_part or any(self._by_name.named(npc, each, is_read=True) for each in (name, name.removesuffix("s")))
 
     def _in_talk(self, npc: NpcId) -> Callable[[RecalledUtterance], bool]:
         """A recalled utterance may have entered the prompt since, or been said again in the same words, or a summary

@@ -278,6 +278,11 @@ class NamedWorld:
             self._kept[viewer, own] = known
         return known
 
+    def has_word(self, viewer: Viewer, word: str) -> bool:
+        """Return whether the viewer knows of an entity with this word, in lower case, in its name."""
+        alike = (each for each in self._state.entities.values() if word in each.name.casefold().split())
+        return any(each.visibility.is_visible_to(viewer) for each in alike)
+
     def fact(self, fact: FactId) -> Fact | None:
         """Return a current fact, whoever may know it; None if it no longer holds."""
         return self._state.fact(fact)

@@ -22,7 +22,7 @@ from glyphoxa.context.prompt import Budgets
 from glyphoxa.context.scene import Scenes
 from glyphoxa.context.selection import OWN_WORDS, ByName
 from glyphoxa.context.wording import recalled_line
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
@@ -41,8 +41,8 @@ from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Known
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory import LogTwin, ScopedKnowledge
-from tests.support.minds import Mind
+from tests.support.memory import GraphTwin, LogTwin, ScopedKnowledge
+from tests.support.minds import PATIENT, Mind
 from tests.support.patience import DEADLINE_MS
 
 
@@ -677,3 +677,16 @@ def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
         await mind.prefetch.close()
 
     asyncio.run(evening())
+
+
+@pytest.mark.parametrize("name", ["Sword of Vexmoor", "Ade Okoro"])
+@pytest.mark.parametrize("visibility", [PUBLIC, secret_of([INNKEEPER])])
+async def test_part_of_a_name_in_the_world_is_unheard_only_if_secret(name: str, visibility: Visibility) -> None:
+    graph = GraphTwin.of(a_campaign())
+    graph.scoped.append((Entity(EntityId("e-new"), "item" if "Sword" in name else "npc", name), visibility))
+    mind = Mind(a_campaign(), graph=graph, budgets=PATIENT)
+    await mind.assembly.enter(a_campaign().scene(FORGE))
+    asked = "Vexmoor" if "Sword" in name else "Ade"
+    hot = await mind.assembly.gather(SMITH, f"Do you know {asked}?")
+    await mind.prefetch.close()
+    assert (f"Grimjaw has never heard of {asked}." in hot.not_known) is (visibility != PUBLIC)
