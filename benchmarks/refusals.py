@@ -4,7 +4,7 @@
 
 `FILE` has a line for each sentence: `assistant` or `character`, its language and its text, separated by tabs. The lines
 of players in other sets here are further examples of `character`. A logistic regression with a penalty on the squares
-of its weights is fitted to the phrases of `glyphoxa.language.content.phrases`. The figures are of cross-validation:
+of its weights is fitted to the phrases of `glyphoxa.language.text.phrases`. The figures are of cross-validation:
 each sentence is judged by weights fitted to others. `--out` writes the weights. The result is the same each time.
 """
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from benchmarks.logistic import Example, fitted, ordinary_talk
 from benchmarks.runner import command, percent, run
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.language.content import log_odds, phrases
+from glyphoxa.language.text import log_odds, phrases
 
 LABELS: Final = ("assistant", "character")
 PENALTY: Final = 0.3

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from glyphoxa.chronicle.statements import FIRST_PERSON, MarkedSentence, StatementWords, facts_in, sentences_of
+from glyphoxa.chronicle.statements import FIRST_PERSON, MarkedSentence, facts_in, sentences_of
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedRelation,
@@ -21,6 +21,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
+from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold
 
 AtomKind = Literal["relationship_beat", "world_discovery", "thread"]
@@ -207,13 +208,13 @@ class AtomEdge:
 
 def edge_of(key: str, kind: AtomKind, summary: str, earlier: Sequence[EarlierAtom], language: str) -> AtomEdge | None:
     """Return the edge of a new atom to the nearest earlier one that it repeats, or else to the thread it continues."""
-    own = StatementWords.of(summary, language)
+    own = Text.of(summary)
     near: list[tuple[float, AtomEdge]] = []
     for each in earlier:
-        theirs, cosine = StatementWords.of(each.summary, language), each.cosine
-        shared = own.shared(theirs)
+        theirs, cosine = Text.of(each.summary), each.cosine
+        shared = own.shared(theirs, language)
         sure = min(1.0, max(cosine or 0.0, shared))
-        is_same = own.repeats(theirs) and (cosine is None or cosine >= _SAME_COSINE)
+        is_same = own.folded == theirs.folded and (cosine is None or cosine >= _SAME_COSINE)
         if is_same and each.is_by_same and each.kind == kind:
             near.append((1 + sure, AtomEdge(key, each.key, "same_as", sure)))
         elif each.kind == "thread" and ((cosine or 0.0) >= _CONTINUES_COSINE or shared >= _CONTINUES_WORDS):

@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Final
 
-from glyphoxa.language.content import Weights, is_grammatical, log_odds, phrases, shipped
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.text import Weights, is_grammatical, log_odds, phrases, shipped
 
 
 class Kind(StrEnum):

@@ -281,7 +281,7 @@ class Merging:
         if source == target:
             raise ClaimRejected("an entity cannot be related to itself")
         rests_on = self._named_in(self._lines(found.lines), source, target)
-        if type_ in _KIN and not any(_KIN[type_].intersection(line.words) for line in rests_on):
+        if type_ in _KIN and not any(_KIN[type_].intersection(line.text.folded) for line in rests_on):
             raise ClaimRejected(f"no word of its evidence says {type_}")
         if any(
             {one.source, one.target} == {source, target} and not set(_ids(rests_on)).isdisjoint(one.evidence)

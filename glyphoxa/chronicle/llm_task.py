@@ -7,7 +7,7 @@ repeat a secret, and can cite utterances only by their numbers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
@@ -25,6 +25,7 @@ from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.table_talk import is_out_of_character
+from glyphoxa.language.text import Text
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
 
@@ -125,8 +126,6 @@ def numbered(lines: Sequence[NumberedUtterance]) -> str:
 # Checks whether the lines contain a model's words.
 
 
-_STEM = 4
-"""Words with the same first letters count as one, such as "promise" and "promised"."""
 _NUMBERS: Final = lexicon("chronicle").words("number")
 
 
@@ -136,16 +135,22 @@ class ClaimRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class VisibleLine:
-    """A line as words. `speaker`: those of its speaker's name."""
+    """A line that a model was shown."""
 
     said: NumberedUtterance
-    words: tuple[str, ...]
-    telling: frozenset[str]
-    speaker: frozenset[str]
 
     @property
     def id(self) -> UtteranceId:
         return self.said.utterance.id
+
+    @property
+    def text(self) -> Text:
+        return Text.of(self.said.utterance.text)
+
+    @property
+    def speaker(self) -> Text:
+        """The name of its speaker."""
+        return Text.of(self.said.utterance.speaker_name)
 
 
 class VisibleLines:
@@ -156,36 +161,35 @@ class VisibleLines:
     """
 
     def __init__(self, lines: Sequence[NumberedUtterance], language: str) -> None:
+        self._language = language
         self._vocabulary = vocabulary_of(language)
-        self._stop = self._vocabulary.stop
         self._is_capital_a_sign = primary_language(language) != "de"
-        self.lines = tuple(
-            VisibleLine(each, spoken, frozenset(spoken) - self._stop, frozenset(_folded(each.utterance.speaker_name)))
-            for each in lines
-            for spoken in [_folded(each.utterance.text)]
-        )
+        self.lines = tuple(map(VisibleLine, lines))
 
     def naming(self, *names: str) -> list[VisibleLine]:
         """Return the lines that contain one of the names or have such a speaker."""
-        spelled = [_folded(folded(name)) for name in names]
+        spelled = [Text.of(folded(name)).folded for name in names]
         of_speakers = {folded(name) for name in names}
         return [
             line
             for line in self.lines
             if folded(line.said.utterance.speaker_name) in of_speakers
-            or any(stands_in(each, line.words) for each in spelled)
+            or any(stands_in(each, line.text.folded) for each in spelled)
         ]
 
     def writes(self, name: str) -> bool:
         """Return whether a line writes this as a name: with a capital that an ordinary word would not have there."""
-        wanted = _folded(folded(name))
+        wanted = Text.of(folded(name)).folded
         for line in self.lines:
-            spoken = words(line.said.utterance.text)
+            spoken = line.text.words
             for at in range(len(spoken) - len(wanted) + 1):
                 part = spoken[at : at + len(wanted)]
                 if tuple(word.folded for word in part) == wanted and any(map(self._is_written_as_a_name, part)):
                     return True
         return False
+
+    def _telling(self, *texts: str) -> frozenset[str]:
+        return frozenset[str]().union(*(Text.of(text).telling(self._language) for text in texts))
 
     def _is_written_as_a_name(self, word: Word) -> bool:
         is_sign = self._is_capital_a_sign and not word.opens
@@ -223,18 +227,17 @@ class VisibleLines:
         Raises:
             ClaimRejected: They do not.
         """
-        spoken, players = words(text), [each for each in evidence if each.said.utterance.is_evidence]
-        telling = frozenset(word.folded for word in spoken) - self._stop
-        there = frozenset[str]().union(*(each.telling | each.speaker for each in players))
-        foreign = frozenset(each for each in telling if not is_among(each, there))
+        players = [each for each in evidence if each.said.utterance.is_evidence]
+        telling = self._telling(text)
+        foreign = telling.difference(*(self._telling(each.text.raw, each.speaker.raw) for each in players))
         if not telling or 2 * len(foreign) > len(telling):
             raise ClaimRejected("its words are not in its evidence")
-        exact = {word.folded for word in spoken if self._is_written_as_a_name(word) or word.folded.isdigit()} | _NUMBERS
-        if not exact.isdisjoint(foreign):
+        exact = (word.text for word in words(text) if self._is_written_as_a_name(word) or word.folded.isdigit())
+        if not foreign.isdisjoint(self._telling(*exact, *_NUMBERS)):
             raise ClaimRejected("a name or number is not in its evidence")
         said = [sentence for each in players for sentence in sentences_of(each.said.utterance.text, ())]
         clauses = [each for sentence in said for each in sentence.clauses() if each[1] not in NOT_TOLD]
-        shared = [(len(telling.intersection(_folded(clause))), kind is Kind.DENIED) for clause, kind in clauses]
+        shared = [(len(telling & self._telling(clause)), kind is Kind.DENIED) for clause, kind in clauses]
         most = max((n for n, _ in shared), default=0)
         if not most:
             raise ClaimRejected("its evidence is a question or a guess")
@@ -243,7 +246,8 @@ class VisibleLines:
             raise ClaimRejected("its evidence denies what it says")
         witnesses = frozenset.intersection(*(each.said.utterance.witnesses for each in evidence))
         for line in self.lines:
-            if not witnesses <= line.said.utterance.witnesses and any(is_among(each, line.telling) for each in foreign):
+            is_heard = witnesses <= line.said.utterance.witnesses
+            if not is_heard and not foreign.isdisjoint(self._telling(line.text.raw)):
                 raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
 
     def kind_of(
@@ -256,11 +260,11 @@ class VisibleLines:
         Args:
             named: The names of each entity of the claim.
         """
-        telling = frozenset(_folded(value)) - self._stop
+        telling = self._telling(value)
         found: list[tuple[int, Kind, str]] = []
         for text in (each.said.utterance.text for each in evidence if each.said.utterance.is_evidence):
             for sentence in sentences_of(text, _spans(text, named)):
-                shared = len(sentence.keys) + len(telling.intersection(_folded(sentence.text)))
+                shared = len(sentence.keys) + len(telling & self._telling(sentence.text))
                 if not sentence.is_question:
                     found.append((shared, sentence.kind(*sentence.extent, least=least), sentence.line))
         most = max((shared for shared, _, _ in found), default=0)
@@ -273,14 +277,3 @@ def _spans(text: str, named: Sequence[Sequence[str]]) -> list[NameSpan]:
     there = [max((name for name in names if name in text), key=len, default="") for names in named]
     spans = [NameSpan(name, text.index(name), text.index(name) + len(name)) for name in there if name]
     return sorted(spans, key=lambda one: one.start)
-
-
-def is_among(word: str, others: Set[str]) -> bool:
-    """Return whether a word or another form of it is among these."""
-    return word in others or (
-        len(word) >= _STEM and any(other[:_STEM] == word[:_STEM] for other in others if len(other) >= _STEM)
-    )
-
-
-def _folded(text: str) -> tuple[str, ...]:
-    return tuple(word.folded for word in words(text))

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.statements import PEOPLE, NameSpan, facts_in, sentences_of
-from glyphoxa.language.content import shipped
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.table_talk import is_out_of_character
+from glyphoxa.language.text import shipped
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer

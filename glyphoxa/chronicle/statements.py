@@ -16,11 +16,8 @@ from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, NOT_TOLD, STORED, Kind,
 from glyphoxa.chronicle.talk import ExtractedFact, ExtractedRelation
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.new_names import occupation_in
-from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import words
+from glyphoxa.language.sentences import sentence_spans
 
-_SENTENCE: Final = re.compile(r"[^.!?;…\n]+(?:\.(?=\S)[^.!?;…\n]*)*[.!?;…]*[\"”'’)]*")
-"""Clauses separated by a semicolon are independent, and offsets must stay, so `SentenceSplitter` does not fit."""
 _SPOKEN_ASIDE: Final = re.compile(r"\([^)]*\)|\[[^\]]*\]")
 _FIRST_SIGN: Final = 0xE100
 _NAMED: Final = "[\ue100-\uf8ff]"
@@ -123,39 +120,6 @@ class MarkedSentence:
         return self if marked == self.marked else replace(self, marked=marked, keys=(*self.keys, person))
 
 
-_ALIKE: Final = 0.6
-
-
-@dataclass(frozen=True, slots=True)
-class StatementWords:
-    """The words of a statement, for comparison with another statement.
-
-    Attributes:
-        words: All of them, normalised, in order.
-        telling: Without stop words.
-    """
-
-    words: tuple[str, ...]
-    telling: frozenset[str]
-
-    @classmethod
-    def of(cls, text: str, language: str) -> StatementWords:
-        spoken = tuple(word.folded for word in words(text))
-        return cls(spoken, frozenset(spoken) - vocabulary_of(language).stop)
-
-    def repeats(self, other: StatementWords) -> bool:
-        """Return whether both say the same. Any other word may be a negation, a number or a name."""
-        return self.words == other.words
-
-    def is_like(self, earlier: StatementWords) -> bool:
-        """Return whether it may replace an earlier statement, because it has most of its content words."""
-        return 0 < _ALIKE * len(earlier.telling) <= len(earlier.telling & self.telling)
-
-    def shared(self, other: StatementWords) -> float:
-        """Return the share of content words that both have, 0 to 1."""
-        return len(self.telling & other.telling) / max(1, len(self.telling | other.telling))
-
-
 def stands_in(part: Sequence[str], of: Sequence[str]) -> bool:
     """Return whether words are adjacent in others, in their order."""
     n = len(part)
@@ -176,11 +140,8 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
     """
     # Text in brackets is a sound or an aside, and a private character, such as that of an icon, is no placeholder.
     text = re.sub(_NAMED, " ", _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text))
-    for match in _SENTENCE.finditer(text):
-        said = match.group().strip()
-        if not said:
-            continue
-        start, end = match.span()
+    for start, end in sentence_spans(text):
+        said = text[start:end]
         here = [name for name in names if start <= name.start and name.end <= end]
         marked = _marked(text, start, end, here)
         yield MarkedSentence(

@@ -19,7 +19,6 @@ from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge, names_in
 from glyphoxa.chronicle.statements import (
     MarkedSentence,
-    StatementWords,
     commits_speaker,
     facts_in,
     sentences_of,
@@ -34,7 +33,7 @@ from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.words import words
+from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
 
 TOKENS: Final = 200
@@ -105,12 +104,14 @@ class LineSelection:
         """
         judge = SalienceJudge(self.language, self.names(), threshold=_SALIENT)
         kept = list[SummarySentence]()
-        spoken = [StatementWords.of(one.text, self.language) for one in before]
+        spoken = [Text.of(one.text) for one in before]
         for each in tellable(said):
             text = shortened(in_one_line(each.text), _MAX_LINE_CHARS)
             one = SummarySentence(said_in_words(each.speaker_name, text, self.language), (each.id,))
-            salience, now = judge.judge(each.text), StatementWords.of(one.text, self.language)
-            if salience.is_kept or (not salience.asks_to_forget and any(now.is_like(earlier) for earlier in spoken)):
+            salience, now = judge.judge(each.text), Text.of(one.text)
+            if salience.is_kept or (
+                not salience.asks_to_forget and any(now.is_like(earlier, self.language) for earlier in spoken)
+            ):
                 kept.append(one)
                 spoken.append(now)
         return self.compress([*before, *in_order([*kept, *self.own_words(said, own)], said)])
@@ -158,15 +159,18 @@ class LineSelection:
         judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
         scores = [judge.judge(one.text).score for one in sentences]
         are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
-        spoken = [StatementWords.of(one.text, self.language) for one in sentences]
-        later = [[n for n in range(at + 1, len(spoken)) if spoken[n].is_like(each)] for at, each in enumerate(spoken)]
+        spoken = [Text.of(one.text) for one in sentences]
+        later = [
+            [n for n in range(at + 1, len(spoken)) if spoken[n].is_like(each, self.language)]
+            for at, each in enumerate(spoken)
+        ]
         chosen: set[int] = set()
         for best in sorted(
             range(len(sentences)),
             key=lambda at: (bool(later[at]) and not are_facts[at], -scores[at] - _FINDING * are_facts[at], at),
         ):
             for at in (*reversed(later[best]), best):
-                if at in chosen or any(spoken[at].repeats(spoken[other]) for other in chosen):
+                if at in chosen or any(spoken[at].folded == spoken[other].folded for other in chosen):
                     continue
                 if len(sentences[at].text) + 1 > left:
                     break
@@ -225,6 +229,6 @@ def supported(notes: Notes, lines: VisibleLines) -> Iterator[SummarySentence]:
         text = in_one_line(note.text)
         with contextlib.suppress(ClaimRejected):
             evidence = lines.supporting(text, note.lines)
-            speakers = frozenset[str]().union(*(each.speaker for each in evidence))
-            if len(text) <= _MAX_SENTENCE_CHARS and not speakers.isdisjoint(word.folded for word in words(text)):
+            speakers = frozenset[str]().union(*(each.speaker.folded for each in evidence))
+            if len(text) <= _MAX_SENTENCE_CHARS and not speakers.isdisjoint(Text.of(text).folded):
                 yield SummarySentence(text, tuple(each.id for each in evidence))

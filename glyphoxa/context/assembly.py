@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from loguru import logger
 
-from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain, without, words_of, written
+from glyphoxa.context.facts import MOST_WRITTEN, HowRelated, touched, with_chain, without, written
 from glyphoxa.context.identity import Bible, Identities, KnownSentences
 from glyphoxa.context.prefetch import Prefetch
 from glyphoxa.context.prompt import Budgets, Gathered, HotContext, characters_in
@@ -32,10 +32,9 @@ from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUttera
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.asking import AskKind, question_of
-from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
+from glyphoxa.language.text import Text, language_of
 from glyphoxa.recall.days import Days
-from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import read_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
 from glyphoxa.transcript.ports import PastTalk
@@ -189,8 +188,8 @@ class HotContextAssembly:
             self._by_name,
             tokens=self._budgets.identity_tokens,
         )
-        self._terms = Terms(campaign.language)
-        self._own_names = {npc.id: words_of(" ".join((npc.name, *npc.aliases)), self._terms) for npc in campaign.npcs}
+        called = {npc.id: " ".join((npc.name, *npc.aliases)) for npc in campaign.npcs}
+        self._own_names = {npc: Text.of(names).telling(campaign.language) for npc, names in called.items()}
         self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
         self._how_related = HowRelated(campaign, graph)
         self._keeps, self._veil = wording(campaign.language).keeps, wording(campaign.language).veil
@@ -445,9 +444,10 @@ class HotContextAssembly:
         )
 
     def _summarises(self, summary: Sequence[SummarySentence], one: RecalledUtterance) -> bool:
+        language = self._campaign.language
         return any(
             one.utterance_id in sentence.evidence
-            and words_of(one.text, self._terms) <= words_of(sentence.text, self._terms)
+            and Text.of(one.text).telling(language) <= Text.of(sentence.text).telling(language)
             for sentence in summary
         )
 
@@ -466,7 +466,7 @@ class HotContextAssembly:
             without(secrets, self._loose(npc)),
             question,
             just_heard=heard.heard_before(question) if heard is not None else "",
-            terms=self._terms,
+            language=self._campaign.language,
             own_names=self._own_names[npc],
         )
         # A secret of a campaign has any length, and a prompt that is too long is rejected.
@@ -477,7 +477,7 @@ class HotContextAssembly:
         """Return the words that are in all prompts of the NPC; cached, because they seldom change."""
         standing = self.standing(npc)
         if npc not in self._loose_words or self._loose_words[npc][0] != standing:
-            self._loose_words[npc] = (standing, words_of(" ".join(standing), self._terms))
+            self._loose_words[npc] = (standing, Text.of(" ".join(standing)).telling(self._campaign.language))
         return self._loose_words[npc][1]
 
     def _scene_line(self, npc: NpcId) -> str:

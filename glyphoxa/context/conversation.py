@@ -22,8 +22,8 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.content import language_of
 from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
+from glyphoxa.language.text import language_of
 
 _SAID = re.compile(r": ")
 """A speaker's words start after one of these."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,6 +15,7 @@ from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, sp
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
+from glyphoxa.language.text import Text
 from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.facts import (
     LINKED_TO,
@@ -24,7 +24,6 @@ from glyphoxa.recall.facts import (
     facts_asked,
     is_secret,
 )
-from glyphoxa.recall.terms import NAME, Terms
 from glyphoxa.transcript.sessions import EPISODE, is_episode
 from glyphoxa.world.graph import KnowledgeGraph, Known
 
@@ -326,7 +325,7 @@ class OwnSecret:
     """
     Attributes:
         told: The secret in words, for the NPC only.
-        words: Its words and the names of its entities; see `words_of`.
+        words: Its words and the names of its entities, as stems.
     """
 
     told: RecalledFact
@@ -338,7 +337,7 @@ def touched(
     question: str,
     *,
     just_heard: str,
-    terms: Terms,
+    language: str,
     own_names: Set[str],
 ) -> list[RecalledFact]:
     """Return the secrets touched by a question or by the line before it, those with most common words first.
@@ -350,9 +349,9 @@ def touched(
     """
     if not question or not secrets:
         return []
-    asked = words_of(question, terms) - own_names
+    asked = Text.of(question).telling(language) - own_names
     if _goes_on(question, len(asked)):
-        asked |= words_of(just_heard, terms) - own_names
+        asked |= Text.of(just_heard).telling(language) - own_names
     found = [(len(asked & one.words), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
@@ -365,7 +364,7 @@ def _goes_on(question: str, n_significant: int) -> bool:
     Args:
         n_significant: The number of its significant words.
     """
-    spoken = re.findall(r"\w+", question.casefold())
+    spoken = Text.of(question).spoken
     if n_significant > _FOLLOWS:
         return False
     return len(spoken) < _FEW or (len(spoken) == _FEW and n_significant > 0) or not _REFERS.isdisjoint(spoken)
@@ -378,8 +377,3 @@ def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:
         loose: Words of public facts about the NPC and its place.
     """
     return [replace(one, words=(one.words - loose) or one.words) for one in secrets]
-
-
-def words_of(text: str, terms: Terms) -> frozenset[str]:
-    """Return the stems of a text. Names are not marked, because a recogniser writes them in any case."""
-    return frozenset(stem.removeprefix(NAME) for stem in terms.stems(text))

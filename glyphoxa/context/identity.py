@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from glyphoxa.context.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence, words_of
+from glyphoxa.context.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence
 from glyphoxa.context.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.context.selection import ByName
 from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
@@ -21,7 +21,7 @@ from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, names_
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import sentences, shortened
-from glyphoxa.recall.terms import Terms
+from glyphoxa.language.text import Text
 from glyphoxa.recall.world_memory import NamedWorld, known_in, snapshot_in
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import IdentitySnapshot, Known
@@ -86,7 +86,6 @@ class Identities:
         self._words = RelationWords.of(campaign)
         self._by_name = by_name
         self._tokens = tokens
-        self._terms = Terms(campaign.language)
         self._last: dict[NpcId, Identity] = {}
         self._snapshots: dict[NpcId, IdentitySnapshot] = {}
 
@@ -146,7 +145,7 @@ class Identities:
         else:
             text = told_sentence(fact, ends[0], ends[-1] if claim.object is not None else None, words=self._words)
         about = [name for end in ends if end.id != own for name in names_of(end)]
-        words = words_of(" ".join((text, *about)), self._terms)
+        words = Text.of(" ".join((text, *about))).telling(self._campaign.language)
         return OwnSecret(recalled(text, fact, npc), words) if text else None
 
 
@@ -356,7 +355,7 @@ class Bible:
         self._terms = terms
         self._glossary_characters = characters_in(budgets.glossary_tokens)
         self._mentioned_characters = characters_in(budgets.facts_tokens)
-        self._words_of = lru_cache(_MOST_HELD)(partial(words_of, terms=Terms(campaign.language)))
+        self._words_of = lru_cache(_MOST_HELD)(lambda text: Text.of(text).telling(campaign.language))
         self._words = wording(campaign.language)
         self._most_characters = characters_in(budgets.bible_tokens)
 

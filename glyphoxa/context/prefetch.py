@@ -23,7 +23,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.language.asking import AskKind, question_of
-from glyphoxa.language.content import spoken_words
+from glyphoxa.language.text import Text
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _FEW_WORDS: Final = 3
@@ -60,7 +60,7 @@ class Prefetch:
         self._deadline_ms = deadline_ms
         self._max_recalled = max_recalled
         self._recalled: dict[NpcId, tuple[RecalledTalk, ...]] = {}
-        self._answered: dict[NpcId, list[str]] = {}
+        self._answered: dict[NpcId, tuple[str, ...]] = {}
         self._asked: dict[PlayerId, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._talking: dict[PlayerId, list[asyncio.Task[None]]] = {}
@@ -70,7 +70,7 @@ class Prefetch:
 
         The last word often carries it.
         """
-        return self._answered.get(npc) == spoken_words(question)
+        return self._answered.get(npc) == Text.of(question).spoken
 
     def forget(self, player: PlayerId) -> None:
         """Start a new speech: drop earlier results, and read changes of the world."""
@@ -154,4 +154,4 @@ class Prefetch:
         assert self._talk is not None  # noqa: S101 - only started with memory
         recalled = await self._talk.recall(self._campaign, npc, self.query(npc, question), patient=True)
         self._recalled[npc] = tuple(recalled)
-        self._answered[npc] = spoken_words(question)
+        self._answered[npc] = Text.of(question).spoken

@@ -22,12 +22,11 @@ from glyphoxa.context.selection import NEAR, RELATED
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.language.asking import AskKind, question_of
-from glyphoxa.language.content import language_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.new_names import names_in
+from glyphoxa.language.text import Text, language_of
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
-from glyphoxa.recall.terms import Terms
 
 _CONTENT: Final = lexicon("content")
 _SHORTEST: Final = 3
@@ -36,10 +35,9 @@ _COMPOUND: Final = 5
 
 
 @cache
-def _terms_of(language: str) -> tuple[Terms, frozenset[str]]:
-    """Return the terms of a language, and those of its words that carry no topic."""
-    terms = Terms(language)
-    return terms, frozenset(terms.stems(" ".join(_CONTENT.words("asks_or_times") | _CONTENT.words("vague"))))
+def _no_topic(language: str) -> frozenset[str]:
+    """Return the stems of words of a language that carry no topic."""
+    return Text.of(" ".join(_CONTENT.words("asks_or_times") | _CONTENT.words("vague"))).telling(language)
 
 
 def topic_of(text: str, language: str) -> frozenset[str]:
@@ -48,8 +46,8 @@ def topic_of(text: str, language: str) -> frozenset[str]:
     Args:
         language: BCP 47 tag of the text.
     """
-    terms, no_topic = _terms_of(primary_language(language))
-    return frozenset(stem for stem in terms.stems(text) if len(stem) >= _SHORTEST and stem.isalpha()) - no_topic
+    stems = Text.of(text).telling(language)
+    return frozenset(stem for stem in stems if len(stem) >= _SHORTEST and stem.isalpha()) - _no_topic(language)
 
 
 def n_shared(about: frozenset[str], text: str, language: str) -> int:

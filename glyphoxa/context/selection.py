@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
@@ -38,11 +37,10 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import AskKind, question_of
-from glyphoxa.language.content import spoken_words
-from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import sentences
+from glyphoxa.language.text import Text
 from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.vectors import NOTHING_NEAR
@@ -53,8 +51,6 @@ from glyphoxa.world.graph import Known
 # Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing
 # than with what does not bear on the question, and every sentence delays the first word.
 
-_VAGUE: Final = lexicon("content").words("vague") | lexicon("content").words("little")
-"""Words that occur everywhere and carry no topic."""
 _SHORTEST: Final = 3
 TELLING_WORDS = 2
 """A line with fewer ("Good evening, Korvald.") carries no information."""
@@ -71,7 +67,6 @@ questions then find evidence in 90 tokens, and 94 % in 1,500. With only the line
 lines."""
 _LEAST_ASKED = 3
 """Telling words of a question that asks for more than it contains; or a name. "Pass me the salt, please" has two."""
-_NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w'’-]+")
 _FITS_THE_TIME = BY_WORDS[Signal.TIME] / 2
 """Half of what the ranking adds if the time of the question fits."""
 
@@ -108,7 +103,7 @@ def worth_telling(
 
 
 def _is_small_talk(question: str) -> bool:
-    return len(telling_words(question)) < _LEAST_ASKED and not _NAME.search(question)
+    return len(Text.of(question).topic) < _LEAST_ASKED and not Text.of(question).named
 
 
 def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
@@ -116,7 +111,7 @@ def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
     if isinstance(one, RecalledSummary) or Signal.RECAP in one.signals:
         return True
     fits = Signal.THEN in one.signals or (asks_of_the_past and one.signals.get(Signal.TIME, 0.0) >= _FITS_THE_TIME)
-    return fits and len(telling_words(one.text)) >= TELLING_WORDS
+    return fits and len(Text.of(one.text).topic) >= TELLING_WORDS
 
 
 def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
@@ -124,7 +119,7 @@ def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
     if isinstance(one, RecalledSummary) or one.text.rstrip().endswith("?") or is_own_utterance(one, npc):
         return False
     answers = any(one.signals.get(signal, 0.0) > 0 for signal in ANSWERING)
-    return answers or len(telling_words(one.text)) >= TELLING_WORDS
+    return answers or len(Text.of(one.text).topic) >= TELLING_WORDS
 
 
 def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> str:
@@ -136,12 +131,12 @@ def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_
     """
     if isinstance(recalled, RecalledSummary):
         return "no summary was asked for"
-    telling = telling_words(recalled.text)
-    if recalled.text.rstrip().endswith("?") and (not asks_of_the_past or telling <= telling_words(question)):
+    telling = Text.of(recalled.text).topic
+    if recalled.text.rstrip().endswith("?") and (not asks_of_the_past or telling <= Text.of(question).topic):
         return "it is a question"
     if len(telling) < TELLING_WORDS:
         return f"it has fewer than {TELLING_WORDS} content words"
-    n_shared = len(telling & telling_words(question))
+    n_shared = len(telling & Text.of(question).topic)
     # Without a similarity, the embedding was late, or this is too new to have one: words alone decide.
     similarity = None if is_own_utterance(recalled, npc) else recalled.similarity
     if similarity is None:
@@ -152,13 +147,6 @@ def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_
     if n_shared:
         return f"similarity to the question {similarity:.2f} ({RELATED:.2f} needed with a shared word)"
     return f"similarity to the question {similarity:.2f} ({NEAR:.2f} needed without a shared word)"
-
-
-@lru_cache(maxsize=1_024)  # the same question and utterance come with each partial transcript
-def telling_words(text: str) -> frozenset[str]:
-    """Return the stems of the words of a line that carry a topic, so that "smiths" is "smith"."""
-    said = (word for word in spoken_words(text) if word.isalpha() and len(word) >= _SHORTEST)
-    return frozenset(word[:5] for word in said if word not in _VAGUE)
 
 
 _CALL: Final = "\0"
@@ -271,7 +259,7 @@ def excerpted(one: Recalled, question: str, *, shown: Sequence[str] = ()) -> Rec
 
 
 def _excerpt(text: str, question: str) -> str:
-    said, asked = sentences(text), telling_words(question)
+    said, asked = sentences(text), Text.of(question).topic
     worth = [_worth(sentence, asked) for sentence in said]
     first = last = max(range(len(said)), key=worth.__getitem__)
     while True:
@@ -286,7 +274,7 @@ def _excerpt(text: str, question: str) -> str:
 
 
 def _worth(sentence: str, asked: Set[str]) -> float:
-    telling = telling_words(sentence)
+    telling = Text.of(sentence).topic
     return _SHARED * len(telling & asked) + _TELLING * min(len(telling), _MOST_TELLING)
 
 

@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
-from glyphoxa.language.content import language_of
 from glyphoxa.language.lexicon import lexicon, primary_language, texts
 from glyphoxa.language.prompt_quotes import as_fact, as_label, as_said, as_told
 from glyphoxa.language.sentence_form import only_states
+from glyphoxa.language.text import language_of
 
 FACTS: Final = "Facts: "
 REMEMBERED: Final = "Remembered: "

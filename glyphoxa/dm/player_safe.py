@@ -17,8 +17,8 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, slug
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Visibility
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.content import content_words
 from glyphoxa.language.facts import fact_text
+from glyphoxa.language.text import Text, content_of
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Name, without_titles
 from glyphoxa.names.reader import is_written_as_a_name
@@ -52,9 +52,9 @@ class PlayersView:
         self._forbids = topics_of(campaign).forbids
         self.guarded: Final = names_of(filter(_is_guarded, known), campaign.language)
         self._parts = {word.folded for each in known if not _is_guarded(each) for word in words(each.name)}
-        public = content_words(" ".join(name for each in known for name in each.names))
+        public = content_of(name for each in known for name in each.names)
         self.secrets: Final = (*(each.text for each in campaign.secrets), *secrets)
-        self._kept = [kept for secret in self.secrets if (kept := content_words(secret) - public)]
+        self._kept = [kept for secret in self.secrets if (kept := Text.of(secret).content - public)]
 
     def world(
         self, entities: Iterable[tuple[E, Visibility]], facts: Iterable[Fact] = ()
@@ -94,7 +94,7 @@ class PlayersView:
         readable = next((each for each in (text, raw_text) if not self._names_hidden(each)), None)
         if readable is None or self._names_hidden(speaker) or self._forbids(readable):
             return None
-        there = content_words(readable)
+        there = Text.of(readable).content
         is_near = any(len(there & secret) >= min(_OF_A_SECRET, len(secret)) for secret in self._kept)
         return None if is_near else readable
 

@@ -25,8 +25,8 @@ from glyphoxa.imports.markdown_text import note_text, texts_of
 from glyphoxa.imports.secrecy import name_mark
 from glyphoxa.imports.source_words import fields_of, json_of
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.language.content import language_of
 from glyphoxa.language.sentences import shortened
+from glyphoxa.language.text import language_of
 
 _VALID: Final = "valid are a character card (PNG, .charx, JSON with `name` and `description`) or JSON with `entries`"
 _MOST_BYTES, _MOST_PIXELS = 64 << 20, 8_192

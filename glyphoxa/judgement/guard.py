@@ -17,8 +17,8 @@ from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.marks import TABLE
-from glyphoxa.language.content import content_words, denies, spoken_words, straight
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.text import Text, content_of
 
 Rule = Callable[[str, Character, Asked], Fault | None]
 """Judges one piece of a reply: a sentence, or the first clause. `Asked.so_far` holds the pieces said before."""
@@ -87,7 +87,7 @@ class SafetyFilter:
 
         Clean text is returned unchanged, except for surrounding and repeated white space.
         """
-        if _OUT_OF_CHARACTER.search(straight(piece)):
+        if _OUT_OF_CHARACTER.search(Text.of(piece).plain):
             return Verdict(fault=Fault.ASSISTANT)
         text = "" if self._is_over else self._without_asides(_plain(piece))
         lines = [said for line in text.splitlines() if (said := self._without_label(line))]
@@ -189,16 +189,16 @@ def reveals_secret(sentence: str, character: Character, asked: Asked) -> Fault |
     """Reject a sentence that reveals or confirms one of the NPC's secrets."""
     if not (character.guards_secrets and asked.kept and (stated := _stated(sentence))):
         return None
-    public = content_words(" ".join((character.name, *character.aliases, asked.speaker_name)))
+    public = content_of((character.name, *character.aliases, asked.speaker_name))
     said = _Said(
-        content_words(stated) - public,
-        before=content_words(_stated(" ".join((*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far)))),
-        question=content_words(asked.question) - public,
-        loose=content_words(" ".join(asked.identity)),
+        Text.of(stated).content - public,
+        before=content_of(map(_stated, (*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far))),
+        question=Text.of(asked.question).content - public,
+        loose=content_of(asked.identity),
     )
-    admits = _ADMITS.match(straight(stated)) is not None
+    admits = _ADMITS.match(Text.of(stated).plain) is not None
     for secret in asked.kept:
-        kept = content_words(secret) - public
+        kept = Text.of(secret).content - public
         if _is_revealed(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
             return Fault.SECRET
     return None
@@ -216,7 +216,7 @@ class _Said:
 
 def _stated(text: str) -> str:
     """Return the parts that are not denials: "No. It lies under the stairs." denies and reveals."""
-    return " ".join(each.strip() for each in _PART.findall(text) if not denies(each))
+    return " ".join(each.strip() for each in _PART.findall(text) if not Text.of(each).denies)
 
 
 def _is_revealed(said: _Said, kept: frozenset[str]) -> bool:
@@ -243,8 +243,8 @@ def recites_direction(sentence: str, character: Character, asked: Asked) -> Faul
     """Reject a sentence that recites the DM's direction. A paraphrase passes."""
     if not asked.direction:
         return None
-    direction = spoken_words(asked.direction)
-    recited = f" {' '.join(direction)} " in f" {' '.join(spoken_words(sentence))} "
+    direction = Text.of(asked.direction).spoken
+    recited = f" {' '.join(direction)} " in f" {' '.join(Text.of(sentence).spoken)} "
     is_recited = recited and len(direction) >= _MIN_RECITED
     return Fault.OF_THE_PROMPT if is_recited or _DIRECTION_LABEL.search(sentence) else None
 

@@ -23,11 +23,12 @@ from typing import Final
 
 from glyphoxa.judgement.marks import GAP, SPACED_ENDS, TABLE, WIDE
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.text import Text
 
 _BARE_OPENERS: Final = ("analysis", "Analysis:", "Analysis\n", "**Analysis", "Here is my thought process:")
 """Count at the start of an answer only. The first is what remains of a channel whose control tokens were removed."""
 _WORDS: Final = lexicon("reply")
-_BEGINNINGS: Final = _WORDS.words("reasoning_begins")
+_BEGINNINGS: Final = frozenset(" ".join(Text(phrase).spoken) for phrase in _WORDS.words("reasoning_begins"))
 _ROLES: Final = _WORDS.words("reply_roles")
 _AGREES: Final = _WORDS.words("reply_agrees")
 _PRESENTS: Final = _WORDS.words("reply_presents")
@@ -65,7 +66,6 @@ _CONTEXT: Final = 24
 CALL_NOTATION: Final = "<tool_call>"
 _ANNOUNCED_WITHIN: Final = 100
 """Characters of an announcement."""
-_WORD: Final = re.compile(r"[^\W_]+(?:'\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +256,8 @@ class ReplyText:
 
 def _begins_reasoning(text: str) -> bool | None:
     """Whether these first words speak about a user, as no character does; None while they may become such."""
-    text = _straight(text[:120]).casefold()
-    said = " ".join(_WORD.findall(text)) + ("" if text[-1:].isalnum() else " ")
+    text = text[:120]
+    said = " ".join(Text(text).spoken) + ("" if text[-1:].isalnum() else " ")
     if any(said.startswith(f"{phrase} ") for phrase in _BEGINNINGS):
         return True
     return None if any(f"{phrase} ".startswith(said) for phrase in _BEGINNINGS) else False

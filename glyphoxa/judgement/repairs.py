@@ -19,20 +19,11 @@ from typing import Final
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule
 from glyphoxa.language.asking import question_of
-from glyphoxa.language.content import (
-    FUNCTION_WORDS,
-    GREETINGS,
-    NEGATIONS,
-    content_words,
-    denies,
-    language_of,
-    spoken_words,
-    straight,
-)
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.sentences import sentences
+from glyphoxa.language.text import FUNCTION_WORDS, GREETINGS, NEGATIONS, Text, content_of, language_of
 from glyphoxa.language.titles import TITLES
 from glyphoxa.language.words import fold
 
@@ -58,7 +49,7 @@ class Repairs:
         called = _one_of(_longest_first({*self._names, *character.aliases}))
         self._acts = _WORDS.compile(r"{called} (?:\w+ly )?{acts}\b", flags=_ANY_CASE, called=called)
         self._asked = asked
-        self._question = " ".join(spoken_words(asked.question))
+        self._question = " ".join(Text.of(asked.question).spoken)
         self._is_told = only_states(asked.question)
         self._is_narrating = False
 
@@ -72,7 +63,7 @@ class Repairs:
         return Verdict(with_correct_owner(in_first_person(said, self._names), self._asked))
 
     def _echoes(self, said: str) -> bool:
-        given_back = spoken_words(said)
+        given_back = Text.of(said).spoken
         if len(given_back) < _MIN_ECHOED:
             return False
         if self._is_told:
@@ -131,7 +122,7 @@ def in_first_person(sentence: str, names: Sequence[str]) -> str:
     >>> in_first_person("A healing draught from Brunhild costs nine silver pieces.", ["Brunhild"])
     'A healing draught from me costs nine silver pieces.'
     """
-    if not names or _SAYS_I.search(straight(sentence)):
+    if not names or _SAYS_I.search(Text.of(sentence).plain):
         return sentence
     own = _one_of(names)
     sentence = re.sub(rf"^{own}['’]s\b", "My", sentence)
@@ -165,7 +156,7 @@ def speaks_in_third_person(sentence: str, character: Character, asked: Asked) ->
     own = _one_of(own_names(character.name, character.others))
     if _of(own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
         return Fault.THIRD_PERSON
-    if _SAYS_I_OR_WE.search(straight(sentence)):
+    if _SAYS_I_OR_WE.search(Text.of(sentence).plain):
         return None
     found = _of(own, r"{own} ({verb_forms})\b").match(sentence)
     return Fault.THIRD_PERSON if found is not None and found.group(1) not in _NO_VERB else None
@@ -194,10 +185,10 @@ def with_correct_owner(sentence: str, asked: Asked) -> str:
     if _DID_I.search(asked.question):
         for pattern, instead in _SAID_BY_ASKER:
             sentence = pattern.sub(instead, sentence)
-    if _YOURS.search(asked.question) or not _OWN_TOO.isdisjoint(spoken_words(sentence)):
+    if _YOURS.search(asked.question) or not _OWN_TOO.isdisjoint(Text.of(sentence).spoken):
         return sentence
     # The NPC may own one too, if its facts mention it.
-    own = set(spoken_words(" ".join((*asked.identity, *asked.facts))))
+    own = set(Text.of(" ".join((*asked.identity, *asked.facts))).spoken)
     theirs = {thing for found in _MY.finditer(asked.question) for thing in _words_after(found)} - own - _NO_THING
 
     def turned(found: re.Match[str]) -> str:
@@ -208,7 +199,7 @@ def with_correct_owner(sentence: str, asked: Asked) -> str:
 
 def _words_after(found: re.Match[str]) -> list[str]:
     """Return the words after a "my": the possession, with or without an adjective."""
-    return [word for word in spoken_words(found.string[found.end() :])[:2] if word not in FUNCTION_WORDS]
+    return [word for word in Text.of(found.string[found.end() :]).spoken[:2] if word not in FUNCTION_WORDS]
 
 
 def _as_yours(mine: str) -> str:
@@ -268,10 +259,10 @@ def takes_over(sentence: str, character: Character, asked: Asked) -> Fault | Non
 
     A question and a sentence that adds something are replies, and so is "I sealed it." to "You sealed it.".
     """
-    if sentence.rstrip().endswith("?") or not _SAYS_I_DO.search(straight(sentence)) or not _is_remark(asked):
+    if sentence.rstrip().endswith("?") or not _SAYS_I_DO.search(Text.of(sentence).plain) or not _is_remark(asked):
         return None
-    said = content_words(sentence)
-    return Fault.ECHO if len(said) >= _MIN_TAKEN and said <= content_words(asked.question) else None
+    said = Text.of(sentence).content
+    return Fault.ECHO if len(said) >= _MIN_TAKEN and said <= Text.of(asked.question).content else None
 
 
 _BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
@@ -279,7 +270,7 @@ _BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
 
 def denies_unasked(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a bare denial ("I did not.") in reply to a remark that does not speak of the NPC."""
-    return Fault.UNFOUNDED if _BARE_DENIAL.fullmatch(straight(sentence)) and _is_remark(asked) else None
+    return Fault.UNFOUNDED if _BARE_DENIAL.fullmatch(Text.of(sentence).plain) and _is_remark(asked) else None
 
 
 def _is_remark(asked: Asked) -> bool:
@@ -292,12 +283,12 @@ def from_an_example(sentence: str, character: Character, asked: Asked) -> Fault 
         return None
     talk = (word for pair in asked.before for word in pair)
     known = (asked.question, asked.speaker_name, asked.persona, *asked.identity, *asked.facts, *asked.remembered)
-    new = content_words(sentence) - content_words(" ".join((*known, *asked.kept, *asked.told, *talk, character.name)))
+    new = Text.of(sentence).content - content_of((*known, *asked.kept, *asked.told, *talk, character.name))
     if not new:
         return None
-    named = content_words(" ".join(names_in(sentence, language=character.language)))
+    named = content_of(names_in(sentence, language=character.language))
     for example in asked.examples:
-        shown = content_words(example)
+        shown = Text.of(example).content
         if (len(new) >= _MIN_TAKEN and new <= shown) or named & new & shown:
             return Fault.OF_THE_PROMPT
     return None
@@ -312,9 +303,9 @@ _MIN_REPEATED: Final = 3
 
 def offers_help(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject an offer of help in mid-conversation. At the beginning or after a greeting it is ordinary."""
-    if not asked.before or not _OFFERS.search(straight(sentence)):
+    if not asked.before or not _OFFERS.search(Text.of(sentence).plain):
         return None
-    greets = any(not known.isdisjoint(spoken_words(asked.question)) for known in GREETINGS.values())
+    greets = any(not known.isdisjoint(Text.of(asked.question).spoken) for known in GREETINGS.values())
     return None if greets else Fault.ASSISTANT
 
 
@@ -338,12 +329,12 @@ def repeats(sentence: str, character: Character, asked: Asked) -> Fault | None:
 
 def _is_alike(question: str, other: str) -> bool:
     """Return whether two questions may share an answer: a common content word, or one without any."""
-    words, others = content_words(question), content_words(other)
+    words, others = Text.of(question).content, Text.of(other).content
     return bool(words & others) or not (words and others)
 
 
 def _bare(text: str) -> str:
-    return " ".join(spoken_words(text))
+    return " ".join(Text.of(text).spoken)
 
 
 def _bare_sentences(text: str) -> set[str]:
@@ -352,11 +343,11 @@ def _bare_sentences(text: str) -> set[str]:
 
 # Memory: an NPC that ignores what it was told about the question, or states what it does not know.
 
-_TELLS: Final = content_words(" ".join(_WORDS.words("tells")))
+_TELLS: Final = content_of(_WORDS.words("tells"))
 """Words that report telling, without content."""
 _DENIES_TELLING: Final = _WORDS.pattern("denies_telling", flags=_ANY_CASE)
 _CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
-_OF_CLAIMS: Final = content_words(" ".join(_WORDS.words("of_claims")))
+_OF_CLAIMS: Final = content_of(_WORDS.words("of_claims"))
 _CLAIMS_NOTHING: Final = NEGATIONS | _WORDS.words("does_not_know") | _WORDS.words("conditions")
 _KEEPS: Final = _WORDS.pattern("keeps_to_itself", flags=_ANY_CASE)
 _YES: Final = _WORDS.compile(r"\s*{yes}\b", flags=_ANY_CASE)
@@ -368,17 +359,17 @@ def forgets(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject an answer without any word that the asker told the NPC about it. A counter-question is no answer."""
     if not asked.told or sentence.rstrip().endswith("?"):
         return None
-    if _DENIES_TELLING.search(straight(sentence)):
+    if _DENIES_TELLING.search(Text.of(sentence).plain):
         return Fault.FORGOTTEN
-    if not content_words(sentence) and not denies(sentence):
+    if not Text.of(sentence).content and not Text.of(sentence).denies:
         return None  # "Ah, that." introduces an answer
     return Fault.FORGOTTEN if leaves_out(f"{asked.so_far} {sentence}", asked) else None
 
 
 def leaves_out(reply: str, asked: Asked) -> bool:
     """Return whether a reply, without its questions, contains nothing that the asker told."""
-    new = content_words(" ".join(asked.told)) - content_words(asked.question) - _TELLS
-    return bool(new) and content_words(" ".join(_without_questions(reply))).isdisjoint(new)
+    new = content_of(asked.told) - Text.of(asked.question).content - _TELLS
+    return bool(new) and content_of(_without_questions(reply)).isdisjoint(new)
 
 
 def unfounded(sentence: str, character: Character, asked: Asked) -> Fault | None:
@@ -389,7 +380,7 @@ def unfounded(sentence: str, character: Character, asked: Asked) -> Fault | None
     """
     if sentence.rstrip().endswith("?") or _claims_nothing(sentence):
         return None
-    if _CLAIMS.search(straight(sentence)) and not _is_backed(sentence, asked):
+    if _CLAIMS.search(Text.of(sentence).plain) and not _is_backed(sentence, asked):
         return Fault.UNFOUNDED
     if asked.not_known and (_says_yes_to_more(sentence, asked) or _states(sentence, asked)):
         return Fault.UNFOUNDED
@@ -398,7 +389,7 @@ def unfounded(sentence: str, character: Character, asked: Asked) -> Fault | None
 
 def only_calls(reply: str, asked: Asked) -> bool:
     """Return whether a reply contains nothing but the asker's name."""
-    return set(spoken_words(reply)) <= set(spoken_words(asked.speaker_name))
+    return set(Text.of(reply).spoken) <= set(Text.of(asked.speaker_name).spoken)
 
 
 def _without_questions(text: str) -> list[str]:
@@ -406,7 +397,7 @@ def _without_questions(text: str) -> list[str]:
 
 
 def _claims_nothing(text: str) -> bool:
-    return not _CLAIMS_NOTHING.isdisjoint(spoken_words(text))
+    return not _CLAIMS_NOTHING.isdisjoint(Text.of(text).spoken)
 
 
 def _known(asked: Asked) -> tuple[str, ...]:
@@ -415,28 +406,28 @@ def _known(asked: Asked) -> tuple[str, ...]:
 
 def _is_backed(sentence: str, asked: Asked) -> bool:
     """Return whether the conversation shares a word with it, or the facts two, or one that is not a name."""
-    said = content_words(sentence) - _OF_CLAIMS
+    said = Text.of(sentence).content - _OF_CLAIMS
     talk = (word for pair in asked.before for word in pair)
-    heard = content_words(" ".join((*asked.remembered, *_without_questions(asked.question), *talk)))
+    heard = content_of((*asked.remembered, *_without_questions(asked.question), *talk))
     if not said:
         return bool(heard)
-    common = said & content_words(" ".join(_known(asked)))
-    names = content_words(" ".join(re.findall(r"\b[A-ZÄÖÜ]\w+", sentence)))
+    common = said & content_of(_known(asked))
+    names = content_of(word.text for word in Text.of(sentence).words if word.is_capital)
     return bool(said & heard) or len(common) > 1 or bool(common - names)
 
 
 def _says_yes_to_more(sentence: str, asked: Asked) -> bool:
     """Return whether it says yes and adds more than is known about the people in the question."""
-    known = content_words(" ".join((*_known(asked), *asked.remembered)))
-    return _YES.match(sentence) is not None and bool(content_words(sentence) - known - _OF_CLAIMS)
+    known = content_of((*_known(asked), *asked.remembered))
+    return _YES.match(sentence) is not None and bool(Text.of(sentence).content - known - _OF_CLAIMS)
 
 
 def _states(sentence: str, asked: Asked) -> bool:
     """Return whether it states something before denying knowledge, with nothing else in the prompt to state."""
     has_more = asked.remembered or len(asked.facts) > len(asked.not_known)
-    if has_more or asked.kept or _claims_nothing(asked.so_far) or _KEEPS.search(straight(sentence)):
+    if has_more or asked.kept or _claims_nothing(asked.so_far) or _KEEPS.search(Text.of(sentence).plain):
         return False
-    return len(spoken_words(sentence)) >= _MIN_STATED or _YES.match(sentence) is not None
+    return len(Text.of(sentence).spoken) >= _MIN_STATED or _YES.match(sentence) is not None
 
 
 REPAIR_RULES: Final[Sequence[Rule]] = (

@@ -23,8 +23,8 @@ from typing import Final
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
 from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
-from glyphoxa.language.content import GREETINGS, content_words, language_of, log_odds, phrases, shipped, straight
 from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.text import GREETINGS, Text, language_of, log_odds, phrases, shipped
 
 _WORDS: Final = lexicon("reply")
 _OF_THE_PROMPT: Final = _WORDS.pattern("of_the_prompt", flags=re.IGNORECASE)
@@ -61,17 +61,17 @@ def refusal_score(sentence: str) -> float:
 
 def refuses(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject what may be a refusal if the NPC knows something about the question and the sentence says none of it."""
-    known = content_words(fact_about(asked))
-    is_empty = bool(known) and known.isdisjoint(content_words(sentence))
+    known = Text.of(fact_about(asked)).content
+    is_empty = bool(known) and known.isdisjoint(Text.of(sentence).content)
     return Fault.ASSISTANT if is_empty and refusal_score(sentence) > _REFUSED_A_FACT else None
 
 
 def fact_about(asked: Asked) -> str:
     """Return the fact that shares most words with the question; empty if none does, or a direction may withhold it."""
-    about = content_words("" if asked.direction or asked.flags else asked.question)
+    about = Text.of("" if asked.direction or asked.flags else asked.question).content
     facts = set(asked.facts).difference(asked.not_known)
-    shared = max(sorted(facts), key=lambda fact: len(content_words(fact) & about), default="")
-    return shared if content_words(shared) & about else ""
+    shared = max(sorted(facts), key=lambda fact: len(Text.of(fact).content & about), default="")
+    return shared if Text.of(shared).content & about else ""
 
 
 RULES: Final[Sequence[Rule]] = (reveals_secret, recites_direction, in_another_language, refuses)
@@ -115,11 +115,11 @@ class ReplyCheck:
         verdict = self._safety.judge(piece)
         if not verdict.text:
             return verdict
-        if not self._held and _OPENS_REFUSAL.fullmatch(straight(verdict.text)):
+        if not self._held and _OPENS_REFUSAL.fullmatch(Text.of(verdict.text).plain):
             self._held = verdict.text
             return Verdict()
         said, self._held = f"{self._held} {verdict.text}".strip(), ""
-        plain = straight(said)
+        plain = Text.of(said).plain
         if refusal_score(said) > _REFUSED:
             return Verdict(fault=Fault.ASSISTANT)
         if _OF_THE_PROMPT.search(plain):

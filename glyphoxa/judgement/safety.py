@@ -35,9 +35,9 @@ from glyphoxa.domain.ids import INVISIBLE
 from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.language.content import FUNCTION_WORDS, spoken_words, stemmer_of, straight
 from glyphoxa.language.lexicon import languages, lexicon
 from glyphoxa.language.sentences import sentences
+from glyphoxa.language.text import FUNCTION_WORDS, Text, stemmer_of
 
 MINORS: Final = f"{LEGAL_FLOOR}minors"
 _LINE: Final = "line:"
@@ -51,7 +51,6 @@ _REMEMBERED: Final = 1_000
 _CAMPAIGNS: Final = 16
 """Whose topics are kept ready."""
 _CLAUSES: Final = re.compile(r"[.,;:!?…\n–—]+")
-_SENTENCE_ENDS: Final = re.compile(r"[.!?…\n][\"'”’»)]*\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ class SafetyTopics:
         return self._found(text)
 
     def _search(self, text: str) -> tuple[str, ...]:
-        plain = straight(unicodedata.normalize("NFC", text).translate(INVISIBLE))
+        plain = Text.of(unicodedata.normalize("NFC", text).translate(INVISIBLE)).plain
         return tuple(dict.fromkeys(topic.label for topic in self._topics if topic.is_in(plain)))
 
     def forbids(self, text: str) -> bool:
@@ -139,8 +138,8 @@ class SafetyTopics:
 
         A `glyphoxa.judgement.guard.Rule`.
         """
-        begun = _SENTENCE_ENDS.split(f"{asked.so_far} ")[-1]
-        return Fault.SAFETY if self.forbids(f"{begun}{sentence}") else None
+        begun = sentences(asked.so_far)[-1:]
+        return Fault.SAFETY if self.forbids(" ".join((*begun, sentence))) else None
 
 
 def topics_of(campaign: Campaign) -> SafetyTopics:
@@ -185,9 +184,9 @@ def _floor() -> Iterator[_Topic]:
 
 def _topics(kind: str, topic: str, language: str) -> Iterator[_Topic]:
     """Yield a topic as it is found in each language, without repetition."""
-    phrase = straight(topic).casefold()
+    phrase = Text.of(topic).plain.casefold()
     generic = lexicon("safety", language).words("generic") | FUNCTION_WORDS
-    named = [word for word in spoken_words(topic) if word not in generic] or [phrase]
+    named = [word for word in Text.of(topic).spoken if word not in generic] or [phrase]
     named = [phrase] if _of_idea(phrase, language) else named
     for each in languages():
         # Most texts touch no topic: search the shortest pattern first.

@@ -8,12 +8,11 @@ kinds that are looked for in English then.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from enum import Enum
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
-from glyphoxa.language.lexicon import languages, lexicon, primary_language
+from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.sentence_form import only_states
 
 
@@ -126,16 +125,3 @@ def _pattern(kind: str, language: str) -> re.Pattern[str]:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().replace("’", "'").split())
-
-
-def _forms(language: str) -> Mapping[str, str]:
-    verbs = (verb.split() for verb in lexicon("asking", language).words("irregular"))
-    return {form: base for base, *forms in verbs for form in forms}
-
-
-IRREGULAR: Final[Mapping[str, Mapping[str, str]]] = {language: _forms(language) for language in languages()}
-"""Irregular forms that a stemmer misses, by language, each with its verb ("stole": "steal").
-
-Forms that are also other words ("left", "wound", "bore", "found") map to the verb too: question and transcript are
-treated the same.
-"""

@@ -13,15 +13,20 @@ delay, except after a digit.
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
 
-_ENDERS = ".!?…"
-_CLOSERS = "\"'”’»)]*_"
-_CLAUSE_ENDERS = ",;:—–"
+_WIDE: Final = "。！？"
+"""End sentences without a space after them."""
+_ENDERS: Final = f".!?…{_WIDE}"
+_CLOSERS: Final = "\"'”’»)]*_」』"
+_CLAUSE_ENDERS: Final = ",;:—–"
+_LOOKED_BACK: Final = 40
+"""Characters before a full stop that show whether it ends a sentence."""
+_MAY_END: Final = re.compile(rf"[\n{_ENDERS}{_CLAUSE_ENDERS}]")
 _WORDS: Final = lexicon("speech")
 _WRITTEN: Final = lexicon("spoken")
 _ABBREVIATIONS: Final = _WRITTEN.words("abbreviations")
@@ -57,7 +62,7 @@ class SentenceSplitter:
         """The pieces that are now complete, without surrounding white space."""
         self._held += token_text
         pieces: list[str] = []
-        while (end := self._end()) is not None:
+        while (end := self.next_end()) is not None:
             pieces += self._take(end)
         return pieces
 
@@ -75,10 +80,11 @@ class SentenceSplitter:
         self._began = True
         return [piece]
 
-    def _end(self) -> int | None:
+    def next_end(self) -> int | None:
         """One past the first complete piece, or None."""
         held = self._held
-        for at, char in enumerate(held):
+        for found in _MAY_END.finditer(held):
+            at, char = found.start(), found[0]
             if char == "\n" and held[:at].strip():
                 return at + 1
             if char in _ENDERS:
@@ -105,17 +111,18 @@ class SentenceSplitter:
             end += 1
         if end >= len(held) and not (self.marks_end and not held[at - 1 : at].isdigit()):
             return None  # not yet
-        if held[end:] and not held[end].isspace():
+        if held[end:] and not held[end].isspace() and held[at] not in _WIDE:
             return None  # within "3.5", "e.g" or "...and"
         if at and held[at - 1] in _ENDERS:
             return None  # the whole mark was checked at its first character
         if not is_one_stop and (held[at] == "…" or held[at : at + 2] == ".."):
             return self._after_ellipsis(end)
-        if is_one_stop and _is_abbreviated(held[:at]):
+        before = held[max(0, at - _LOOKED_BACK) : at]
+        if is_one_stop and _is_abbreviated(before):
             return None
-        if is_one_stop and _may_count(held[:at]):
+        if is_one_stop and _may_count(before):
             return self._after_count(at, end)
-        if is_one_stop and _last_word(held[:at]) in _BEFORE_NUMBERS:
+        if is_one_stop and _last_word(before) in _BEFORE_NUMBERS:
             following = held[end:].lstrip()
             return None if following[:1].isdigit() or (not following and not self.marks_end) else end
         return end
@@ -158,14 +165,27 @@ def _last_word(text: str) -> str:
     return "" if found is None else found.group(1).lower()
 
 
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each sentence of a text, without the white space around it."""
+    splitter = SentenceSplitter(_held=text, _began=True)
+    start = 0
+    while start < len(text):
+        end = splitter.next_end()
+        piece = text[start : len(text) if end is None else start + end]
+        if piece.strip():
+            begins = start + len(piece) - len(piece.lstrip())
+            yield begins, begins + len(piece.strip())
+        start += len(piece)
+        splitter._held = text[start:]
+
+
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, with single spaces.
 
     >>> sentences("Dr. Brandt asks 3.5 crowns.  Well... perhaps!")
     ['Dr. Brandt asks 3.5 crowns.', 'Well... perhaps!']
     """
-    splitter = SentenceSplitter(least_words=sys.maxsize, least_words_to_join=sys.maxsize)
-    return [*splitter.push(text), *splitter.flush()]
+    return [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]
 
 
 def first_sentences(text: str, most_characters: int) -> str:

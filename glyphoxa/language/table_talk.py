@@ -11,8 +11,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.text import Text
 
 _WORDS: Final = lexicon("table_talk")
 _MARKED_WHOLE: Final = _WORDS.compile(r"\W*{marks}\b|\W*(?:{marks}|{short_marks})\s*[:)\]]|\s*//", flags=re.IGNORECASE)
@@ -80,4 +80,4 @@ def is_filler(text: str, *, is_answer: bool) -> bool:
         is_answer: In a conversation with an NPC, "yes" and "all right" are answers, not fillers.
     """
     fillers = _SOUNDS if "?" in text else _THINKING if is_answer else _FILLERS
-    return fillers.issuperset(spoken_words(text))
+    return fillers.issuperset(Text.of(text).spoken)

@@ -12,8 +12,8 @@ from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.language.content import spoken_words
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.text import Text
 
 _TRADE_WORDS: Final = lexicon("trades")
 _TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
@@ -105,7 +105,7 @@ class Cast:
 
     def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
         """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
-        words = spoken_words(text)
+        words = Text.of(text).spoken
         counted = [
             (character.knows_about(words), npc)
             for npc in present

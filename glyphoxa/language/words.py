@@ -48,6 +48,7 @@ _GAP = re.compile("[\\s\u200e\u200f\u202a-\u202e\u2066-\u2069]*|[-‐‑־・·]
 _GAP_AFTER_ABBREVIATION = re.compile(r"\.\s*-?")
 _ABBREVIATED = lexicon("titles").words("abbreviations")
 _REMEMBERED = 8192
+I_FORMS = frozenset(("i", "im", "ill", "id", "ive"))
 _TEXTS_REMEMBERED = 64
 _SENTENCE_END = re.compile(r"[.!?…:\n\"“”»«。！？]")
 
@@ -78,6 +79,11 @@ class Word(NamedTuple):
     @property
     def is_capital(self) -> bool:
         return self.text[0].isupper()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is written like a name: with a capital inside a sentence. "I" and "I'm" are not."""
+        return self.is_capital and not self.opens and self.folded not in I_FORMS
 
 
 @lru_cache(_TEXTS_REMEMBERED)  # correction, spotting, address and recall process the same text in turn

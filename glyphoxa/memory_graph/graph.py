@@ -13,7 +13,7 @@ import numpy as np
 from numpy import bool_, float32, float64, int64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.language.words import words
+from glyphoxa.language.text import Text
 from glyphoxa.memory_graph.diffusion import Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.recall.talk_index import TalkIndex
@@ -154,7 +154,7 @@ class TalkGraph(MemoryGraph):
         mentions: list[tuple[int, int, str]] = []
         for turn, mentioned in enumerate(names):
             for name in mentioned:
-                key = tuple(word.folded for word in words(name))
+                key = Text.of(name).folded
                 if sum(map(len, key)) >= _SHORTEST_NAME:
                     mentions.append((turn, self._names.setdefault(key, n + len(self._names)), "mentions"))
         numbers = np.zeros(n, int64) if sessions is None else sessions
@@ -171,10 +171,10 @@ class TalkGraph(MemoryGraph):
 
     def anchors(self, text: str) -> list[int]:
         """Return nodes of the names in a text with at least two letters, each once, in order."""
-        spoken = [word.folded for word in words(text)]
+        spoken = Text.of(text).folded
         longest = max(map(len, self._names), default=0)
         found = (
-            self._names.get(tuple(spoken[first:end]))
+            self._names.get(spoken[first:end])
             for first in range(len(spoken))
             for end in range(min(first + longest, len(spoken)), first, -1)
         )
@@ -192,7 +192,7 @@ def graph_of_view(index: TalkIndex, columns: ViewColumns, *, read: MutableMappin
         turn = read.get(row)
         if turn is None:
             said = index.said(row)
-            turn = read[row] = (said.utterance_id, (said.speaker_name, *_names_in(said.text)))
+            turn = read[row] = (said.utterance_id, (said.speaker_name, *Text.of(said.text).named))
         turns.append(turn)
     vectors = index.vectors_at(columns, range(len(columns)))
     return TalkGraph(
@@ -201,8 +201,3 @@ def graph_of_view(index: TalkIndex, columns: ViewColumns, *, read: MutableMappin
         sessions=columns.sessions.astype(int64),
         vectors=vectors if vectors.any() else None,
     )
-
-
-def _names_in(text: str) -> list[str]:
-    """Return words that are written like a name inside a sentence."""
-    return [word.text for word in words(text) if word.is_capital and not word.opens and len(word.folded) > 1]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Viewer
+from glyphoxa.language.text import Text
 from glyphoxa.recall.terms import NAME, SearchTerms, Terms, Trait, traits_of
 from glyphoxa.recall.vectors import NOWHERE, Vectors
 from glyphoxa.recall.view import NEVER, UtteranceTable, View, ViewColumns, began_ms
@@ -342,7 +343,7 @@ class TalkIndex:
         found = self._in_view(view, term)
         if found is None and term.startswith(NAME):
             # Only the question writes it like a name.
-            stem = next(iter(self.terms.stems(term[len(NAME) :])), None)
+            stem = next(iter(Text.of(term[len(NAME) :]).stems(self.terms.language)), None)
             found = None if stem is None else self._in_view(view, stem)
         return found
 

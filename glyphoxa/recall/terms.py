@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntFlag
-from functools import lru_cache
 from typing import TypeAlias
 
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.language.asking import IRREGULAR
-from glyphoxa.language.content import stemmer_of
 from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.text import Text, stemmer_of
 from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import Word, words
+from glyphoxa.language.words import I_FORMS, Word, words
 from glyphoxa.recall.days import TableTimes
 from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, read_time, read_words, tells_time
 
@@ -31,7 +29,6 @@ from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, re
 
 NAME = "="
 _NOUNS_ARE_CAPITAL = frozenset(("de",))
-_CACHE = 50_000
 
 
 SearchTerms: TypeAlias = tuple[str, ...]
@@ -52,8 +49,7 @@ class Terms:
         self._stop = vocabulary_of(language).stop
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
         read_words(primary)  # load the patterns now, not while a player waits for audio
-        stem, verbs = stemmer_of(primary), IRREGULAR.get(primary, {})
-        self._stem = lru_cache(_CACHE)(lambda word: stem(verbs.get(word, word)))
+        self._stem = stemmer_of(language)
 
     def of_turn(self, speaker: str, text: str) -> Counter[str]:
         """Count the terms of an utterance, its speaker's name included.
@@ -64,7 +60,7 @@ class Terms:
         for word in words(speaker):
             terms.update(self._of(word, is_name=True))
         for word in words(text):
-            may_be_name = self._capital_says_name and word.is_capital and word.folded not in _I
+            may_be_name = self._capital_says_name and word.is_capital and word.folded not in I_FORMS
             terms.update(self._of(word, is_name=may_be_name))
         return terms
 
@@ -78,22 +74,15 @@ class Terms:
                 found[self._stem(word.folded)] = None
         return tuple(found)
 
-    def stems(self, text: str) -> Iterable[str]:
-        """Return the stems of the words of a text without stop words, in order."""
-        return (self._stem(word.folded) for word in words(text) if word.folded not in self._stop)
-
     def is_name(self, word: Word) -> bool:
         """Return whether a word is written like a name only."""
-        return self._capital_says_name and word.is_capital and not word.opens and word.folded not in _I
+        return self._capital_says_name and word.is_named
 
     def _of(self, word: Word, *, is_name: bool) -> Iterable[str]:
         if is_name:
             yield NAME + word.folded
         if word.folded not in self._stop:
             yield self._stem(word.folded)
-
-
-_I = frozenset(("i", "im", "ill", "id", "ive"))
 
 
 # -- traits
@@ -180,7 +169,7 @@ def read_question(
     meaning = text
     for name, called in _called_in(text, speakers, terms):
         named.add(name)
-        spoken |= {NAME + word.folded for word in words(called)} | set(terms.stems(called))
+        spoken |= {NAME + word.folded for word in words(called)} | Text.of(called).telling(terms.language)
         meaning = _as_self(meaning, called, terms.language)
     return RecallQuestion(
         text,
@@ -205,13 +194,13 @@ def _called_in(text: str, speakers: Collection[str], terms: Terms) -> Iterator[t
     short: dict[str, list[str]] = {}
     for called in sorted(said - known):
         meant = [first for first in known if first.startswith(called)]
-        if len(meant) == 1 and any(terms.stems(called)):
+        if len(meant) == 1 and Text.of(called).stems(terms.language):
             short.setdefault(meant[0], []).append(called)
     for name in sorted(speakers, key=len, reverse=True):
         first = firsts[name]
         if first not in text and first not in short:
             continue  # most are not in the question, and a close look takes longer than all the rest
-        ways = dict.fromkeys((name, first) if any(terms.stems(first)) else (name,))
+        ways = dict.fromkeys((name, first) if Text.of(first).stems(terms.language) else (name,))
         for called in (*ways, *short.get(first, ())):
             if len(called) > 1 and re.search(rf"\b{re.escape(called)}\b", text):
                 yield name, called

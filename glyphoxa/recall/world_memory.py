@@ -26,13 +26,13 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, MEANING, Fact, Viewer
 from glyphoxa.language.facts import DESCRIPTION, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.text import Text
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.names.naming import Speech
 from glyphoxa.names.reader import NameReader
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.exact_match import KnownByName, called_for, entry_of
 from glyphoxa.recall.facts import TOOK_PART, is_secret
-from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import is_episode
@@ -95,7 +95,7 @@ class WordedFact:
 class WordedFacts:
     """An inverted index of texts."""
 
-    terms: Terms
+    language: str
     _having: dict[str, set[FactId]] = field(default_factory=dict)
     _of: dict[FactId, frozenset[str]] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class WordedFacts:
         self.drop(fact)
         if len(text.split()) < LEAST_WORDS:
             return
-        stems = self._of[fact] = frozenset(self.terms.stems(text))
+        stems = self._of[fact] = Text.of(text).telling(self.language)
         for stem in stems:
             self._having.setdefault(stem, set()).add(fact)
 
@@ -122,7 +122,7 @@ class WordedFacts:
         Args:
             may_see: A refused fact is not found and prevents no other from being found.
         """
-        asked = dict.fromkeys(self.terms.stems(question))
+        asked = dict.fromkeys(Text.of(question).stems(self.language))
         shared: Counter[FactId] = Counter()
         for stem in asked:
             shared.update(self._having.get(stem, ()))
@@ -169,7 +169,7 @@ class NamedWorld:
         self._also_called = also_called or {}
         # No sounds: transcripts are corrected before.
         self._names = NameReader(Speech(vocabulary_of(language), None, lambda _: ""))
-        self._worded = WordedFacts(Terms(language))
+        self._worded = WordedFacts(language)
         self._words = RelationWords(language)
         self._texts: dict[str, dict[FactId, Fact]] = {}
         self._texts_of: dict[FactId, Iterable[str]] = {}

@@ -7,16 +7,15 @@ for an embedder is split, at sentence ends. Each piece starts with the end of th
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 
+from glyphoxa.language.sentences import sentences
 from glyphoxa.language.words import words
 
 _VERSION = "3"  # increase it when what is embedded changes, or how: all utterances are then embedded again
 MOST_WORDS = 160
 """A small embedder reads 256 tokens. A word of prose has about 1.3, an invented name three."""
 OVERLAP_WORDS = 30
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’»)\]]*\s+|(?<=[。！？])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def _overlap(window: list[str], room: int) -> list[str]:
 def _sentences(text: str, most_words: int) -> list[str]:
     """Return sentences; one that is too long is split between words, with an overlap."""
     found: list[str] = []
-    for sentence in filter(None, map(str.strip, _SENTENCE_END.split(text))):
+    for sentence in sentences(text):
         spoken = words(sentence)
         if len(spoken) <= most_words:
             found.append(sentence)
@@ -93,5 +92,5 @@ def _sentences(text: str, most_words: int) -> list[str]:
     return found
 
 
-def _length(*sentences: str) -> int:
-    return sum(len(words(sentence)) for sentence in sentences)
+def _length(*parts: str) -> int:
+    return sum(len(words(part)) for part in parts)

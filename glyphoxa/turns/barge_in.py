@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.language.content import Weights, log_odds, phrases, shipped
 from glyphoxa.language.noise import without_described
 from glyphoxa.language.table_talk import BACKCHANNEL
+from glyphoxa.language.text import Text, Weights, log_odds, phrases, shipped
 
 AFTER_MS = 250
 _REPEATED = re.compile(r"(\w)\1{2,}|(\w{2})\2+")
@@ -48,7 +48,7 @@ def signs_of(text: str, *, is_whole: bool = True) -> frozenset[str]:
 
 def encourages(text: str) -> bool:
     """Return whether words only encourage or agree, in any language. They answer a question ("Yes")."""
-    return BACKCHANNEL.issuperset(re.findall(r"[^\W_]+", without_described(text).lower()))
+    return BACKCHANNEL.issuperset(Text.of(without_described(text)).spoken)
 
 
 def cuts_off(text: str, *, is_whole: bool = True, weights: Weights | None = None) -> bool:

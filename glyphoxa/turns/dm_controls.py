@@ -32,6 +32,7 @@ from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.text import Text
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.address import Addressed
 
@@ -90,7 +91,7 @@ def _is_name(who: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+(?:['’][^\W_]+)?", text.casefold())).replace("’", "'")
+    return " ".join(Text.of(text).spoken)
 
 
 Decide = Callable[[Understood], Addressed]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.language.content import FUNCTION_WORDS, spoken_words
 from glyphoxa.language.sentence_form import without_call_to_all
+from glyphoxa.language.text import FUNCTION_WORDS, Text
 from glyphoxa.language.trades import TRADE_WORDS, cast_of
 
 Embed = Callable[[Sequence[str]], NDArray[float32]]
@@ -65,7 +65,7 @@ class Expertise:
     def fitting(self, question: str, present: Sequence[NpcId]) -> NpcId | None:
         """Return the present NPC that a question to everybody clearly concerns; None for none."""
         known = [npc for npc in present if npc in self._profiles]
-        asked = [word for word in spoken_words(without_call_to_all(question)) if word not in FUNCTION_WORDS]
+        asked = [word for word in Text.of(without_call_to_all(question)).spoken if word not in FUNCTION_WORDS]
         if not known or not asked:
             return None
         vector = self._asked(" ".join(asked[-_MOST_WORDS:]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -12,6 +11,7 @@ from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.language.text import Text
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.dm_controls import DmControls
@@ -48,7 +48,7 @@ class SpokenQuestion:
 
 
 def same_words(a: str, b: str) -> bool:
-    return re.findall(r"\w+", a.lower()) == re.findall(r"\w+", b.lower())
+    return Text.of(a).full == Text.of(b).full
 
 
 class Phase(Enum):

@@ -9,7 +9,6 @@ from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
 
-from glyphoxa.context.selection import telling_words
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
@@ -25,6 +24,7 @@ from glyphoxa.domain.knowledge import (
     visibility_of,
 )
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.text import Text
 from glyphoxa.language.words import words
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world_memory import NamedWorld
@@ -194,12 +194,12 @@ class GraphTwin:
         return ways.get(target)
 
     async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
-        knowledge, asked = await self._asked(viewer), telling_words(wanted.words)
+        knowledge, asked = await self._asked(viewer), Text.of(wanted.words).topic
         found = []
         for fact in knowledge.facts(viewer):
             ends = [end for end in (fact.claim.subject, fact.claim.object) if end is not None]
             names = [entity.name for end in ends if (entity := knowledge.entity(viewer, end)) is not None]
-            told = telling_words(" ".join((*names, fact.claim.predicate, str(fact.claim.content))))
+            told = Text.of(" ".join((*names, fact.claim.predicate, str(fact.claim.content)))).topic
             if (wanted.about in ends or asked & told) and wanted.between.holds(fact.provenance.at_ms or 0):
                 found.append((len(asked & told), fact))
         return [fact for _, fact in sorted(found, key=lambda one: -one[0])][: wanted.limit]

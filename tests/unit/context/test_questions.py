@@ -11,19 +11,18 @@ from typing import Any
 import pytest
 
 from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import OwnSecret, touched, without, words_of
+from glyphoxa.context.facts import OwnSecret, touched, without
 from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.asking import AskKind, looks_for_own_words, question_of
-from glyphoxa.recall.terms import Terms
+from glyphoxa.language.text import Text
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
 from tests.unit.context.not_knowing import a_mind, repair, said, sentences
 
 QUESTIONS: dict[str, list[Any]] = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
-TERMS = Terms("en")
 SECRET = "Hob lets smugglers through the north gate each night."
 STANDING = "Hob guards the north gate. The gate closes at dusk."
 
@@ -34,10 +33,10 @@ def told(question: str, line: str, by: str = "Rhea", *, asker: str = "Rhea", lan
 
 
 def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bool:
-    secret = OwnSecret(RecalledFact(FactId("f"), SECRET), words_of(SECRET, TERMS))
-    secrets = without([secret], words_of(standing, TERMS)) if standing else [secret]
-    own = words_of("Hob", TERMS)
-    return touched(secrets, question, just_heard=just_heard, terms=TERMS, own_names=own) == [secret.told]
+    secret = OwnSecret(RecalledFact(FactId("f"), SECRET), Text.of(SECRET).telling("en"))
+    secrets = without([secret], Text.of(standing).telling("en")) if standing else [secret]
+    own = Text.of("Hob").telling("en")
+    return touched(secrets, question, just_heard=just_heard, language="en", own_names=own) == [secret.told]
 
 
 JUDGES: dict[str, Callable[..., bool]] = {
@@ -84,8 +83,8 @@ def test_question_about_its_place_touches_no_secret(question: str, touches: bool
 
 
 def test_secret_without_words_of_its_own_keeps_those_it_has() -> None:
-    secret = OwnSecret(RecalledFact(FactId("f"), "The north gate."), words_of("The north gate.", TERMS))
-    assert without([secret], words_of(STANDING, TERMS)) == [secret]
+    secret = OwnSecret(RecalledFact(FactId("f"), "The north gate."), Text.of("The north gate.").telling("en"))
+    assert without([secret], Text.of(STANDING).telling("en")) == [secret]
 
 
 def test_what_others_said_is_kept_and_own_words_are_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.repairs import Repairs, claims_other_identity, in_first_person, unfounded, with_correct_owner
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.language.content import language_of
+from glyphoxa.language.text import language_of
 from tests.unit.judgement.cases import wrong_ones
 
 BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId
-from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.world_memory import WordedFacts
 from tests.support.proof import n_examples
 
@@ -19,7 +18,7 @@ GOLD = "The gate of the treasury closes on the queen's gold."
 
 
 def of(*texts: str, language: str = "en") -> WordedFacts:
-    made = WordedFacts(Terms(language))
+    made = WordedFacts(language)
     for text in texts:
         made.put(FactId(text), text)
     return made

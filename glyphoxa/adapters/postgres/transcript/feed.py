@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import overload
@@ -18,6 +17,7 @@ from glyphoxa.adapters.postgres.server.sql import storable, timestamps, viewer_p
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.language.text import Text
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, Found, IndexGeneration, TalkFilter, TalkHead, TalkPage
 
 _HEADER_BYTES = 4
@@ -167,20 +167,13 @@ class PostgresTalkSearch(CampaignQueries):
 
 
 def names_in(words: str) -> list[str]:
-    """The words written like names: capitalised, except for the first word of a sentence.
+    """The words written like names: capitalised inside a sentence, or all of them.
 
     >>> names_in("Have you seen Will?")
     ['Will']
     >>> names_in("Will Scarlet")
     ['Will', 'Scarlet']
     """
-    found = [(word[0], word[0][0].isupper()) for word in re.finditer(r"\w[\w'’-]*", words)]
-    if any(not is_capital for _, is_capital in found):
-        found = found[1:]
-    return [word for word, is_capital in found if is_capital]
-
-
-def name_words(question: str) -> str:
-    """The words written like names, joined: capitalised inside a sentence ("Has Will come?" gives "Will")."""
-    found = re.findall(r"(?<=[\w,;:] )[A-Z][\w'’-]+", question)
-    return " ".join(word for word in found if word not in ("I'm", "I'd", "I'll", "I've"))
+    text = Text.of(words)
+    is_all = all(word.is_capital for word in text.words)
+    return [word.text for word in text.words] if is_all else list(text.named)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, timestamps, viewer_parameter
-from glyphoxa.adapters.postgres.transcript.feed import name_words
 from glyphoxa.adapters.postgres.world.tables import fact_of_row
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Fact, RecalledUtterance, Viewer
+from glyphoxa.language.text import Text
 from glyphoxa.world.graph import (
     KNOWN_THROUGH,
     FactQuery,
@@ -118,7 +118,7 @@ class PostgresGraph(CampaignQueries):
         between = timestamps(wanted.between)
         if asked:
             end = None if about is None else lookup_key(about)
-            how = (seer, asked, name_words(asked), end, *between, limit, wanted.common_from)
+            how = (seer, asked, " ".join(Text.of(asked).named), end, *between, limit, wanted.common_from)
             rows = await self._fetch("facts_by_words", campaign, *how)
         elif about is not None:
             rows = await self._fetch("facts_about", campaign, seer, lookup_key(about), *between, limit)
@@ -166,7 +166,7 @@ class PostgresGraphRag(CampaignQueries):
         if not asked or limit <= 0:
             return []
         where = (seer, lookup_key(around.entity), around.depth)
-        rows = await self._fetch("by_words", campaign, *where, asked, name_words(asked), limit)
+        rows = await self._fetch("by_words", campaign, *where, asked, " ".join(Text.of(asked).named), limit)
         return [_passage(row, viewer, similarity=False) for row in rows]
 
     async def query_with_embedding(
