@@ -29,9 +29,7 @@ from glyphoxa.chronicle.statements import PEOPLE, NameSpan, facts_in, sentences_
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.table_talk import is_out_of_character
-from glyphoxa.language.text import shipped
-from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import words
+from glyphoxa.language.text import Text, shipped
 from glyphoxa.names.gazetteer import Gazetteer
 
 THRESHOLD: Final = 0.5
@@ -149,7 +147,6 @@ class SalienceJudge:
 
     def __init__(self, language: str, names: Gazetteer | None = None, *, threshold: float = THRESHOLD) -> None:
         self._language = language
-        self._vocabulary = vocabulary_of(language)
         self._finder = NameFinder(language)
         self._names = names
         self._threshold = threshold
@@ -189,17 +186,15 @@ class SalienceJudge:
 
     def features(self, line: Line) -> Features:
         """Return the features of the next line of the session, and remember it as said."""
-        spoken = words(line.text)
-        telling = frozenset(
-            word.folded for word in spoken if self._vocabulary.rarity(word.folded) > 0 and len(word.folded) > 2
-        )
+        text = Text.of(line.text)
+        telling = text.telling(self._language)
         spans = list(names_in(line.text, self._finder, self._names))
         sentences = list(sentences_of(line.text, spans))
         said_lately = frozenset[str]().union(*(each.telling for each in self._lately))
         is_aside = is_out_of_character(line.text)
         quoted = sum(len(each.group()) for each in _QUOTED.finditer(line.text))
         signs = {
-            "length": math.log1p(len(spoken)),
+            "length": math.log1p(len(text.words)),
             "new words": math.log1p(len(telling - said_lately)),
             "only questions": float(bool(sentences) and all(each.is_question for each in sentences)),
             "an answer": float(bool(self._lately) and self._lately[-1].is_question),

@@ -20,7 +20,7 @@ from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, names_of, spoken
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
-from glyphoxa.language.sentences import sentences, shortened
+from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
 from glyphoxa.recall.world_memory import NamedWorld, known_in, snapshot_in
 from glyphoxa.world.file_claims import state_of_file
@@ -236,7 +236,7 @@ _DRAFT_TOKENS: Final = PERSONA_TOKENS * 2 // 3
 
 def allowed_draft(campaign: Campaign, text: str, *, secret_names: Collection[str]) -> str:
     """Return the sentences of a text that are about no forbidden topic and contain none of these names."""
-    found = sentences(topics_of(campaign).allowed(text))
+    found = Text.of(topics_of(campaign).allowed(text)).sentences
     return " ".join(each for each in found if not any(_names(each, name) for name in secret_names))
 
 
@@ -310,7 +310,7 @@ class KnownSentences:
         names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
         return [
             (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
-            for sentence in sentences(text)
+            for sentence in Text.of(text).sentences
         ]
 
 
@@ -424,7 +424,7 @@ class Bible:
 
         "How deep are we?" is near to a sentence about the world only if that says of whom it is.
         """
-        for sentence in sentences(self._campaign.npc(npc).persona):
+        for sentence in Text.of(self._campaign.npc(npc).persona).sentences:
             yield "persona", sentence, sentence
         coined = [f"{term}: {meaning}" for term, meaning in self._campaign.glossary.items()]
         for text in (self._campaign.bible, *coined):

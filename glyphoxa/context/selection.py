@@ -39,7 +39,6 @@ from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.language.sentences import sentences
 from glyphoxa.language.text import Text
 from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.ranking import BY_WORDS
@@ -259,7 +258,7 @@ def excerpted(one: Recalled, question: str, *, shown: Sequence[str] = ()) -> Rec
 
 
 def _excerpt(text: str, question: str) -> str:
-    said, asked = sentences(text), Text.of(question).topic
+    said, asked = Text.of(text).sentences, Text.of(question).topic
     worth = [_worth(sentence, asked) for sentence in said]
     first = last = max(range(len(said)), key=worth.__getitem__)
     while True:

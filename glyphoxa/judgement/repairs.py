@@ -22,7 +22,6 @@ from glyphoxa.language.asking import question_of
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.sentence_form import only_states
-from glyphoxa.language.sentences import sentences
 from glyphoxa.language.text import FUNCTION_WORDS, GREETINGS, NEGATIONS, Text, content_of, language_of
 from glyphoxa.language.titles import TITLES
 from glyphoxa.language.words import fold
@@ -338,7 +337,7 @@ def _bare(text: str) -> str:
 
 
 def _bare_sentences(text: str) -> set[str]:
-    return {_bare(sentence) for sentence in sentences(text)}
+    return {_bare(sentence) for sentence in Text.of(text).sentences}
 
 
 # Memory: an NPC that ignores what it was told about the question, or states what it does not know.
@@ -393,7 +392,7 @@ def only_calls(reply: str, asked: Asked) -> bool:
 
 
 def _without_questions(text: str) -> list[str]:
-    return [each for each in sentences(text) if not each.endswith("?")]
+    return [each for each in Text.of(text).sentences if not each.endswith("?")]
 
 
 def _claims_nothing(text: str) -> bool:

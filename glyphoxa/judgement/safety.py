@@ -36,7 +36,6 @@ from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.language.lexicon import languages, lexicon
-from glyphoxa.language.sentences import sentences
 from glyphoxa.language.text import FUNCTION_WORDS, Text, stemmer_of
 
 MINORS: Final = f"{LEGAL_FLOOR}minors"
@@ -115,7 +114,7 @@ class SafetyTopics:
         """Return the text without the sentences that touch what must not come up; unchanged if none does."""
         if not self.forbids(text):
             return text
-        kept = " ".join(each for each in sentences(text) if not self.forbids(each))
+        kept = " ".join(each for each in Text.of(text).sentences if not self.forbids(each))
         return "" if self.forbids(kept) else kept
 
     def allowed_in(self, value: Any) -> Any:
@@ -138,7 +137,7 @@ class SafetyTopics:
 
         A `glyphoxa.judgement.guard.Rule`.
         """
-        begun = sentences(asked.so_far)[-1:]
+        begun = Text.of(asked.so_far).sentences[-1:]
         return Fault.SAFETY if self.forbids(" ".join((*begun, sentence))) else None
 
 

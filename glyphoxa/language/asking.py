@@ -14,6 +14,7 @@ from typing import Final
 
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.sentence_form import only_states
+from glyphoxa.language.text import Text
 
 
 class AskKind(Enum):
@@ -67,7 +68,7 @@ class QuestionLine:
     def __init__(self, text: str, language: str) -> None:
         self.text = text
         self.language = language
-        self._plain = _plain(text)
+        self._plain = Text.of(text).plain.casefold()
         self._found: dict[AskKind, bool] = {}
 
     def has(self, kind: AskKind) -> bool:
@@ -107,11 +108,11 @@ def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
     Args:
         name: The NPC's name; empty if unknown.
     """
-    of, text = lexicon("asking", language), _plain(query)
+    of, text = lexicon("asking", language), Text.of(query).plain.casefold()
     if not of:
         return False
     if name:
-        text = re.sub(rf"\b{re.escape(_plain(name))}\b", of.value("addressed"), text)
+        text = re.sub(rf"\b{re.escape(Text.of(name).plain.casefold())}\b", of.value("addressed"), text)
     for said, instead in of.value("as_another_says"):
         text = re.sub(said, instead, text)
     asked = QuestionLine(text, language)
@@ -121,7 +122,3 @@ def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
 @cache
 def _pattern(kind: str, language: str) -> re.Pattern[str]:
     return lexicon("asking", language).pattern(kind)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().replace("’", "'").split())

@@ -85,12 +85,17 @@ class Lexicon:
         """The alternatives under one key. Matches nothing if no language has the key."""
         return self.compile(f"{{{name}}}", flags=flags, **macros)
 
-    def _filled(self, template: str, macros: Mapping[str, str]) -> str:
+    def _filled(self, template: str, macros: Mapping[str, str], *, may_miss: bool = True) -> str:
         def stands_for(match: re.Match[str]) -> str:
             name = match[1]
             if name in macros:
                 return macros[name]
-            found = [text for file in self._files if name in file for text in _expanded(file, name, macros)]
+            files = [file for file in self._files if name in file or not may_miss]
+            found = [
+                Lexicon([file])._filled(text, macros, may_miss=False)
+                for file in files
+                for text in _alternatives(file[name])
+            ]
             return f"(?:{'|'.join(found)})" if found else _NOTHING
 
         return _PLACE.sub(stands_for, template)
@@ -98,17 +103,6 @@ class Lexicon:
 
 def _alternatives(value: str | Sequence[str]) -> Sequence[str]:
     return [word for word in " ".join(value.split()).split(", ") if word] if isinstance(value, str) else value
-
-
-def _expanded(file: Mapping[str, Any], name: str, macros: Mapping[str, str]) -> list[str]:
-    """The alternatives under a key of a file, with references expanded."""
-
-    def stands_for(match: re.Match[str]) -> str:
-        if match[1] in macros:
-            return macros[match[1]]
-        return f"(?:{'|'.join(_expanded(file, match[1], macros))})"
-
-    return [_PLACE.sub(stands_for, text) for text in _alternatives(file[name])]
 
 
 @cache

@@ -7,9 +7,10 @@ for an embedder is split, at sentence ends. Each piece starts with the end of th
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from dataclasses import dataclass
 
-from glyphoxa.language.sentences import sentences
+from glyphoxa.language.sentences import sentence_spans
 from glyphoxa.language.words import words
 
 _VERSION = "3"  # increase it when what is embedded changes, or how: all utterances are then embedded again
@@ -53,44 +54,20 @@ def hash_of(content: str) -> str:
 
 
 def _windows(text: str, most_words: int) -> list[str]:
-    if len(words(text)) <= most_words:
-        return [text] if text else []
+    """Return parts that end with a sentence and begin with the last sentences of the one before, as far as they fit.
+
+    A sentence that is too long by itself is split between words.
+    """
+    spoken = words(text)
+    starts = [word.start for word in spoken]
+    begins = {n: start for start, _ in sentence_spans(text) if (n := bisect_left(starts, start)) < len(spoken)}
     windows: list[str] = []
-    window: list[str] = []
-    for sentence in _sentences(text, most_words):
-        if window and _length(*window, sentence) > most_words:
-            windows.append(" ".join(window))
-            window = _overlap(window, most_words - _length(sentence))
-        window.append(sentence)
-    return [*windows, " ".join(window)]
-
-
-def _overlap(window: list[str], room: int) -> list[str]:
-    """Return the last sentences of a window that fit into the overlap."""
-    kept: list[str] = []
-    for sentence in reversed(window):
-        if _length(sentence, *kept) > min(OVERLAP_WORDS, room):
-            break
-        kept.insert(0, sentence)
-    return kept
-
-
-def _sentences(text: str, most_words: int) -> list[str]:
-    """Return sentences; one that is too long is split between words, with an overlap."""
-    found: list[str] = []
-    for sentence in sentences(text):
-        spoken = words(sentence)
-        if len(spoken) <= most_words:
-            found.append(sentence)
-            continue
-        step = max(1, most_words - OVERLAP_WORDS)
-        for at in range(0, max(step, len(spoken) - OVERLAP_WORDS), step):
-            last = min(at + most_words, len(spoken)) - 1
-            start = 0 if at == 0 else spoken[at].start
-            end = len(sentence) if last == len(spoken) - 1 else spoken[last].end
-            found.append(sentence[start:end])
-    return found
-
-
-def _length(*parts: str) -> int:
-    return sum(len(words(part)) for part in parts)
+    at = 0
+    while len(spoken) - at > most_words:
+        ends = [n for n in begins if at < n <= at + most_words]
+        end = ends[-1] if ends else at + most_words
+        windows.append(text[begins.get(at, starts[at]) : begins.get(end, starts[end])].strip())
+        following = min((n for n in begins if n > end), default=len(spoken))
+        least = max(at + 1, end - OVERLAP_WORDS, following - most_words)
+        at = next((n for n in begins if least <= n <= end), end if ends else max(at + 1, end - OVERLAP_WORDS))
+    return [*windows, text[begins.get(at, starts[at]) if at else 0 :]] if text else []
