@@ -314,14 +314,14 @@ def repeats(sentence: str, character: Character, asked: Asked) -> Fault | None:
     A sentence repeats if it is already in this reply, if the last answer to a different question had it, or if the
     last two answers had it. The same question may get the same answer.
     """
-    said = _bare(sentence)
+    said = Text.of(sentence).spoken
     if not said:
         return None
     if said in _bare_sentences(asked.so_far):
         return Fault.REPEATED
     questions = [question for question, reply in reversed(asked.before[-2:]) if said in _bare_sentences(reply)]
     is_last = bool(questions) and said in _bare_sentences(asked.before[-1][1])
-    if len(questions) == 2 or (is_last and said.count(" ") + 1 >= _MIN_REPEATED):
+    if len(questions) == 2 or (is_last and len(said) >= _MIN_REPEATED):
         return None if all(_is_alike(question, asked.question) for question in questions) else Fault.REPEATED
     return None
 
@@ -332,12 +332,8 @@ def _is_alike(question: str, other: str) -> bool:
     return bool(words & others) or not (words and others)
 
 
-def _bare(text: str) -> str:
-    return " ".join(Text.of(text).spoken)
-
-
-def _bare_sentences(text: str) -> set[str]:
-    return {_bare(sentence) for sentence in Text.of(text).sentences}
+def _bare_sentences(text: str) -> set[tuple[str, ...]]:
+    return {Text.of(sentence).spoken for sentence in Text.of(text).sentences}
 
 
 # Memory: an NPC that ignores what it was told about the question, or states what it does not know.

@@ -49,7 +49,6 @@ from glyphoxa.domain.heard import (
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.lexicon import Lexicon, lexicon
 from glyphoxa.language.noise import is_noise, without_noise
-from glyphoxa.language.sentences import sentences
 
 # Whether speech sounds unfinished.
 
@@ -105,7 +104,7 @@ def _only_opens(text: str, known: Lexicon) -> bool:
 
 def _is_half(text: str, known: Lexicon) -> bool:
     """Return whether the last sentence is a clause that needs another one."""
-    *_, sentence = sentences(text) or [""]
+    sentence = re.split(r"[.?!]\s+", text)[-1]
     first = sentence.partition(" ")[0].lower()
     return first in known.words("subordinates") and "," not in sentence and sentence.count(" ") < _HALF_WORDS
 
