@@ -343,7 +343,7 @@ class TalkIndex:
         found = self._in_view(view, term)
         if found is None and term.startswith(NAME):
             # Only the question writes it like a name.
-            stem = next(iter(Text.of(term[len(NAME) :]).stems(self.terms.language)), None)
+            stem = next(iter(Text(term[len(NAME) :]).stems(self.terms.language)), None)
             found = None if stem is None else self._in_view(view, stem)
         return found
 
