@@ -29,8 +29,9 @@ _STEM: Final = 6
 _SHORTEST: Final = 3
 _ALIKE: Final = 0.6
 _STEMS: Final = 50_000
-_REMEMBERED: Final = 256
-"""Texts: each sentence of a reply is compared with the same question, facts and lines."""
+_REMEMBERED: Final = 512
+"""Texts: each partial transcript is compared with the same recalled lines, and each sentence of a reply with the same
+question, facts and lines."""
 
 _OWN: Final = {
     language: (lexicon("content", language).words("function") | greetings) for language, greetings in GREETINGS.items()
