@@ -38,8 +38,8 @@ from glyphoxa.language.facts import (
     certainty_in_words,
     knower_in_words,
     known_to_in_words,
-    learned_from,
     short,
+    source_in_words,
     visibility_in_words,
 )
 from glyphoxa.language.words import fold
@@ -338,7 +338,7 @@ async def _card(desk: Desk, fact: Fact) -> Card:
     lines = [
         desk.facts.words(fact),
         f"{fact.status}, {certainty_in_words(fact)}; known to: {known_to_in_words(fact, desk.resolver)}",
-        f"from {learned_from(fact, desk.resolver)}" + (f"; {said.speaker_name} said: {said.text}" if said else ""),
+        f"from {source_in_words(fact, desk.resolver)}" + (f"; {said.speaker_name} said: {said.text}" if said else ""),
         *([f"because {fact.provenance.reason}"] if fact.provenance.reason else []),
         *(f"contradicts: {desk.facts.words(each)}" for each in disputed),
     ]

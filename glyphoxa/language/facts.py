@@ -277,7 +277,7 @@ def ended_in_words(ended: EndedFact) -> str:
     return f"{ended.ended_as.replace('_', ' ')}{by} (event {ended.ended_seq})"
 
 
-def learned_from(fact: Fact, names: Names) -> str:
+def source_in_words(fact: Fact, names: Names) -> str:
     """Say where a fact was said, or who wrote it."""
     provenance = fact.provenance
     return place(provenance.session_id, provenance.ordinal, names) or provenance.origin.replace("_", " ")
@@ -313,5 +313,5 @@ def fact_row(fact: Fact, names: Names) -> dict[str, str]:
         "status": fact.status,
         "certainty": certainty_in_words(fact),
         "known to": known_to_in_words(fact, names),
-        "from": learned_from(fact, names),
+        "from": source_in_words(fact, names),
     }

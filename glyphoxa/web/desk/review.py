@@ -21,7 +21,7 @@ from glyphoxa.language.facts import (
     knower_in_words,
     known_to,
     known_to_in_words,
-    learned_from,
+    source_in_words,
     validity_in_words,
     why_known,
 )
@@ -73,7 +73,7 @@ def fact_shown(desk: Desk, fact: Fact) -> Shown:
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
         "certainty": certainty_in_words(fact),
         "known_to": known_to_in_words(fact, desk.resolver),
-        "from": _place(desk, session, line) if session and line is not None else learned_from(fact, desk.resolver),
+        "from": _place(desk, session, line) if session and line is not None else source_in_words(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
 
