@@ -57,6 +57,8 @@ def value_in_words(value: object, *, with_objects: bool = True) -> str:
     ('iron, salt', 'yes', 'on deck: 3; below: rum')
     """
     match value:
+        case str():
+            return value.strip()
         case None:
             return ""
         case bool():
@@ -67,7 +69,7 @@ def value_in_words(value: object, *, with_objects: bool = True) -> str:
             parts = ((in_words(name), value_in_words(each)) for name, each in value.items() if with_objects)
             return "; ".join(f"{name}: {text}" for name, text in parts)
         case _:
-            return str(value).strip()
+            return str(value)
 
 
 def spoken(fact: Fact) -> str:
@@ -103,7 +105,7 @@ def fact_sentence(fact: Fact, subject: Entity, other: Entity | None = None, *, w
         other: The entity it is related to; None for an attribute.
         words: The campaign's sentences for relations.
     """
-    value = spoken(fact)
+    value = "" if other is not None else spoken(fact)
     if other is None and (not value or fact.claim.predicate in WHOLE_SENTENCES):
         return _about(subject, value) if value else ""
     told, note = _stated(fact.claim, subject.name, None if other is None else other.name, value, words), _note(fact)
