@@ -7,7 +7,7 @@ repeat a secret, and can cite utterances only by their numbers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
@@ -127,6 +127,8 @@ def numbered(lines: Sequence[NumberedUtterance]) -> str:
 
 
 _NUMBERS: Final = lexicon("chronicle").words("number")
+_BEGINNING: Final = 4
+"""First letters by which a word is taken from a line that others did not hear: "gift" of "gifted" too."""
 
 
 class ClaimRejected(Exception):
@@ -247,7 +249,7 @@ class VisibleLines:
         witnesses = frozenset.intersection(*(each.said.utterance.witnesses for each in evidence))
         for line in self.lines:
             is_heard = witnesses <= line.said.utterance.witnesses
-            if not is_heard and not foreign.isdisjoint(self._telling(line.text.raw)):
+            if not is_heard and not _beginnings(foreign).isdisjoint(_beginnings(self._telling(line.text.raw))):
                 raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
 
     def kind_of(
@@ -270,6 +272,10 @@ class VisibleLines:
         most = max((shared for shared, _, _ in found), default=0)
         best = [(kind, text) for shared, kind, text in found if shared == most]
         return min(best, key=lambda one: one[0] is Kind.NOW, default=(Kind.UNREAL, ""))
+
+
+def _beginnings(stems: Iterable[str]) -> set[str]:
+    return {stem[:_BEGINNING] for stem in stems}
 
 
 def _spans(text: str, named: Sequence[Sequence[str]]) -> list[NameSpan]:
