@@ -387,7 +387,7 @@ class Merging:
 
     def _sounding_like(self, letters: str, type_: str | None) -> KnownEntity | None:
         names = self._known.names
-        if names.coder is None or len(letters) < _MIN_BY_SOUND:
+        if len(letters) < _MIN_BY_SOUND:
             return None
         for name in names.same_sound(names.coder(letters)):
             found = self._by_id.get(name.entity_id)

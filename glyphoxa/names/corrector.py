@@ -238,14 +238,9 @@ class Matcher:
 
     def _sounds_like_a_name(self, heard: str) -> bool:
         by_code, coder = self._gazetteer.by_code, self._gazetteer.coder
-        if coder is None:
-            return False
-        for code in coder(heard):
-            if code in by_code:
-                return True
-        if heard[-1] != "s":
-            return False
-        return any(code in by_code for code in coder(heard[:-1]))
+        if any(code in by_code for code in coder(heard)):
+            return True
+        return heard[-1] == "s" and any(code in by_code for code in coder(heard[:-1]))
 
     def _is_plausible(self, transcript: Transcript, window: Window, heard: str, name: Name) -> bool:
         first, last = window.first, window.last
@@ -307,7 +302,7 @@ class Matcher:
 
 def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
     """The names that are most similar to it."""
-    codes = gazetteer.coder(heard) if gazetteer.coder else ()
+    codes = gazetteer.coder(heard)
     candidates: Sequence[Name] = (
         gazetteer.same_sound(codes)
         if only_same_sound

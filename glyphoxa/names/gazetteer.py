@@ -99,7 +99,7 @@ class Gazetteer:
         return self._speech.vocabulary
 
     @property
-    def coder(self) -> Coder | None:
+    def coder(self) -> Coder:
         return self._speech.coder
 
     @property

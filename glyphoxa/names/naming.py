@@ -52,7 +52,7 @@ class Name:
         canonical: The entity's own name.
         joined: `text` folded, without spaces.
         words: Its words, folded.
-        codes: The phonetic codes of `joined`; empty without a coder.
+        codes: The phonetic codes of `joined`; empty if the language has none.
         sound: The sound of `joined` as symbols; see `glyphoxa.names.sound`.
         is_ordinary: All its words are in a dictionary, so that hearing them is no evidence of the name.
         is_faint: Only stop words or a single letter ("It", "Will"): only a capital makes it a name.
@@ -78,7 +78,7 @@ class Speech:
     """Language resources for naming."""
 
     vocabulary: Vocabulary
-    coder: Coder | None
+    coder: Coder
     sounder: Sounder
 
 
@@ -98,7 +98,7 @@ def names_of(entry: Entry, speech: Speech) -> tuple[Name, ...]:
             kind=kind,
             joined=joined,
             words=parts,
-            codes=speech.coder(joined) if speech.coder else (),
+            codes=speech.coder(joined),
             sound=speech.sounder(joined),
             is_ordinary=_is_ordinary(parts, speech.vocabulary),
             is_faint=len(joined) == 1 or all(part in speech.vocabulary.stop for part in parts),

@@ -439,11 +439,9 @@ def _is_pause(text: str, before: Word, after: Word) -> bool:
 
 
 def _sounding_like(folded: str, forms: CallForms) -> Name | None:
-    names = forms.names
-    for code in names.coder(folded) if names.coder is not None else ():
-        for name in names.by_code.get(code, ()):
-            if name.is_shared or name.entity_id not in forms.people:
-                continue
-            if name.joined[0] == folded[0] and abs(len(name.joined) - len(folded)) <= 1:
-                return name
+    for name in forms.names.same_sound(forms.names.coder(folded)):
+        if name.is_shared or name.entity_id not in forms.people:
+            continue
+        if name.joined[0] == folded[0] and abs(len(name.joined) - len(folded)) <= 1:
+            return name
     return None

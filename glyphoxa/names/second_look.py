@@ -239,7 +239,7 @@ def supported(heard: str, name: Name, gazetteer: Gazetteer) -> float | None:
 def _alike(letters: str, gazetteer: Gazetteer) -> list[tuple[float, Name]]:
     """The most similar names with their likeness, best first."""
     sound = gazetteer.sounder(letters)
-    near = gazetteer.alike(letters, gazetteer.coder(letters) if gazetteer.coder else (), limit=_PER_QUERY)
+    near = gazetteer.alike(letters, gazetteer.coder(letters), limit=_PER_QUERY)
     short = (name for name in gazetteer.names if len(name.joined) < SHORTEST)  # no index has them
     found = [(likeness(letters, sound, name), name) for name in (*near, *short) if name.kind != "learned"]
     return nlargest(_PER_QUERY, found, key=itemgetter(0))

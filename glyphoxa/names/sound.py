@@ -24,7 +24,7 @@ from glyphoxa.language.lexicon import primary_language
 
 # Phonetic codes: words that sound alike get the same short code.
 #
-# Without a coder for a language, only spelling can be compared. Its codes are not truncated: with four letters
+# Without codes for a language, only spelling can be compared. The codes are not truncated: with four letters
 # "elder" and "Eldrinax" would be equal (ALTR); in full, "eldernacks" and "eldrinax" are (ALTRNKS).
 
 
@@ -39,15 +39,15 @@ Measure = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein"]
 """How the similarity of two spellings is measured."""
 
 
-def coder_for(language: str) -> Coder | None:
-    """The coder of a language given as a tag ("en", "de-AT"; only its first part counts); None if there is none."""
+def coder_for(language: str) -> Coder:
+    """The coder of a language given as a tag ("en", "de-AT"); only its first part counts. Others have no codes."""
     match primary_language(language):
         case "en":
             return coder_of("double_metaphone")
         case "de":
             return lambda word: _cut([cologne(word)], LONGEST_CODE)
         case _:
-            return None
+            return lambda word: ()
 
 
 def coder_of(code: Code, *, length: int = LONGEST_CODE) -> Coder:

@@ -168,7 +168,7 @@ class NamedWorld:
         self._now_ms = now_ms
         self._also_called = also_called or {}
         # No sounds: transcripts are corrected before.
-        self._names = NameReader(Speech(vocabulary_of(language), None, lambda _: ""))
+        self._names = NameReader(Speech(vocabulary_of(language), lambda _: (), lambda _: ""))
         self._worded = WordedFacts(language)
         self._words = RelationWords(language)
         self._texts: dict[str, dict[FactId, Fact]] = {}

@@ -205,7 +205,7 @@ def observed(gazetteer: Gazetteer) -> tuple[object, ...]:
     said = "Marek Holt, elder nacks of Grondheim Keep saw It. X, the gilded eel! grond heim"
     looked_up = []
     for heard in ("marek", "elderaks", "grontheim", "gildideel", "orlaholt"):
-        codes = gazetteer.coder(heard) if gazetteer.coder else ()
+        codes = gazetteer.coder(heard)
         looked_up.append((gazetteer.alike(heard, codes, limit=4), gazetteer.same_sound(codes)))
     return (
         gazetteer.entries,

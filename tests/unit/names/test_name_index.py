@@ -24,7 +24,7 @@ def gazetteer(*names: str, language: str = "en") -> Gazetteer:
 
 def alike(heard: str, names: Gazetteer, *, limit: int = 6) -> list[str]:
     folded = fold(heard)
-    codes = names.coder(folded) if names.coder else ()
+    codes = names.coder(folded)
     return [name.text for name in names.alike(folded, codes, limit=limit)]
 
 

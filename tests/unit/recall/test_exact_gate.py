@@ -282,7 +282,7 @@ def test_every_answer_says_why() -> None:
 
 
 def a_reader(items: Iterable[Named]) -> NameReader:
-    reader = NameReader(Speech(vocabulary_of("en"), None, lambda _: ""))
+    reader = NameReader(Speech(vocabulary_of("en"), lambda _: (), lambda _: ""))
     for item in items:
         put(reader, item)
     return reader
