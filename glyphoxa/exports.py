@@ -25,7 +25,7 @@ from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.providers.extras import need
-from glyphoxa.recall.days import zone_of_campaign
+from glyphoxa.recall.table_calendar import zone_of_campaign
 from glyphoxa.transcript.sessions import episode_of
 
 Readers = Literal["players", "dm"]

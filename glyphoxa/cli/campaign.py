@@ -66,7 +66,7 @@ from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
-from glyphoxa.recall.days import STILL_PLAYED_MS
+from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState
 

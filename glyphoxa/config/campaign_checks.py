@@ -37,7 +37,7 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.relations import RelationWords, spelled_types
-from glyphoxa.recall.days import read_zone
+from glyphoxa.recall.table_calendar import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 
 

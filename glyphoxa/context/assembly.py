@@ -34,7 +34,7 @@ from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, language_of
-from glyphoxa.recall.days import Days
+from glyphoxa.recall.table_calendar import Days
 from glyphoxa.recall.time_reader import read_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
 from glyphoxa.transcript.ports import PastTalk

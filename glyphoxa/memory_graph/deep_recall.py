@@ -29,10 +29,10 @@ from glyphoxa.memory_graph.graph import Read, TalkGraph, graph_of_view
 from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings
-from glyphoxa.recall.days import Zone
 from glyphoxa.recall.ranking import Ranked, RankingWeights
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import SCALE, by_words, rarity
+from glyphoxa.recall.table_calendar import Zone
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import SearchTerms
 from glyphoxa.transcript.ports import PastTalk, TalkQuery

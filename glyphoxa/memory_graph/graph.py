@@ -17,7 +17,7 @@ from glyphoxa.language.text import Text
 from glyphoxa.memory_graph.diffusion import Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.recall.talk_index import TalkIndex
-from glyphoxa.recall.view import ViewColumns
+from glyphoxa.recall.witnessed import ViewColumns
 
 _CO_OCCURRENCE: Final = 0.1
 _SHORTEST_NAME: Final = 2

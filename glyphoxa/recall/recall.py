@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
-from glyphoxa.recall.days import ReadTimes
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap_questions import Recaps
+from glyphoxa.recall.table_calendar import ReadTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
 from glyphoxa.recall.transcript_memory import TranscriptMemory

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.calendar import StoryDays
 from glyphoxa.domain.knowledge import Signal, Viewer
-from glyphoxa.recall.days import STILL_PLAYED_MS
+from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.recall.talk_index import TalkIndex, TermMatch, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, Trait
 from glyphoxa.recall.time_reader import Anchor, Part, PlaceKind, Relation, SessionReference, TimeAsk
@@ -304,7 +304,7 @@ class TurnTimes:
         at_ms: Milliseconds since the Unix epoch.
         sessions: Session of each turn, from 0, never decreasing.
         as_of_evening_ms: Like `at_ms`, for comparison with whole days; None if equal. See
-            `glyphoxa.recall.days.TableTimes.as_of_its_evening`.
+            `glyphoxa.recall.table_calendar.TableTimes.as_of_its_evening`.
     """
 
     at_ms: NDArray[int64]

@@ -24,7 +24,7 @@ from glyphoxa.domain.knowledge import Dm, Viewer
 from glyphoxa.language.text import Text
 from glyphoxa.recall.terms import NAME, SearchTerms, Terms, Trait, traits_of
 from glyphoxa.recall.vectors import NOWHERE, Vectors
-from glyphoxa.recall.view import NEVER, UtteranceTable, View, ViewColumns, began_ms
+from glyphoxa.recall.witnessed import NEVER, UtteranceTable, View, ViewColumns, began_ms
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration
 
 # -- postings

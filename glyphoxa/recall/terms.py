@@ -16,7 +16,7 @@ from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.text import Text, stemmer_of
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import I_FORMS, Word, words
-from glyphoxa.recall.days import TableTimes
+from glyphoxa.recall.table_calendar import TableTimes
 from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, read_time, read_words, tells_time
 
 # -- terms

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple, cast, get_args
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
 from glyphoxa.language.lexicon import data_file, primary_language
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.recall.days import DAY_MS, Days, Story, TimeWindow
+from glyphoxa.recall.table_calendar import DAY_MS, Days, Story, TimeWindow
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]

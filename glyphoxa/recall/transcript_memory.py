@@ -19,7 +19,7 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
-from glyphoxa.recall.days import ReadTimes, TableTimes
+from glyphoxa.recall.table_calendar import ReadTimes, TableTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.vectors import Embedder

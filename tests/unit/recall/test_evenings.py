@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.recall.days import (
+from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
+from glyphoxa.recall.table_calendar import (
     DAY_MS,
     HOUR_MS,
     STILL_PLAYED_MS,
@@ -20,7 +21,6 @@ from glyphoxa.recall.days import (
     read_zone,
     zone_of_campaign,
 )
-from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.time_reader import TimeAsk, read_time
 from tests.support.proof import n_examples
 

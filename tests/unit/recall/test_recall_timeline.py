@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
-from glyphoxa.recall.days import DAY_MS, Days, Story
 from glyphoxa.recall.recap_questions import (
     LEAST_TOKENS,
     RankedTalk,
@@ -20,6 +19,7 @@ from glyphoxa.recall.recap_questions import (
     timeline_of,
 )
 from glyphoxa.recall.signals import Fit, PastSession, TurnTimes, fit_in_time
+from glyphoxa.recall.table_calendar import DAY_MS, Days, Story
 from glyphoxa.recall.time_reader import Anchor, SessionReference, TimeAsk, read_time
 from tests.support.proof import n_examples
 

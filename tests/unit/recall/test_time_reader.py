@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays
 from glyphoxa.language.words import fold, words
-from glyphoxa.recall.days import DAY_MS, Days, Story, Zone
 from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
+from glyphoxa.recall.table_calendar import DAY_MS, Days, Story, Zone
 from glyphoxa.recall.time_reader import (
     MOST_CHARACTERS,
     NO_TIME,

@@ -178,7 +178,7 @@ class View:
     """A growing view.
 
     Args:
-        table: All rows of the index, of type `glyphoxa.recall.view.ROW`.
+        table: All rows of the index, of type `glyphoxa.recall.witnessed.ROW`.
         chosen: Those in the view.
         session_ids: In the order of their numbers in the table; sessions with the same start are in the order of their
             ids.
