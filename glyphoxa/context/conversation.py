@@ -82,7 +82,7 @@ class Conversation:
     safety: SafetyTopics = field(default_factory=SafetyTopics)
     unknown_speakers: Collection[str] = ()
     _summary: tuple[SummarySentence, ...] = ()
-    """In the prompt."""
+    """The summary in the prompt."""
     _next: tuple[SummarySentence, ...] | None = None
     """Covers `_leaving`, too; None if it is the same."""
     _leaving: set[UtteranceId] = field(default_factory=set)

@@ -117,7 +117,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where in the prompt recalled items are placed.
+    """The place of recalled items in the prompt.
 
     Attributes:
         depth: In a message of its own, with that many messages of the transcript after it. 0 is after the question, and

@@ -16,7 +16,7 @@ from glyphoxa.language.words import Word, fold, words
 
 _WORDS: Final = lexicon("chronicle")
 _RANKS: Final = _WORDS.words("ranks")
-"""In addition to the trades."""
+"""Ranks, which count like trades."""
 _ENDINGS: Final = tuple(_WORDS.words("trade_endings"))
 
 

@@ -88,7 +88,7 @@ class Weights:
     nearby: float = 1.0
     ordinary_name: float = -1.5
     each_tenfold: float = -1.4
-    """For each tenfold size of the campaign, relative to the data set."""
+    """Weight of each tenfold size of the campaign, relative to the data set."""
 
 
 WEIGHTS = Weights()
@@ -270,7 +270,7 @@ class Reader:
         )
 
     def _know(self, folded: str, full: str) -> tuple[int, bool, bool]:
-        """Its rarity, whether a dictionary lists it as a name, and whether no dictionary lists it."""
+        """Return its rarity, whether a dictionary lists it as a name, and whether no dictionary lists it."""
         vocabulary = self._vocabulary
         rarity = (
             min(vocabulary.rarity(folded), vocabulary.rarity(full)) if full != folded else vocabulary.rarity(folded)
@@ -378,7 +378,7 @@ class Transcript:
 
 
 def confidences_of(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[float | None]:
-    """For each spoken word, the lowest confidence of its pieces. Both arguments in text order."""
+    """Return the lowest confidence of the pieces of each spoken word. Both arguments in text order."""
     if not heard:
         return [None] * len(spoken)
     found: list[float | None] = []
@@ -398,7 +398,7 @@ def confidences_of(spoken: Sequence[Word], heard: Sequence[HeardWord]) -> list[f
 
 
 def _next_of(marked: Sequence[bool]) -> list[int]:
-    """For each index, the next marked index from there on; the length if there is none."""
+    """Return the next marked index from each index on; the length if there is none."""
     n = len(marked)
     following = [n] * n
     found = n

@@ -273,11 +273,11 @@ class Hints:
         self._told = self.keyterms()
 
     def keyterms(self) -> tuple[str, ...]:
-        """For a provider that boosts names; see `ContextualBiasing.keyterms`."""
+        """Names for a provider that boosts them; see `ContextualBiasing.keyterms`."""
         return self._expectation.keyterms(self._now_ms())
 
     def glossary(self) -> str:
-        """For a recogniser that takes a prompt; see `ContextualBiasing.glossary`."""
+        """Names for a recogniser that takes a prompt; see `ContextualBiasing.glossary`."""
         return self._expectation.glossary(self._now_ms())
 
     def nearby(self) -> frozenset[EntityId]:

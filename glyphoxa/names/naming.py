@@ -16,7 +16,7 @@ from glyphoxa.names.sound import Coder, Sounder
 
 NameKind = Literal["name", "alias", "short", "learned"]
 KINDS: tuple[NameKind, ...] = ("name", "alias", "short", "learned")
-"""In order of priority for a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
+"""Ordered by priority for a spelling: "Marek" is the smith even if the innkeeper is "Marek's wife"."""
 _MY: Final = lexicon("chronicle").words("my")
 _PERSONS = frozenset(("npc", "player", "character", "deity", "person"))
 _PLACES = frozenset(("location", "place"))
@@ -217,7 +217,7 @@ def _describes(word: str) -> bool:
 
 
 def _without_titles(parts: Sequence[Word], *, are_persons: bool) -> Sequence[Word]:
-    """From "The Gilded Eel" to "Gilded Eel"; for persons, from "Lord Marek Dorn" to "Marek Dorn"."""
+    """Return "Gilded Eel" for "The Gilded Eel"; for persons, "Marek Dorn" for "Lord Marek Dorn"."""
     at = 0
     while at < len(parts) and (
         parts[at].folded in ARTICLES or (are_persons and not parts[at].tail and parts[at].folded in TITLES)

@@ -207,7 +207,7 @@ class NameReader:
         return is_written_as_name or not self._speech.vocabulary.is_ordinary(word.full)
 
     def _meant_by(self, word: Word) -> list[str]:
-        """Also matches a part of a name with the possessive in it ("Marek's wife")."""
+        """Return the words it may misspell, also with the possessive as a part of the name ("Marek's wife")."""
         return sorted({*self._typos.meant_by(word.folded), *(self._typos.meant_by(word.full) if word.tail else ())})
 
 

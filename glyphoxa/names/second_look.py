@@ -348,7 +348,7 @@ class _Token:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From token `first` on, `length` tokens become `becomes`."""
+    """A replacement of `length` tokens from token `first` on by `becomes`."""
 
     first: int
     length: int

@@ -564,7 +564,7 @@ class _Reading:
     # -- recaps
 
     def _is_of_a_time(self, first: int, last: int) -> bool:
-        """With a time next to it, "what happened" asks for a recap; with a person that it happened to, it does not."""
+        """Return whether "what happened" asks for a recap: with a time next to it, not with a person it happened to."""
         n, fillers = len(self._tokens), self._list("hollow") | self._list("articles")
         after = next((at for at in range(last + 1, n) if at in self._taken or self._tokens[at] not in fillers), n)
         if after == n:

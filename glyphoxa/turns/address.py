@@ -50,7 +50,7 @@ _MAY_GO_ON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Addressed:
-    """Who a player's words are meant for, and why.
+    """The addressee of a player's words, and the reason.
 
     Attributes:
         reason: In words.

@@ -184,7 +184,7 @@ class Floor:
     jitter: Callable[[], float] = lambda: 0.0
     _speaking_players: set[PlayerId] = field(default_factory=set)
     _waiting: list[_Waiting] = field(default_factory=list)
-    """In the order of their requests."""
+    """Ordered by request."""
     _holder: TurnId | None = None
     _open_from_ms: int = 0
 

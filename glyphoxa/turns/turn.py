@@ -92,7 +92,7 @@ class Turn:
     reacts_to: TurnId | None = None
     n_in_a_row: int = 0
     asks: bool = False
-    """Its whole answer is known and ends with a question."""
+    """Whether its whole answer is known and ends with a question."""
 
 
 # The open turns of one table.
