@@ -154,7 +154,7 @@ class HotContextAssembly:
     """Implements `HotContextSource` over memory.
 
     Args:
-        prefetch: Shared with the session, which sends it partial transcripts. Its conversations are in the prompts.
+        prefetch: Shared with the ears, which send it partial transcripts. Its conversations are in the prompts.
         when: Adds when things were said, and knows the story day; None adds nothing.
         past: Summaries of earlier sessions; None without any.
         repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.

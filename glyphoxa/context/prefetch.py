@@ -86,13 +86,7 @@ class Prefetch:
         return TalkQuery(question, () if heard is None else heard.utterance_ids, self._max_recalled)
 
     def on_partial(self, player: PlayerId, text: str) -> None:
-        """Take the corrected words of a speech so far. Starts look-ups and returns at once. Never raises."""
-        try:
-            self._look_ahead(player, text)
-        except Exception as error:  # it is optional, and must not cost the player a turn
-            logger.warning("pre-fetch failed: {}", error)
-
-    def _look_ahead(self, player: PlayerId, text: str) -> None:
+        """Take a corrected partial transcript. Starts look-ups and returns at once."""
         words = text.split()
         # The last word of a partial is often incomplete, unless it ends a sentence.
         question = " ".join(words if text.rstrip().endswith((".", "?", "!")) else words[:-1])

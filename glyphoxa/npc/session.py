@@ -22,7 +22,7 @@ from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
-from glyphoxa.domain.heard import Draft, EarEvent, Heard, PartialHeard, SpeechStarted, TurnEnded, Utterance
+from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
@@ -345,8 +345,6 @@ class TableSession:
         if isinstance(event, SpeechStarted):
             self.context.prefetch.forget(event.player)
             self.context.new_speech()
-        elif isinstance(event, PartialHeard):
-            self.context.prefetch.on_partial(event.player, event.heard.text)
         self.room.mailbox.post(event)
 
     def _left(self, player: PlayerId) -> None:

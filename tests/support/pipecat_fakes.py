@@ -24,7 +24,7 @@ from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.context.prompt import HotContext, Message, Prompt
 from glyphoxa.domain.campaign import Campaign, Npc, Player
-from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, PartialHeard, TurnEnded
+from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Verdict
 from glyphoxa.names.gazetteer import Gazetteer
@@ -347,6 +347,7 @@ class Listening:
     def __init__(self, recogniser: Recogniser, *, player: Player = ALICE, **changes: Any) -> None:
         self.host: PipelineHost = changes.pop("host", None) or PipelineHost()
         self.events: list[EarEvent] = []
+        self.partials: list[str] = []
         self.clock = AudioClock()
         self._recogniser = recogniser
         self._news = asyncio.Event()
@@ -361,14 +362,11 @@ class Listening:
             host=self.host,
             correct=changes.pop("correct", put_right),
             hints=changes.pop("hints", Hints(VALE, Gazetteer.build(()), now_ms=now_ms)),
+            on_partial=lambda _, text: self.partials.append(text),
             listener=self._listen,
             now_ms=self.clock,
         )
         self.ear = PipelineEar(replace(EarParts(spec, stt, final_within_ms=DEADLINE_MS), **changes))
-
-    @property
-    def partials(self) -> list[str]:
-        return [event.heard.text for event in self.events if isinstance(event, PartialHeard)]
 
     def _listen(self, event: EarEvent) -> None:
         self.events.append(event)
