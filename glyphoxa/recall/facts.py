@@ -17,8 +17,8 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.relations import OTHER_END, RelationType, asked_types, known_type
+from glyphoxa.language.text import Text
 from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import words
 from glyphoxa.world.graph import Known
 
 # -- asked predicates
@@ -37,18 +37,21 @@ SHORT_ASK: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPredicates:
-    """The predicates that a question asks for.
+class FactsAsked:
+    """The predicates that a question asks for, and the facts about an entity that answer it.
 
     Attributes:
         sides: The requested predicates, in capitals, each with the position of the named entity.
-        is_short: The text is a question and contains little else.
+        is_short: The text is a question and contains little else, so only the answer is returned.
         sex: 1 if it asks for a man ("brother"), 2 for a woman.
+        answer: The entity with the facts that answer the question, without secrets, which are in the identity of those
+            who know them. None if the question selects all facts.
     """
 
     sides: Mapping[str, Side]
     is_short: bool
     sex: int = 0
+    answer: Known | None = None
 
     def side_of(self, predicate: str) -> Side | None:
         return self.sides.get(predicate.upper())
@@ -56,15 +59,14 @@ class AskedPredicates:
 
 def asked_predicates(
     question: str, *, names: Iterable[str], predicates: Iterable[str], language: str = "en"
-) -> AskedPredicates:
+) -> FactsAsked:
     """Find the predicates that a question asks for.
 
     Args:
         names: Names of the entities in the question; their words are not searched for predicates.
         predicates: All predicates of these entities.
     """
-    spoken = words(question)
-    heard = _without_names([word.full for word in spoken], names)
+    heard = _without_names(Text.of(question).full, names)
     sides: dict[str, Side] = {}
     sex = 0
     asks = _asks_of(primary_language(language))
@@ -83,7 +85,7 @@ def asked_predicates(
         elif own and own <= set(heard):
             sides[predicate.upper()] = "either"
     n_words = sum(word != _BREAK for word in heard)
-    return AskedPredicates(sides, n_words <= SHORT_ASK, sex)
+    return FactsAsked(sides, n_words <= SHORT_ASK, sex)
 
 
 _TURNED: Final[Mapping[Side, Side]] = {"subject": "object", "object": "subject", "either": "either"}
@@ -109,7 +111,7 @@ def _side_of_known(predicate: str, asked: Mapping[str, Side], sex: int, nouns: _
     """
     known = known_type(predicate)
     if known is None:  # an attribute such as "father"
-        named = nouns.get(tuple(word.full for word in words(predicate)), ())
+        named = nouns.get(Text.of(predicate).full, ())
         return "either" if any(each.type in asked and sex in (0, each.sex) for each in named) else None
     if (side := asked.get(known.type)) is None:
         return None
@@ -137,7 +139,7 @@ def _asks_of(language: str) -> Mapping[str, Sequence[_Asks]]:
     """Return phrases by their first word, the longest first, and nouns after them."""
     listed = lexicon("recall", language).value("asks") or ()
     phrases: list[_Asks] = [
-        (tuple(word.full for word in words(phrase)), dict.fromkeys(predicates.split(", "), side), 0)
+        (Text.of(phrase).full, dict.fromkeys(predicates.split(", "), side), 0)
         for same, side, predicates in listed
         for phrase in same.split("|")
     ]
@@ -155,7 +157,7 @@ def _asks_of(language: str) -> Mapping[str, Sequence[_Asks]]:
 def _without_names(heard: Sequence[str], names: Iterable[str]) -> list[str]:
     left = list(heard)
     for name in sorted(names, key=len, reverse=True):
-        parts = [word.full for word in words(name)]
+        parts = list(Text.of(name).full)
         at = 0
         while parts and at + len(parts) <= len(left):
             window = left[at : at + len(parts)]
@@ -168,31 +170,13 @@ def _without_names(heard: Sequence[str], names: Iterable[str]) -> list[str]:
 @lru_cache(4096)
 def _own_words(predicate: str, language: str) -> frozenset[str]:
     """Return the content words of a predicate: "sworn" for SWORN_TO."""
-    stop = vocabulary_of(language).stop
-    spelled = words(predicate.replace("_", " "))
-    return frozenset(word.full for word in spelled if word.full not in stop)
+    return frozenset(Text.of(predicate).full) - vocabulary_of(language).stop
 
 
 TOOK_PART: Final = "PARTICIPATED_IN"
 LINKED_TO: Final = "LINKED_TO"
 """Relation of imports: a document links to another one, for an unknown reason."""
 _LOCATED_AT: Final = "LOCATED_AT"
-
-
-@dataclass(frozen=True, slots=True)
-class FactsAsked:
-    """The answer to a question about an entity.
-
-    Attributes:
-        answer: The entity with the facts that answer the question, without secrets, which are in the identity of those
-            who know them. None if the question selects all facts.
-        is_short: The text is a question and contains little else, so only the answer is returned.
-        sex: 1 if it asks for a man ("brother"), 2 for a woman.
-    """
-
-    answer: Known | None = None
-    is_short: bool = False
-    sex: int = 0
 
 
 def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = (), language: str = "en") -> FactsAsked:
@@ -218,21 +202,20 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     attributes = [fact for fact in attributes if asked.side_of(fact.claim.predicate)]
     relations = [each for each in relations if _may_answer(each[0], known.entity.id, asked)]
     if not attributes and not relations:
-        return FactsAsked()
+        return asked
     relations = _preferred(relations, lambda each: _fits_side(each[0], known.entity.id, asked))
     relations = _preferred(relations, lambda each: each[1].id in named)
-    answer = replace(known, attributes=tuple(attributes), relations=tuple(relations))
-    return FactsAsked(answer, asked.is_short, asked.sex)
+    return replace(asked, answer=replace(known, attributes=tuple(attributes), relations=tuple(relations)))
 
 
-def _may_answer(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
+def _may_answer(fact: Fact, entity: EntityId, asked: FactsAsked) -> bool:
     """Return whether the question asks for this fact. "Who is at the ferry?" does not ask where the ferry is."""
     predicate = fact.claim.predicate
     is_asked = asked.side_of(predicate) is not None
     return is_asked and (predicate != _LOCATED_AT or _fits_side(fact, entity, asked))
 
 
-def _fits_side(fact: Fact, entity: EntityId, asked: AskedPredicates) -> bool:
+def _fits_side(fact: Fact, entity: EntityId, asked: FactsAsked) -> bool:
     side = asked.side_of(fact.claim.predicate)
     return side == "either" or entity == (fact.claim.subject if side == "subject" else fact.claim.object)
 
