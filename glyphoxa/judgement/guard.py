@@ -243,9 +243,8 @@ def recites_direction(sentence: str, character: Character, asked: Asked) -> Faul
     """Reject a sentence that recites the DM's direction. A paraphrase passes."""
     if not asked.direction:
         return None
-    direction = Text.of(asked.direction).spoken
-    recited = f" {' '.join(direction)} " in f" {' '.join(Text.of(sentence).spoken)} "
-    is_recited = recited and len(direction) >= _MIN_RECITED
+    direction = Text.of(asked.direction)
+    is_recited = len(direction.spoken) >= _MIN_RECITED and Text.of(sentence).contains(direction)
     return Fault.OF_THE_PROMPT if is_recited or _DIRECTION_LABEL.search(sentence) else None
 
 

@@ -37,6 +37,9 @@ _GESTURE_ALONE: Final = _WORDS.compile(
 _ENDS: Final = re.compile(r"[.!?…][\"”“«'’)]*$")
 _MIN_ECHOED: Final = 4
 """Minimum words. A shorter question may be returned: "And you?"."""
+_SAYS_I_DO: Final = _WORDS.compile(r"\b{says_i_do}\b", flags=_ANY_CASE)
+_MIN_TAKEN: Final = 2
+"""Minimum content words. One may be chance."""
 _QUOTED: Final = re.compile(r"[\"“„»]([^\"“”„«»]+)[\"”“«]")
 
 
@@ -48,8 +51,6 @@ class Repairs:
         called = _one_of(_longest_first({*self._names, *character.aliases}))
         self._acts = _WORDS.compile(r"{called} (?:\w+ly )?{acts}\b", flags=_ANY_CASE, called=called)
         self._asked = asked
-        self._question = " ".join(Text.of(asked.question).spoken)
-        self._is_told = only_states(asked.question)
         self._is_narrating = False
 
     def judge(self, said: str) -> Verdict:
@@ -57,18 +58,26 @@ class Repairs:
         if self._is_narrating or self._acts.match(said) or _GESTURE_ALONE.match(said):
             self._is_narrating = not _ENDS.search(said)
             return _quoted(said)
-        if self._echoes(said):
+        if _echoes(said, self._asked):
             return Verdict(fault=Fault.ECHO)
         return Verdict(with_correct_owner(in_first_person(said, self._names), self._asked))
 
-    def _echoes(self, said: str) -> bool:
-        given_back = Text.of(said).spoken
-        if len(given_back) < _MIN_ECHOED:
-            return False
-        if self._is_told:
-            return f" {' '.join(given_back)} " in f" {self._question} "
-        # An answer may begin with words of the question.
-        return said.endswith("?") and f" {self._question} ".endswith(f" {' '.join(given_back)} ")
+
+def _echoes(said: str, asked: Asked) -> bool:
+    """Return whether words of the asker are given back: a question, a part of a remark, or a remark said of the NPC.
+
+    "I will bring you lemons." in reply to the same says of the NPC what the asker said of itself. A sentence that adds
+    something is a reply, and so is "I sealed it." to "You sealed it.". An answer may begin with words of the question.
+    """
+    of_reply, of_asker, is_question = Text.of(said), Text.of(asked.question), said.rstrip().endswith("?")
+    if len(of_reply.spoken) >= _MIN_ECHOED and of_asker.contains(of_reply):
+        return is_question or only_states(asked.question)
+    is_taken = len(of_reply.content) >= _MIN_TAKEN and of_reply.content <= of_asker.content
+    return is_taken and not is_question and bool(_SAYS_I_DO.search(of_reply.plain)) and _is_remark(asked)
+
+
+def _is_remark(asked: Asked) -> bool:
+    return question_of(asked.question, language_of(asked.question) or "en").is_remark
 
 
 def _quoted(narrated: str) -> Verdict:
@@ -79,10 +88,7 @@ def _quoted(narrated: str) -> Verdict:
 
 def own_names(name: str, others: Iterable[str]) -> tuple[str, ...]:
     """Return the parts of an NPC's name that nobody else has, longest first."""
-    taken = {word for other in others for word in other.casefold().split()}
-    parts = [part for part in name.split() if part[:1].isupper() and len(part) > 2 and part.casefold() not in taken]
-    parts = [part for part in parts if fold(part) not in TITLES]
-    return _longest_first({name, *parts})
+    return _longest_first({name, *_names((name,), not_of=tuple(others))})
 
 
 def _longest_first(names: Iterable[str]) -> tuple[str, ...]:
@@ -105,10 +111,7 @@ _ENGLISH, _GERMAN = (
     for of in _BY_LANGUAGE
 )
 """Maps third-person verbs to the first person."""
-_OF_BOTH: Final = _ENGLISH.keys() & _GERMAN.keys()
-"""Verbs in both languages; English unless other words are German."""
 _INVERTED: Final = [(pattern, instead) for of in _BY_LANGUAGE for pattern, instead in of.value("inverted")]
-_SHOWS_ENGLISH, _SHOWS_GERMAN = (of.pattern("function_signs", flags=_ANY_CASE) for of in _BY_LANGUAGE)
 _SAYS_I: Final = _WORDS.compile(r"\b{says_i}\b", flags=_ANY_CASE)
 
 
@@ -134,8 +137,8 @@ def in_first_person(sentence: str, names: Sequence[str]) -> str:
     if found is None:
         return sentence
     verb, rest = found.group(1), sentence[found.end() :]
-    is_german = _SHOWS_GERMAN.search(sentence) if verb in _OF_BOTH else not _SHOWS_ENGLISH.search(sentence)
-    if verb in _GERMAN and is_german:
+    language = language_of(sentence, least=1) or ("en" if verb in _ENGLISH else "de")
+    if verb in _GERMAN and language == "de":
         return f"Ich {_GERMAN[verb]}{rest}"
     return f"I {_ENGLISH[verb]}{rest}" if verb in _ENGLISH else sentence
 
@@ -215,7 +218,7 @@ def claims_other_identity(sentence: str, character: Character, asked: Asked) -> 
     said = f"{asked.so_far} {sentence}".strip()
     at = len(said) - len(sentence)
     called = {*own_names(character.name, character.others), character.name, *character.aliases}
-    others = _names((*character.others, asked.speaker_name), not_of=" ".join(called))
+    others = _names((*character.others, asked.speaker_name), not_of=_longest_first(called))
     patterns = [_greets(_longest_first(called))]
     if others and not sentence.rstrip().endswith("?"):
         patterns.append(_says_to_be(others))
@@ -224,11 +227,13 @@ def claims_other_identity(sentence: str, character: Character, asked: Asked) -> 
 
 
 @lru_cache(maxsize=64)
-def _names(others: tuple[str, ...], *, not_of: str) -> tuple[str, ...]:
-    """Return the full names and name parts of others, longest first."""
-    own = set(not_of.casefold().split())
-    found = {name for one in others for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
-    return _longest_first(name for name in found if own.isdisjoint(name.casefold().split()))
+def _names(people: tuple[str, ...], *, not_of: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the full names and name parts of people without a word of these other names, longest first."""
+    taken = {word for other in not_of for word in other.casefold().split()}
+    found = {name for one in people for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
+    return _longest_first(
+        name for name in found if taken.isdisjoint(name.casefold().split()) and fold(name) not in TITLES
+    )
 
 
 @lru_cache(maxsize=64)
@@ -246,23 +251,7 @@ def _greets(names: tuple[str, ...]) -> re.Pattern[str]:
     return _WORDS.compile(r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){name}(?=[.,!?…]|$)", name=_one_of(names))
 
 
-# What is not the NPC's own: an asker's promise, said again as its own, and the content of an example.
-
-_SAYS_I_DO: Final = _WORDS.compile(r"\b{says_i_do}\b", flags=_ANY_CASE)
-_MIN_TAKEN: Final = 2
-"""Minimum content words. One may be chance."""
-
-
-def takes_over(sentence: str, character: Character, asked: Asked) -> Fault | None:
-    """Reject what the asker said of itself, said of the NPC: "I will bring you lemons." in reply to the same.
-
-    A question and a sentence that adds something are replies, and so is "I sealed it." to "You sealed it.".
-    """
-    if sentence.rstrip().endswith("?") or not _SAYS_I_DO.search(Text.of(sentence).plain) or not _is_remark(asked):
-        return None
-    said = Text.of(sentence).content
-    return Fault.ECHO if len(said) >= _MIN_TAKEN and said <= Text.of(asked.question).content else None
-
+# What is not the NPC's own: a denial of nothing, and the content of an example.
 
 _BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
 
@@ -270,10 +259,6 @@ _BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
 def denies_unasked(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a bare denial ("I did not.") in reply to a remark that does not speak of the NPC."""
     return Fault.UNFOUNDED if _BARE_DENIAL.fullmatch(Text.of(sentence).plain) and _is_remark(asked) else None
-
-
-def _is_remark(asked: Asked) -> bool:
-    return question_of(asked.question, language_of(asked.question) or "en").is_remark
 
 
 def from_an_example(sentence: str, character: Character, asked: Asked) -> Fault | None:
@@ -338,11 +323,10 @@ def _bare_sentences(text: str) -> set[tuple[str, ...]]:
 
 # Memory: an NPC that ignores what it was told about the question, or states what it does not know.
 
-_TELLS: Final = content_of(_WORDS.words("tells"))
-"""Words that report telling, without content."""
 _DENIES_TELLING: Final = _WORDS.pattern("denies_telling", flags=_ANY_CASE)
 _CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
 _OF_CLAIMS: Final = content_of(_WORDS.words("of_claims"))
+"""Words that report what was told or seen, without its content."""
 _CLAIMS_NOTHING: Final = NEGATIONS | _WORDS.words("does_not_know") | _WORDS.words("conditions")
 _KEEPS: Final = _WORDS.pattern("keeps_to_itself", flags=_ANY_CASE)
 _YES: Final = _WORDS.compile(r"\s*{yes}\b", flags=_ANY_CASE)
@@ -363,7 +347,7 @@ def forgets(sentence: str, character: Character, asked: Asked) -> Fault | None:
 
 def leaves_out(reply: str, asked: Asked) -> bool:
     """Return whether a reply, without its questions, contains nothing that the asker told."""
-    new = content_of(asked.told) - Text.of(asked.question).content - _TELLS
+    new = content_of(asked.told) - Text.of(asked.question).content - _OF_CLAIMS
     return bool(new) and content_of(_without_questions(reply)).isdisjoint(new)
 
 
@@ -428,7 +412,6 @@ def _states(sentence: str, asked: Asked) -> bool:
 REPAIR_RULES: Final[Sequence[Rule]] = (
     speaks_in_third_person,
     claims_other_identity,
-    takes_over,
     denies_unasked,
     from_an_example,
     offers_help,

@@ -127,6 +127,10 @@ class Text:
         """The text with straight apostrophes and single spaces, as patterns expect it."""
         return " ".join(self.raw.replace("’", "'").split())
 
+    def contains(self, other: Text) -> bool:
+        """Return whether all words of another text follow one another in this one."""
+        return f" {' '.join(other.spoken)} " in f" {' '.join(self.spoken)} "
+
     @property
     def denies(self) -> bool:
         """Whether a word of the text is a negation."""
