@@ -188,9 +188,6 @@ class HotContextAssembly:
             self._by_name,
             tokens=self._budgets.identity_tokens,
         )
-        called = {npc.id: " ".join((npc.name, *npc.aliases)) for npc in campaign.npcs}
-        self._own_names = {npc: Text.of(names).telling(campaign.language) for npc, names in called.items()}
-        self._loose_words: dict[NpcId, tuple[tuple[str, ...], frozenset[str]]] = {}
         self._how_related = HowRelated(campaign, graph)
         self._keeps, self._veil = wording(campaign.language).keeps, wording(campaign.language).veil
         sentences = KnownSentences(campaign, self._by_name.known)
@@ -464,21 +461,18 @@ class HotContextAssembly:
         heard = self.prefetch.conversations.get(npc)
         found = touched(
             without(secrets, self._loose(npc)),
-            question,
+            self._by_name.asked(npc, question),
             just_heard=heard.heard_before(question) if heard is not None else "",
             language=self._campaign.language,
-            own_names=self._own_names[npc],
         )
         # A secret of a campaign has any length, and a prompt that is too long is rejected.
         longest = characters_in(self._budgets.identity_tokens)
         return [replace(one, text=shortened(one.text, longest)) for one in found]
 
     def _loose(self, npc: NpcId) -> Set[str]:
-        """Return the words that are in all prompts of the NPC; cached, because they seldom change."""
-        standing = self.standing(npc)
-        if npc not in self._loose_words or self._loose_words[npc][0] != standing:
-            self._loose_words[npc] = (standing, Text.of(" ".join(standing)).telling(self._campaign.language))
-        return self._loose_words[npc][1]
+        """Return the words of the NPC's names, and those that are in all its prompts."""
+        who = self._campaign.npc(npc)
+        return Text.of(" ".join((who.name, *who.aliases, *self.standing(npc)))).telling(self._campaign.language)
 
     def _scene_line(self, npc: NpcId) -> str:
         """Return the scene from the campaign in memory, which is never late."""

@@ -332,20 +332,18 @@ def touched(
     *,
     just_heard: str,
     language: str,
-    own_names: Set[str],
 ) -> list[RecalledFact]:
     """Return the secrets touched by a question or by the line before it, those with most common words first.
 
     Args:
-        question: An empty one touches nothing.
+        question: Without the words that call the NPC. An empty one touches nothing.
         just_heard: The line before; it counts if the question continues it.
-        own_names: Words of the NPC's own names, which are in many questions and most of its secrets.
     """
     if not question or not secrets:
         return []
-    asked = Text.of(question).telling(language) - own_names
+    asked = Text.of(question).telling(language)
     if _goes_on(question, len(asked)):
-        asked |= Text.of(just_heard).telling(language) - own_names
+        asked |= Text.of(just_heard).telling(language)
     found = [(len(asked & one.words), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
@@ -368,6 +366,6 @@ def without(secrets: Sequence[OwnSecret], loose: Set[str]) -> list[OwnSecret]:
     """Return the secrets without these words; a secret that has no others keeps them.
 
     Args:
-        loose: Words of public facts about the NPC and its place.
+        loose: Words of the NPC's names, and of public facts about it and its place.
     """
     return [replace(one, words=(one.words - loose) or one.words) for one in secrets]

@@ -290,17 +290,13 @@ class KnownSentences:
     def __init__(self, campaign: Campaign, known: Callable[[NpcId, EntityId], Known | None]) -> None:
         self.known = known
         self._campaign = campaign
-        self._held: dict[str, list[tuple[str, frozenset[EntityId]]]] = {}
+        self._held = lru_cache(_MOST_HELD)(self._sentences)
 
     def of(self, npc: NpcId, text: str) -> list[tuple[str, frozenset[EntityId]]]:
         """Return the sentences that name nothing unknown to the NPC, each with the entities in it."""
-        if text not in self._held:
-            if len(self._held) >= _MOST_HELD:
-                self._held.clear()
-            self._held[text] = self._sentences(text)
         return [
             (sentence, named)
-            for sentence, named in self._held[text]
+            for sentence, named in self._held(text)
             if all(self.known(npc, one) is not None for one in named)
         ]
 

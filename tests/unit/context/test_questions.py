@@ -12,6 +12,7 @@ import pytest
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import OwnSecret, touched, without
+from glyphoxa.context.selection import without_call
 from glyphoxa.context.wording import StandIns
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
@@ -34,9 +35,8 @@ def told(question: str, line: str, by: str = "Rhea", *, asker: str = "Rhea", lan
 
 def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bool:
     secret = OwnSecret(RecalledFact(FactId("f"), SECRET), Text.of(SECRET).telling("en"))
-    secrets = without([secret], Text.of(standing).telling("en")) if standing else [secret]
-    own = Text.of("Hob").telling("en")
-    return touched(secrets, question, just_heard=just_heard, language="en", own_names=own) == [secret.told]
+    secrets = without([secret], Text.of(f"Hob {standing}").telling("en"))
+    return touched(secrets, without_call(question, "Hob"), just_heard=just_heard, language="en") == [secret.told]
 
 
 JUDGES: dict[str, Callable[..., bool]] = {
