@@ -123,7 +123,7 @@ def _side_of_known(predicate: str, asked: Mapping[str, Side], sex: int, nouns: _
 _Asks = tuple[tuple[str, ...], Mapping[str, Side], int]
 """Words of a question, the predicates that they ask for, and the sex of the person."""
 _Nouns = Mapping[tuple[str, ...], Sequence[RelationType]]
-_BREAK: Final = ""
+_BREAK: Final = "@"
 """Placeholder for a name."""
 
 
@@ -155,16 +155,11 @@ def _asks_of(language: str) -> Mapping[str, Sequence[_Asks]]:
 
 
 def _without_names(heard: Sequence[str], names: Iterable[str]) -> list[str]:
-    left = list(heard)
-    for name in sorted(names, key=len, reverse=True):
-        parts = list(Text.of(name).full)
-        at = 0
-        while parts and at + len(parts) <= len(left):
-            window = left[at : at + len(parts)]
-            if window == parts or (window[:-1] == parts[:-1] and window[-1] == parts[-1] + "s"):
-                left[at : at + len(parts)] = [_BREAK]
-            at += 1
-    return left
+    left = f" {' '.join(heard)} "
+    for name in filter(None, (" ".join(Text.of(name).full) for name in sorted(names, key=len, reverse=True))):
+        for form in (name, f"{name}s"):
+            left = left.replace(f" {form} ", f" {_BREAK} ")
+    return left.split()
 
 
 @lru_cache(4096)
