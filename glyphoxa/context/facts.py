@@ -210,7 +210,7 @@ _DESCRIBES = 0.5
 
 
 def select_facts(
-    found: Sequence[KnownByName], question: str, npc: NpcId, *, words: RelationWords
+    found: Sequence[KnownByName], question: str, npc: NpcId, *, words: RelationWords, itself: Known | None = None
 ) -> list[tuple[KnownByName, list[RecalledFact]]]:
     """Select the facts about each entity for a prompt, with their `path`.
 
@@ -218,8 +218,12 @@ def select_facts(
         found: The entities in the question, in its order, then participants of events, then facts near to the question
             in meaning. The latter two come last, and are left out if the question is answered without them.
         words: The campaign's sentences for relations, in the language of the question.
+        itself: The NPC, if a question may ask for facts about it. Its identity is far from the question, so the answer
+            to a short one comes first.
     """
     named = [one.known.entity.id for one in found if one.is_named]
+    if itself is not None:
+        found = (KnownByName(itself, f"named {itself.entity.name!r}"), *found)
     selected: list[tuple[KnownByName, list[RecalledFact]]] = []
     is_answered = False
     for one in found:
@@ -230,6 +234,8 @@ def select_facts(
                 )
             continue
         asked = facts_asked(one.known, question, named=named, language=words.language)
+        if one.known is itself and (asked.answer is None or not asked.is_short):
+            continue
         if one.is_named:
             selected.append((one, _with_path(_facts_of(one.known, asked, npc, words), one.why, asked)))
         elif not is_answered:
@@ -237,17 +243,6 @@ def select_facts(
             selected.append((one, _with_path(beside, one.why, asked)))
         is_answered = is_answered or (asked.answer is not None and asked.is_short)
     return selected
-
-
-def own_facts(
-    itself: Known, question: str, npc: NpcId, *, named: Sequence[EntityId], words: RelationWords
-) -> list[RecalledFact]:
-    """Return the facts about the NPC itself that a short question asks for. Its identity is far from the question."""
-    asked = facts_asked(itself, question, named=named, language=words.language)
-    if asked.answer is None or not asked.is_short:
-        return []
-    facts = recalled_of(asked.answer, npc, words, sex=asked.sex)
-    return _with_path(facts, f"named {itself.entity.name!r}", asked)
 
 
 MOST_WRITTEN: Final = 2

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
 from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import own_facts, select_facts
+from glyphoxa.context.facts import select_facts
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.wording import recalled_line, recalled_of
 from glyphoxa.domain.campaign import Campaign
@@ -524,19 +524,12 @@ class ByName:
     def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
         """Return the facts about them that fit into a prompt. See `named`."""
         found = self.named(npc, question, is_read=is_read)
-        selected = select_facts(found, question, npc, words=self._relations)
-        own = self._own_facts(npc, question, found) if question else []
-        others = (fact for _, facts in selected for fact in facts if fact not in own)
-        return [*own, *(fact for fact in others if not own or fact.similarity is None)]
-
-    def _own_facts(self, npc: NpcId, question: str, found: Sequence[KnownByName]) -> list[RecalledFact]:
-        """Return what the question asks the NPC about itself: "Who is your sister?", not "Do you know my sister?"."""
+        # "Who is your sister?" asks the NPC about itself, "Do you know my sister?" does not.
         asked = question_of(question, self._campaign.language)
-        itself = self.known(npc, self._own[npc]) if asked.has(AskKind.NPC) else None
-        if itself is None or asked.has(AskKind.ASKER):
-            return []
-        named = [one.known.entity.id for one in found if one.is_named]
-        return own_facts(itself, question, npc, named=named, words=self._relations)
+        is_of_itself = asked.has(AskKind.NPC) and not asked.has(AskKind.ASKER)
+        itself = self.known(npc, self._own[npc]) if is_of_itself else None
+        selected = select_facts(found, question, npc, words=self._relations, itself=itself)
+        return [fact for _, facts in selected for fact in facts]
 
 
 def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:
