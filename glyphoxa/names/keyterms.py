@@ -1,8 +1,8 @@
 """Key terms and prompts for recognisers: the names that are likely to be said next.
 
-A recogniser accepts a hundred names, a campaign has thousands. `ContextualBiasing` prefers names in the scene, names
-misheard before, recently said ones, and those in no dictionary. The result has two forms: key terms for a provider, and
-a sentence for the prompt of the local Whisper. Speech-to-speech models accept no hints: only their transcripts are
+A recogniser accepts a hundred names, a campaign has thousands. `Hints` prefers names in the scene, names misheard
+before, recently said ones, and those in no dictionary. The result has two forms: key terms for a provider, and a
+sentence for the prompt of the local Whisper. Speech-to-speech models accept no hints: only their transcripts are
 corrected.
 
 `Hints` updates the choice with the events of a table and notifies the ears of changes. It also provides the nearby
@@ -123,166 +123,57 @@ def _oddness(word: str, vocabulary: Vocabulary) -> float:
     return _OF_A_KNOWN_NAME if vocabulary.is_proper(word) else 1.0
 
 
-class ContextualBiasing:
-    """Chooses names, and keeps the choice until a better one is worth a change.
+class Hints:
+    """Chooses names by the events of a table, and keeps the choice until a better one is worth a change.
 
     Considers the names that are in the scene, were said or were misheard, and the best of the others.
 
     Args:
-        max_terms: Maximum number of key terms; `max_tokens` for all of them, by an upper bound.
-        glossary_names: Maximum number of names in the prompt; `glossary_tokens` for all of it.
+        now_ms: Unix epoch.
+        max_terms: Maximum number of key terms.
+        glossary_names: Maximum number of names in the prompt.
     """
 
     def __init__(
         self,
+        campaign: Campaign,
+        names: Gazetteer,
         *,
+        now_ms: Callable[[], int],
         max_terms: int = MAX_TERMS,
-        max_tokens: int = MAX_TOKENS,
         glossary_names: int = GLOSSARY_NAMES,
-        glossary_tokens: int = GLOSSARY_TOKENS,
     ) -> None:
-        self._limits = (max_terms, max_tokens)
-        self._glossary_limits = (glossary_names, glossary_tokens)
+        self._campaign = campaign
+        self._now_ms = now_ms
+        self._max_terms, self._glossary_names = max_terms, glossary_names
+        self._listeners: list[Callable[[], None]] = []
+        self._scene: Scene | None = None
+        self._here: frozenset[EntityId] = frozenset()
         self._odd: dict[tuple[str, ...], float] = {}
-        self._of: dict[EntityId, list[_Listed]] = {}
-        self._at: dict[str, _Listed] = {}
-        self._by_themselves: list[_Listed] = []
-        """Best first, independent of the table."""
-        self._scene: frozenset[EntityId] = frozenset()
         self._said: dict[EntityId, int] = {}
         self._garbled: Counter[EntityId] = Counter()
-        self._learned: Counter[EntityId] = Counter()
         self._keyterms: tuple[str, ...] = ()
         self._in_prompt: tuple[str, ...] = ()
+        self._told: tuple[str, ...] = ()
+        self.names_are(names)
 
-    def names_are(self, gazetteer: Gazetteer) -> None:
-        """Set the campaign's names. Learned wrong forms are not hinted, but count as misrecognitions."""
-        self._of, self._at = {}, {}
-        self._learned = Counter(name.entity_id for name in gazetteer.names if name.kind == "learned")
-        for rank, name in enumerate(gazetteer.names):
-            listed = self._listing(rank, name, gazetteer.vocabulary) if name.kind != "learned" else None
-            if listed is not None:
-                self._of.setdefault(name.entity_id, []).append(listed)
-                self._at[listed.text] = listed
-        self._by_themselves = sorted(self._at.values(), key=lambda name: (-name.by_itself, name.rank))
-
-    def _listing(self, rank: int, name: Name, vocabulary: Vocabulary) -> _Listed | None:
-        """The name, or None for an alias made of ordinary words ("the smith")."""
-        odd = self._odd.get(name.words)
-        if odd is None:
-            odd = self._odd[name.words] = oddness(name.words, vocabulary)
-        if name.kind != "name" and not odd:
-            return None
-        discount = 0.0 if name.kind == "name" else _ALSO_CALLED
-        return _Listed(rank, name.text, name.entity_id, odd, discount, worth(odd=odd) - discount)
-
-    def scene_is(self, entities: Iterable[EntityId]) -> None:
-        """Set the entities of the current scene."""
-        self._scene = frozenset(entities)
-
-    def said(self, entity: EntityId, at_ms: int) -> None:
-        """Record that it was named."""
-        self._said[entity] = max(at_ms, self._said.get(entity, at_ms))
-
-    def nearby(self, *, since_ms: int) -> frozenset[EntityId]:
-        """The entities of the scene, and those named since then."""
-        return self._scene.union(entity for entity, at_ms in self._said.items() if at_ms >= since_ms)
-
-    def garbled(self, entity: EntityId, times: int = 1) -> None:
-        """Record that its name was misheard."""
-        self._garbled[entity] += times
-
-    def keyterms(self, now_ms: int) -> tuple[str, ...]:
+    def keyterms(self) -> tuple[str, ...]:
         """The names to boost, best first, within the limits.
 
         The same tuple as before unless the set changes: recognisers ignore the order.
         """
-        self._keyterms = self._chosen(self._keyterms, *self._limits, now_ms)
+        self._keyterms = self._chosen(self._keyterms, self._max_terms, MAX_TOKENS)
         return self._keyterms
 
-    def glossary(self, now_ms: int) -> str:
-        """The names as a prompt: "Names: Grimjaw, Ironhold." or nothing. Changes only with the set of names."""
-        self._in_prompt = self._chosen(self._in_prompt, *self._glossary_limits, now_ms, each=1)
-        return f"Names: {', '.join(self._in_prompt)}." if self._in_prompt else ""
-
-    def _chosen(
-        self, before: tuple[str, ...], terms: int, tokens: int, now_ms: int, *, each: int = 0
-    ) -> tuple[str, ...]:
-        chosen = pack(
-            (name.text for name in self._ranked(before, now_ms)),
-            max_terms=terms,
-            max_tokens=tokens,
-            count_tokens=lambda name: estimated_tokens(name) + each,
-        )
-        return before if set(chosen) == set(before) else chosen
-
-    def _ranked(self, before: tuple[str, ...], now_ms: int) -> Iterator[_Listed]:
-        """All names, best first; ties in the given order."""
-        staying = {self._at[text].rank: self._at[text] for text in before if text in self._at}
-        moved = {
-            name.rank: name
-            for entity in chain(self._scene, self._said, self._garbled, self._learned)
-            for name in self._of.get(entity, ())
-        }
-        weighed = moved | staying
-        near = sorted(
-            (-self._worth(name, now_ms) - _STAYS * (rank in staying), rank, name) for rank, name in weighed.items()
-        )
-        far = ((-name.by_itself, name.rank, name) for name in self._by_themselves if name.rank not in weighed)
-        return (name for _, _, name in merge(near, far))
-
-    def _worth(self, name: _Listed, now_ms: int) -> float:
-        entity = name.entity_id
-        said_ms = self._said.get(entity)
-        return (
-            worth(
-                odd=name.odd,
-                in_scene=entity in self._scene,
-                garbled=self._garbled[entity] + self._learned[entity],
-                said_ms_ago=None if said_ms is None else now_ms - said_ms,
-            )
-            - name.discount
-        )
-
-
-class _Listed(NamedTuple):
-    rank: int
-    text: str
-    entity_id: EntityId
-    odd: float
-    discount: float
-    by_itself: float
-    """Priority independent of the table."""
-
-
-class Hints:
-    """Keeps the choice up to date with the events of a table.
-
-    Args:
-        now_ms: Unix epoch.
-    """
-
-    def __init__(self, campaign: Campaign, names: Gazetteer, *, now_ms: Callable[[], int]) -> None:
-        self._campaign = campaign
-        self._names = names
-        self._now_ms = now_ms
-        self._expectation = ContextualBiasing()
-        self._listeners: list[Callable[[], None]] = []
-        self._scene: Scene | None = None
-        self._expectation.names_are(names)
-        self._told = self.keyterms()
-
-    def keyterms(self) -> tuple[str, ...]:
-        """Names for a provider that boosts them; see `ContextualBiasing.keyterms`."""
-        return self._expectation.keyterms(self._now_ms())
-
     def glossary(self) -> str:
-        """Names for a recogniser that takes a prompt; see `ContextualBiasing.glossary`."""
-        return self._expectation.glossary(self._now_ms())
+        """The names as a prompt: "Names: Grimjaw, Ironhold." or nothing. Changes only with the set of names."""
+        self._in_prompt = self._chosen(self._in_prompt, self._glossary_names, GLOSSARY_TOKENS, each=1)
+        return f"Names: {', '.join(self._in_prompt)}." if self._in_prompt else ""
 
     def nearby(self) -> frozenset[EntityId]:
         """Entities of the scene, and recently named ones."""
-        return self._expectation.nearby(since_ms=self._now_ms() - LATELY_MS)
+        since_ms = self._now_ms() - LATELY_MS
+        return self._here.union(entity for entity, at_ms in self._said.items() if at_ms >= since_ms)
 
     def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` when key terms change. Returns a function that unsubscribes.
@@ -305,40 +196,48 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """Take changed names. A listener for `glyphoxa.names.gazetteer.ObservableGazetteer`."""
-        self._names = names
-        self._expectation.names_are(names)
-        if self._scene is not None:
-            self._expectation.scene_is(self._in(self._scene))
-        self._tell()
+        """Take the campaign's names. A listener for `glyphoxa.names.gazetteer.ObservableGazetteer`.
 
-    def scene_is(self, scene: Scene) -> None:
+        Learned wrong forms are not hinted, but count as misrecognitions.
+        """
+        self._names = names
+        self._learned = Counter(name.entity_id for name in names.names if name.kind == "learned")
+        self._of: dict[EntityId, list[_Listed]] = {}
+        self._at: dict[str, _Listed] = {}
+        for rank, name in enumerate(names.names):
+            listed = self._listing(rank, name, names.vocabulary) if name.kind != "learned" else None
+            if listed is not None:
+                self._of.setdefault(name.entity_id, []).append(listed)
+                self._at[listed.text] = listed
+        # Best first, independent of the table.
+        self._by_themselves = sorted(self._at.values(), key=lambda name: (-name.by_itself, name.rank))
+        self.scene_is(self._scene)
+
+    def scene_is(self, scene: Scene | None) -> None:
         self._scene = scene
-        self._expectation.scene_is(self._in(scene))
+        self._here = frozenset() if scene is None else self._in(scene)
         self._tell()
 
     def garbled_before(self, pairs: Iterable[LearnedName]) -> None:
         """Take misrecognitions of earlier sessions, except for rejected ones."""
         for pair in pairs:
             if pair.status.state in ("active", "suggested"):
-                self._expectation.garbled(pair.entity_id, pair.status.count)
+                self._garbled[pair.entity_id] += pair.status.count
         self._tell()
 
-    def _in(self, scene: Scene) -> set[EntityId]:
+    def _in(self, scene: Scene) -> frozenset[EntityId]:
         """The place, everybody present, the players, and entities named in the scene's description."""
         entities = {npc.id: npc.entity_id for npc in self._campaign.npcs}
         here = {scene.location, *(EntityId(player.id) for player in self._campaign.known_players)}
         here |= {entities[npc] for npc in scene.npcs if npc in entities}
-        return here | {mention.name.entity_id for mention in self._names.mentions(scene.description)}
+        return frozenset(here.union(self._names.entities_in(scene.description)))
 
     def _heard(self, utterance: Utterance, *, known: Sequence[Correction] = ()) -> None:
-        for mention in self._names.mentions(utterance.text):
-            self._expectation.said(mention.name.entity_id, utterance.at_ms)
+        for entity in self._names.entities_in(utterance.text):
+            self._said[entity] = max(utterance.at_ms, self._said.get(entity, utterance.at_ms))
         for correction in utterance.corrections:
-            if correction in known:  # counted when the utterance was recorded
-                continue
-            for mention in self._names.mentions(correction.after):
-                self._expectation.garbled(mention.name.entity_id)
+            if correction not in known:  # others were counted when the utterance was recorded
+                self._garbled.update(mention.name.entity_id for mention in self._names.mentions(correction.after))
         self._tell()
 
     def _tell(self) -> None:
@@ -346,3 +245,61 @@ class Hints:
         if set(told) != set(self._told):
             for listener in tuple(self._listeners):
                 listener()
+
+    def _listing(self, rank: int, name: Name, vocabulary: Vocabulary) -> _Listed | None:
+        """The name, or None for an alias made of ordinary words ("the smith")."""
+        odd = self._odd.get(name.words)
+        if odd is None:
+            odd = self._odd[name.words] = oddness(name.words, vocabulary)
+        if name.kind != "name" and not odd:
+            return None
+        discount = 0.0 if name.kind == "name" else _ALSO_CALLED
+        return _Listed(rank, name.text, name.entity_id, odd, discount, worth(odd=odd) - discount)
+
+    def _chosen(self, before: tuple[str, ...], terms: int, tokens: int, *, each: int = 0) -> tuple[str, ...]:
+        chosen = pack(
+            (name.text for name in self._ranked(before)),
+            max_terms=terms,
+            max_tokens=tokens,
+            count_tokens=lambda name: estimated_tokens(name) + each,
+        )
+        return before if set(chosen) == set(before) else chosen
+
+    def _ranked(self, before: tuple[str, ...]) -> Iterator[_Listed]:
+        """All names, best first; ties in the given order."""
+        now_ms = self._now_ms()
+        staying = {self._at[text].rank: self._at[text] for text in before if text in self._at}
+        moved = {
+            name.rank: name
+            for entity in chain(self._here, self._said, self._garbled, self._learned)
+            for name in self._of.get(entity, ())
+        }
+        weighed = moved | staying
+        near = sorted(
+            (-self._worth(name, now_ms) - _STAYS * (rank in staying), rank, name) for rank, name in weighed.items()
+        )
+        far = ((-name.by_itself, name.rank, name) for name in self._by_themselves if name.rank not in weighed)
+        return (name for _, _, name in merge(near, far))
+
+    def _worth(self, name: _Listed, now_ms: int) -> float:
+        entity = name.entity_id
+        said_ms = self._said.get(entity)
+        return (
+            worth(
+                odd=name.odd,
+                in_scene=entity in self._here,
+                garbled=self._garbled[entity] + self._learned[entity],
+                said_ms_ago=None if said_ms is None else now_ms - said_ms,
+            )
+            - name.discount
+        )
+
+
+class _Listed(NamedTuple):
+    rank: int
+    text: str
+    entity_id: EntityId
+    odd: float
+    discount: float
+    by_itself: float
+    """Priority independent of the table."""

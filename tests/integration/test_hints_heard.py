@@ -17,7 +17,8 @@ from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
-from glyphoxa.names.keyterms import ContextualBiasing, Hints
+from glyphoxa.names.keyterms import Hints
+from tests.support.builders import a_campaign
 
 pytestmark = pytest.mark.models
 
@@ -70,6 +71,6 @@ def test_no_name_of_the_glossary_is_cut_off_by_the_recogniser() -> None:
     syllables = np.array(["xan", "thor", "quil", "zeth", "mra", "ygg", "'vel", "o"])
     for words in (1, 2, 4):
         names = [" ".join("".join(made.choice(syllables, 3)).title() for _ in range(words)) for _ in range(200)]
-        expectation = ContextualBiasing()
-        expectation.names_are(Gazetteer.build(Entry(name, EntityId(name), "npc") for name in names))
-        assert len(tokenizer.encode(f" {expectation.glossary(0)}", add_special_tokens=False).ids) <= 200
+        gazetteer = Gazetteer.build(Entry(name, EntityId(name), "npc") for name in names)
+        hints = Hints(a_campaign(), gazetteer, now_ms=lambda: 0)
+        assert len(tokenizer.encode(f" {hints.glossary()}", add_special_tokens=False).ids) <= 200

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.events import SceneChanged, UtteranceKept
+from glyphoxa.domain.ids import EntityId, SceneId
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, ContextualBiasing, estimated_tokens, oddness, pack, worth
+from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, Hints, estimated_tokens, oddness, pack, worth
+from glyphoxa.names.wrong_forms import LearnedName, PairStatus
+from tests.support.builders import a_campaign, an_utterance
 
 MINUTE = 60_000
 
@@ -20,10 +24,41 @@ def entry(name: str, *, aliases: tuple[str, ...] = (), learned: tuple[str, ...] 
     return Entry(name, EntityId(name.lower()), "thing", aliases, learned)
 
 
-def expecting(*names: str | Entry, max_terms: int = 100, glossary_names: int = 40) -> ContextualBiasing:
-    expectation = ContextualBiasing(max_terms=max_terms, glossary_names=glossary_names)
-    expectation.names_are(gazetteer(*names))
-    return expectation
+class Expectation:
+    """Hints of a campaign with these names. Entities are called by their ids."""
+
+    def __init__(self, *names: str | Entry, max_terms: int = 100, glossary_names: int = 40) -> None:
+        self._now_ms = 0
+        self._hints = Hints(
+            a_campaign(),
+            gazetteer(*names),
+            now_ms=lambda: self._now_ms,
+            max_terms=max_terms,
+            glossary_names=glossary_names,
+        )
+        self.names_are = self._hints.names_are
+
+    def said(self, entity: EntityId, at_ms: int) -> None:
+        self._hints.on(UtteranceKept(replace(an_utterance(entity), at_ms=at_ms)))
+
+    def garbled(self, entity: EntityId, times: int = 1) -> None:
+        self._hints.garbled_before([LearnedName("x", entity, None, PairStatus("active", times, ()))])
+
+    def scene_is(self, place: EntityId, *, at_ms: int = 0) -> None:
+        self._now_ms = max(at_ms, self._now_ms)
+        self._hints.on(SceneChanged(Scene(SceneId("s"), place, ()), self._now_ms))
+
+    def keyterms(self, now_ms: int) -> tuple[str, ...]:
+        self._now_ms = now_ms
+        return self._hints.keyterms()
+
+    def glossary(self, now_ms: int) -> str:
+        self._now_ms = now_ms
+        return self._hints.glossary()
+
+
+def expecting(*names: str | Entry, max_terms: int = 100, glossary_names: int = 40) -> Expectation:
+    return Expectation(*names, max_terms=max_terms, glossary_names=glossary_names)
 
 
 def gazetteer(*names: str | Entry) -> Gazetteer:
@@ -37,8 +72,8 @@ def test_before_anything_is_known_the_odd_names_come_first() -> None:
 def test_the_scene_comes_first_then_what_was_garbled_then_what_was_said() -> None:
     expectation = expecting("Eldrinax", "Vaelith", "Skarn", "The Old Mill", "Thrandamar", max_terms=4)
     expectation.said(EntityId("skarn"), at_ms=0)
-    expectation.garbled(EntityId("thrandamar"), times=4)
-    expectation.scene_is([EntityId("the old mill")])
+    expectation.garbled(EntityId("thrandamar"), times=2)
+    expectation.scene_is(EntityId("the old mill"), at_ms=20 * MINUTE)
     assert expectation.keyterms(20 * MINUTE) == ("The Old Mill", "Thrandamar", "Skarn", "Eldrinax")
 
 
@@ -54,15 +89,15 @@ def test_another_name_is_expected_behind_its_owners_unless_it_is_made_of_ordinar
 
 def test_the_glossary_is_a_prompt_and_nothing_without_names() -> None:
     assert expecting("Grimjaw", "Ironhold", "Skarn", glossary_names=2).glossary(0) == "Names: Grimjaw, Ironhold."
-    assert ContextualBiasing().glossary(0) == ""
-    assert ContextualBiasing().keyterms(0) == ()
+    assert expecting().glossary(0) == ""
+    assert expecting().keyterms(0) == ()
 
 
 def test_what_only_changes_the_order_changes_nothing() -> None:
     expectation = expecting("Eldrinax", "Vaelith", "Skarn")
     before, prompt = expectation.keyterms(0), expectation.glossary(0)
     expectation.said(EntityId("skarn"), at_ms=0)
-    expectation.scene_is([EntityId("vaelith")])
+    expectation.scene_is(EntityId("vaelith"))
     assert expectation.keyterms(1) is before
     assert expectation.glossary(1) == prompt
 
@@ -115,7 +150,7 @@ def test_whatever_happens_the_limits_hold(steps: list[Step]) -> None:
             case "said":
                 expectation.said(entity, at_ms * MINUTE)
             case "scene":
-                expectation.scene_is([entity])
+                expectation.scene_is(entity)
             case _:
                 expectation.garbled(entity)
         keyterms = expectation.keyterms(at_ms * MINUTE)
