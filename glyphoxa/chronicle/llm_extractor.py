@@ -386,15 +386,9 @@ class Merging:
         return None
 
     def _sounding_like(self, letters: str, type_: str | None) -> KnownEntity | None:
-        names = self._known.names
-        if len(letters) < _MIN_BY_SOUND:
-            return None
-        for name in names.same_sound(names.coder(letters)):
-            found = self._by_id.get(name.entity_id)
-            is_close = name.joined[:1] == letters[:1] and abs(len(name.joined) - len(letters)) <= 1 + len(letters) // 8
-            if found is not None and is_close and not name.is_shared and type_ in (None, found.type):
-                return found
-        return None
+        alike = self._known.names.sounding_like(letters) if len(letters) >= _MIN_BY_SOUND else ()
+        found = (self._by_id.get(name.entity_id) for name in alike)
+        return next((one for one in found if one is not None and type_ in (None, one.type)), None)
 
     def _add(self, entity: ExtractedEntity, *also: str) -> None:
         self._entities[entity.key] = entity

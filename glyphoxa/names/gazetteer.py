@@ -6,7 +6,7 @@ concurrent readers need no lock. When the knowledge graph changes, another one r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -164,6 +164,13 @@ class Gazetteer:
             return self.by_code.get(codes[0], ())
         return tuple(dict.fromkeys(name for code in codes for name in self.by_code.get(code, ())))
 
+    def sounding_like(self, letters: str) -> Iterator[Name]:
+        """Yield names of the same sound, first letter and nearly the same length, without those that are nobody's."""
+        for name in self.same_sound(self.coder(letters)):
+            n_more = abs(len(name.joined) - len(letters))
+            if not name.is_shared and name.joined[:1] == letters[:1] and n_more <= 1 + len(letters) // 8:
+                yield name
+
     def claims_of(self, name: Name) -> Sequence[Name]:
         """All entries with that spelling, as their own name, an alias or a short form; the first one owns it."""
         return self._reader.claims.get(name.joined, (name,))
@@ -216,15 +223,10 @@ def entries_of(campaign: Campaign) -> list[Entry]:
 
 def cast_of(campaign: Campaign) -> list[Entry]:
     """Names at the table that need no stored campaign: NPCs in play, and players."""
-    entities = {entity.id: entity for entity in campaign.entities}
-    listed: dict[EntityId, Entry] = {}
-    for npc in campaign.npcs:
-        known = entities[npc.entity_id].aliases if npc.entity_id in entities else ()
-        own = tuple(alias for alias in npc.aliases if alias not in known)
-        listed[npc.entity_id] = Entry(npc.name, npc.entity_id, "npc", own)
-    for player in campaign.known_players:
-        listed.setdefault(EntityId(player.id), Entry(player.name, EntityId(player.id), "player"))
-    return list(listed.values())
+    known = {entity.id: entity.aliases for entity in campaign.entities}
+    own = (tuple(alias for alias in npc.aliases if alias not in known.get(npc.entity_id, ())) for npc in campaign.npcs)
+    npcs = tuple(replace(npc, aliases=aliases) for npc, aliases in zip(campaign.npcs, own, strict=True))
+    return entries_of(replace(campaign, npcs=npcs, entities=()))
 
 
 NamesListener = Callable[[Gazetteer], None]

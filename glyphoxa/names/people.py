@@ -428,20 +428,10 @@ def _sound_alikes(text: str, spoken: Sequence[Word], places: Sequence[_Place], f
     for at, word in enumerate(spoken):
         if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not (is_pause[at] and is_pause[at + 1]):
             continue
-        name = _sounding_like(word.folded, forms)
-        entry = None if name is None else forms.names.entry(name.entity_id)
-        if entry is not None:
+        alike = (each for each in forms.names.sounding_like(word.folded) if each.entity_id in forms.people)
+        if (name := next(alike, None)) is not None and (entry := _entry(name, forms)) is not None:
             yield _place(spoken, at, at, [entry], name=entry.name, is_guess=True)
 
 
 def _is_pause(text: str, before: Word, after: Word) -> bool:
     return _PUNCTUATION.search(text, before.end, after.start) is not None
-
-
-def _sounding_like(folded: str, forms: CallForms) -> Name | None:
-    for name in forms.names.same_sound(forms.names.coder(folded)):
-        if name.is_shared or name.entity_id not in forms.people:
-            continue
-        if name.joined[0] == folded[0] and abs(len(name.joined) - len(folded)) <= 1:
-            return name
-    return None
