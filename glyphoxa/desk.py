@@ -60,11 +60,9 @@ from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
-from glyphoxa.names.gazetteer import Entry, Gazetteer, cast_of, entries_of
-from glyphoxa.names.learning import NameLearning
-from glyphoxa.names.resolve import Called, Resolver
+from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
+from glyphoxa.names.learning import NamesDesk
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
 from glyphoxa.recall.guard import MemoryGuard
@@ -82,78 +80,6 @@ _ROWS_A_NAME = 40
 """Rows that are read in the time in which one name is indexed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamesDesk:
-    """The names of a campaign.
-
-    Attributes:
-        entries: Names of the campaign file, and names that were stored later.
-        names: The index of the entries.
-        learned: Stored wrong forms, with the DM's decisions.
-    """
-
-    campaign: CampaignId
-    entries: list[Entry]
-    names: Gazetteer
-    learned: PostgresLearnedNames
-    learning: NameLearning
-
-    def entity(self, name: str) -> Entry:
-        """Return the entry with this id, name, alias or part of a name; see `glyphoxa.names.resolve`.
-
-        Raises:
-            NotFound: There is none.
-            InvalidInput: There are several.
-        """
-
-        def called(entry: Entry) -> Called:
-            return Called(entry.entity_id, (entry.name,), entry.aliases, entry.entity_type)
-
-        return Resolver(self.entries, called, campaign=self.campaign, what="name").one(name)
-
-    async def wrong_forms(self) -> dict[str, list[LearnedName]]:
-        """Return accepted, rejected and suggested wrong forms, by the id of the entity that they mean."""
-        pairs: dict[str, list[LearnedName]] = {}
-        for pair in await self.learned.statuses(self.campaign):
-            if pair.status.state != "undone":
-                pairs.setdefault(pair.entity_id, []).append(pair)
-        return pairs
-
-    async def suggestions(self) -> list[LearnedName]:
-        """Return wrong forms that need review, the most frequent first."""
-        return [pair for pair in await self.learned.statuses(self.campaign) if pair.status.state == "suggested"]
-
-    async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
-        """Accept a wrong form: `heard` means `name` from now on.
-
-        Args:
-            unless: The end of the error for words that are common in ordinary speech; None: accept such words.
-            why: A note for the history.
-
-        Returns:
-            A line about the decision, and a warning if the words are common.
-
-        Raises:
-            NotFound: There is no such name.
-            InvalidInput: The words are common, or cannot be learned.
-        """
-        entry = self.entity(name)
-        pair, warned = await self.learning.confirm(heard, entry.entity_id, self.names, unless=unless, why=why)
-        return f"{pair.heard} means {entry.name} from now on", warned
-
-    async def reject(self, heard: str, name: str, *, why: str = "") -> str:
-        """Reject a wrong form: `heard` does not mean `name`. Return a line about the decision."""
-        entry = self.entity(name)
-        pair = await self.learning.reject(heard, entry.entity_id, why=why)
-        return f"{pair.heard} does not mean {entry.name}, and will not be suggested again"
-
-    async def undo(self, heard: str | None = None) -> str:
-        """Undo the last decision, or the last one about these words. Return a line about it."""
-        taken = await self.learning.undo(heard)
-        what = "accepted" if taken.step.kind == "confirmed" else taken.step.kind
-        return f"undone: {what} {taken.heard} for {taken.name or taken.step.entity_id}"
-
-
 async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
     """Open the names of a stored campaign. Raises: Unavailable: The database is away."""
     loaded = await store.campaigns.get(campaign)
@@ -162,7 +88,7 @@ async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
     names = await offload(
         lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
     )
-    return NamesDesk(campaign, entries, names, learned, NameLearning(campaign, learned, now_ms=now_ms))
+    return NamesDesk(campaign, entries, names, learned, now_ms)
 
 
 _AS_ROWS: Final = 1_000

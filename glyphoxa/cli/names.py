@@ -10,9 +10,10 @@ from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
-from glyphoxa.desk import NamesDesk, names_desk_of
+from glyphoxa.desk import names_desk_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.language.facts import moment
+from glyphoxa.names.learning import NamesDesk
 from glyphoxa.names.wrong_forms import LearnedName
 
 _MOST_SHOWN = 50

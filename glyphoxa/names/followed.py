@@ -39,6 +39,10 @@ class LearnedNames(Protocol):
         """Undo the DM's last decision (on one form, if given); return it, or None if there is none left."""
         ...
 
+    async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
+        """The history of all forms or of one, latest first."""
+        ...
+
     async def uses(self, campaign: CampaignId, heard: str, *, meant_in: UtteranceId | None = None) -> Uses:
         """Ordinary uses of a form's words; one more utterance in which they mean a name may be given."""
         ...

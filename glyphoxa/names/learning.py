@@ -1,9 +1,9 @@
-"""Learn wrong forms of names: applies the rules of `glyphoxa.names.wrong_forms` to a `LearnedNames`."""
+"""Learn wrong forms of names, from the DM and from utterances, by the rules of `glyphoxa.names.wrong_forms`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from loguru import logger
@@ -11,17 +11,18 @@ from loguru import logger
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.names.followed import LearnedNames
-from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.resolve import Called, Resolver
 from glyphoxa.names.spelled_out import SpelledOut
 from glyphoxa.names.wrong_forms import (
     ENOUGH_OF_ORDINARY_WORDS,
     AlreadyTaken,
-    Happened,
     LearnedName,
     Proof,
     Step,
+    StepKind,
     TypedClaims,
     Uses,
     as_heard,
@@ -36,96 +37,112 @@ _MAX_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class NameLearning:
-    """Learning and unlearning of wrong forms in one campaign. Raises `Unavailable` when the database is away.
+class NamesDesk:
+    """The names of a campaign, for the DM. Raises `Unavailable` when the database is away.
 
-    Args:
+    Attributes:
+        entries: Names of the campaign file, and names that were stored later.
+        names: The index of the entries.
+        learned: Stored wrong forms, with the DM's decisions.
         now_ms: Milliseconds since the Unix epoch.
     """
 
     campaign: CampaignId
-    store: LearnedNames
+    entries: Sequence[Entry]
+    names: Gazetteer
+    learned: LearnedNames
     now_ms: Callable[[], int]
 
-    async def confirm(
-        self, heard: str, entity: EntityId, names: Gazetteer, *, unless: str | None = None, why: str = ""
-    ) -> tuple[LearnedName, str | None]:
-        """Record the DM's confirmation: the form becomes active at once.
-
-        Args:
-            unless: The end of the error for words that are common in ordinary speech; None: confirm such words.
-
-        Returns:
-            The pair, and a warning about the words that this rewrites, if any.
+    def entity(self, name: str) -> Entry:
+        """Return the entry with this id, name, alias or part of a name; see `glyphoxa.names.resolve`.
 
         Raises:
-            InvalidInput: This must not be learned, or was confirmed for another name. Or the words are common.
+            NotFound: There is none.
+            InvalidInput: There are several.
         """
-        problem = objection(heard, entity, names)  # some need no search of the transcript
-        uses = Uses() if problem is not None else await self.store.uses(self.campaign, heard)
-        problem = problem or objection(heard, entity, names, uses=uses)
+
+        def called(entry: Entry) -> Called:
+            return Called(entry.entity_id, (entry.name,), entry.aliases, entry.entity_type)
+
+        return Resolver(self.entries, called, campaign=self.campaign, what="name").one(name)
+
+    async def wrong_forms(self) -> dict[str, list[LearnedName]]:
+        """Return accepted, rejected and suggested wrong forms, by the id of the entity that they mean."""
+        pairs: dict[str, list[LearnedName]] = {}
+        for pair in await self.learned.statuses(self.campaign):
+            if pair.status.state != "undone":
+                pairs.setdefault(pair.entity_id, []).append(pair)
+        return pairs
+
+    async def suggestions(self) -> list[LearnedName]:
+        """Return wrong forms that need review, the most frequent first."""
+        return [pair for pair in await self.learned.statuses(self.campaign) if pair.status.state == "suggested"]
+
+    async def accept(self, heard: str, name: str, *, unless: str | None, why: str = "") -> tuple[str, str | None]:
+        """Accept a wrong form: `heard` means `name` from now on.
+
+        Args:
+            unless: The end of the error for words that are common in ordinary speech; None: accept such words.
+            why: A note for the history.
+
+        Returns:
+            A line about the decision, and a warning about the words that this rewrites, if any.
+
+        Raises:
+            NotFound: There is no such name.
+            InvalidInput: This must not be learned, or was accepted for another name. Or the words are common.
+        """
+        entry = self.entity(name)
+        problem = objection(heard, entry.entity_id, self.names)  # some need no search of the transcript
+        uses = Uses() if problem is not None else await self.learned.uses(self.campaign, heard)
+        problem = problem or objection(heard, entry.entity_id, self.names, uses=uses)
         if problem is not None:
             raise InvalidInput(f"{_shown(heard)} cannot be learned: it {problem}")
-        warned = warning(as_heard(heard), names.vocabulary, uses)
+        warned = warning(as_heard(heard), self.names.vocabulary, uses)
         if warned is not None and unless is not None:
             raise InvalidInput(f"{warned}. {unless}")
         try:
-            step = Step("confirmed", entity, "dm", why, self.now_ms())
-            return await self.store.record(self.campaign, heard, step), warned
+            pair = await self._decide("confirmed", heard, entry, why)
         except AlreadyTaken as taken:
-            other = next((name.canonical for name in names.names if name.entity_id == taken.entity_id), taken.entity_id)
+            other = self.names.entry(taken.entity_id)
             raise InvalidInput(
-                f"{as_heard(heard)!r} is already confirmed for {other!r}: reject it there first"
+                f"{as_heard(heard)!r} is already confirmed for {other.name if other else taken.entity_id!r}: "
+                "reject it there first"
             ) from None
+        return f"{pair.heard} means {entry.name} from now on", warned
 
-    async def reject(self, heard: str, entity: EntityId, *, why: str = "") -> LearnedName:
-        """Record the DM's rejection: the form becomes inactive and is not suggested again.
+    async def reject(self, heard: str, name: str, *, why: str = "") -> str:
+        """Reject a wrong form: `heard` does not mean `name`, and is not suggested again.
+
+        Returns:
+            A line about the decision.
 
         Raises:
+            NotFound: There is no such name.
             InvalidInput: This is not a valid form.
         """
+        entry = self.entity(name)
         if (problem := too_short_or_long(heard)) is not None:
             raise InvalidInput(f"{_shown(heard)} cannot be a wrong form: it {problem}")
-        return await self.store.record(self.campaign, heard, Step("rejected", entity, "dm", why, self.now_ms()))
+        pair = await self._decide("rejected", heard, entry, why)
+        return f"{pair.heard} does not mean {entry.name}, and will not be suggested again"
 
-    async def undo(self, heard: str | None = None) -> Happened:
-        """Undo the DM's last decision, on one form if given.
+    async def undo(self, heard: str | None = None) -> str:
+        """Undo the last decision, or the last one about these words. Return a line about it.
 
         Raises:
             NotFound: There is none left.
         """
-        taken_back = await self.store.undo(self.campaign, at_ms=self.now_ms(), heard=heard)
-        if taken_back is None:
+        taken = await self.learned.undo(self.campaign, at_ms=self.now_ms(), heard=heard)
+        if taken is None:
             about = "" if heard is None else f" on {as_heard(heard)!r}"
             raise NotFound(f"there is no decision{about} to undo in campaign {self.campaign!r}")
-        return taken_back
+        what = "accepted" if taken.step.kind == "confirmed" else taken.step.kind
+        return f"undone: {what} {taken.heard} for {taken.name or taken.step.entity_id}"
 
-    async def prove(self, proofs: Iterable[Proof], names: Gazetteer) -> list[LearnedName]:
-        """Record proofs from utterances; return the affected pairs. Inadmissible forms are skipped."""
-        pairs: list[LearnedName] = []
-        for proof in proofs:
-            if objection(proof.heard, proof.entity_id, names) is not None:
-                continue
-            step = Step(
-                "proved",
-                proof.entity_id,
-                proof.by,
-                proof.why,
-                self.now_ms(),
-                utterance=proof.utterance,
-                is_ordinary=is_ordinary(proof.heard, names.vocabulary),
-            )
-            if step.is_ordinary:
-                uses = await self.store.uses(self.campaign, proof.heard, meant_in=proof.utterance)
-                if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
-                    continue
-                # With little proof nothing follows, and earlier misheard names count as ordinary uses too.
-                if uses.spoken > uses.meant >= ENOUGH_OF_ORDINARY_WORDS:
-                    why = "these words have their ordinary meaning"
-                    doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
-                    await self.store.record(self.campaign, proof.heard, doubt)
-            pairs.append(await self.store.record(self.campaign, proof.heard, step))
-        return pairs
+    async def _decide(self, kind: StepKind, heard: str, entry: Entry, why: str) -> LearnedName:
+        step = Step(kind, entry.entity_id, "dm", why, self.now_ms())
+        return await self.learned.record(self.campaign, heard, step)
 
 
 _CAPACITY = 1_000
@@ -146,17 +163,23 @@ class Learner:
 
     Args:
         names: Returns the current names.
+        now_ms: Milliseconds since the Unix epoch.
         wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None if nothing is recorded.
     """
 
     def __init__(
         self,
-        learning: NameLearning,
+        campaign: CampaignId,
+        store: LearnedNames,
         names: Callable[[], Gazetteer],
+        *,
+        now_ms: Callable[[], int],
         wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
     ) -> None:
-        self._learning = learning
+        self._campaign = campaign
+        self._store = store
         self._names = names
+        self._now_ms = now_ms
         self._wait_until_logged = wait_until_logged
         self._spelled_out = SpelledOut()
         self._typed_claims = TypedClaims()
@@ -192,15 +215,40 @@ class Learner:
 
     async def heard(self, said: Utterance) -> list[LearnedName]:
         """Process an utterance after the inline stage, in order; return the affected pairs."""
-        return await self._prove(said, self._spelled_out.heard(said, self._names()))
+        names = self._names()
+        proofs = [*self._spelled_out.heard(said, names), *proofs_of(said, names)]
+        return await self.prove(self._typed_claims.weighed(said, proofs))
 
     async def revised(self, said: Utterance) -> list[LearnedName]:
         """Process an utterance again after the LLM stage has corrected it."""
-        return await self._prove(said, ())
+        return await self.prove(self._typed_claims.weighed(said, proofs_of(said, self._names())))
 
-    async def _prove(self, said: Utterance, proofs: Iterable[Proof]) -> list[LearnedName]:
-        names = self._names()
-        return await self._learning.prove(self._typed_claims.weighed(said, [*proofs, *proofs_of(said, names)]), names)
+    async def prove(self, proofs: Iterable[Proof]) -> list[LearnedName]:
+        """Record proofs from utterances; return the affected pairs. Inadmissible forms are skipped."""
+        names, pairs = self._names(), list[LearnedName]()
+        for proof in proofs:
+            if objection(proof.heard, proof.entity_id, names) is not None:
+                continue
+            step = Step(
+                "proved",
+                proof.entity_id,
+                proof.by,
+                proof.why,
+                self._now_ms(),
+                utterance=proof.utterance,
+                is_ordinary=is_ordinary(proof.heard, names.vocabulary),
+            )
+            if step.is_ordinary:
+                uses = await self._store.uses(self._campaign, proof.heard, meant_in=proof.utterance)
+                if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+                    continue
+                # With little proof nothing follows, and earlier misheard names count as ordinary uses too.
+                if uses.spoken > uses.meant >= ENOUGH_OF_ORDINARY_WORDS:
+                    why = "these words have their ordinary meaning"
+                    doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
+                    await self._store.record(self._campaign, proof.heard, doubt)
+            pairs.append(await self._store.record(self._campaign, proof.heard, step))
+        return pairs
 
     def _take(self, lesson: _Lesson) -> None:
         if lesson == self._last:

@@ -30,7 +30,7 @@ from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, NamesListener, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.keyterms import Hints
-from glyphoxa.names.learning import Learner, NameLearning
+from glyphoxa.names.learning import Learner
 from glyphoxa.names.people import CallForms, Understood, understand
 
 _SPEAKS: Final = lexicon("calls").compile(r"(?:^|[.!?…]\s+)(?:{lead_in}[,!.]?\s+)*{speaks}", flags=re.IGNORECASE)
@@ -100,8 +100,13 @@ class TableNames:
         self._graph = graph
         if graph is not None:
             self._followed = self.following(graph.learned)
-            learning = NameLearning(campaign.id, graph.learned, now_ms)
-            self._learner = Learner(learning, lambda: self.current, wait_until_logged)
+            self._learner = Learner(
+                campaign.id,
+                graph.learned,
+                lambda: self.current,
+                now_ms=now_ms,
+                wait_until_logged=wait_until_logged,
+            )
 
     # -- for ears, the room and recall
 

@@ -13,6 +13,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
+from glyphoxa.desk import names_desk_of
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -22,7 +23,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
-from glyphoxa.names.learning import Learner, NameLearning
+from glyphoxa.names.learning import Learner, NamesDesk
 from glyphoxa.names.wrong_forms import LearnedName, Proof, Step
 from glyphoxa.world.entity_events import EntityAdded, FormHeard
 from glyphoxa.world.events import Cause
@@ -41,8 +42,8 @@ async def learned(store: Store) -> PostgresLearnedNames:
 
 
 @pytest.fixture
-def learning(learned: PostgresLearnedNames) -> NameLearning:
-    return NameLearning(CAMPAIGN, learned, now_ms=lambda: 1_790_000_000_000)
+async def desk(store: Store, learned: PostgresLearnedNames) -> NamesDesk:
+    return await names_desk_of(store, CAMPAIGN)
 
 
 async def the_names(learned: PostgresLearnedNames, campaign: CampaignId = CAMPAIGN) -> Gazetteer:
@@ -53,6 +54,14 @@ async def corrected(learned: PostgresLearnedNames, text: str, campaign: Campaign
     return Corrector(await the_names(learned, campaign)).correct(text).text
 
 
+def a_learner(learned: PostgresLearnedNames, names: Gazetteer) -> Learner:
+    return Learner(CAMPAIGN, learned, lambda: names, now_ms=lambda: 1_790_000_000_000)
+
+
+async def prove(learned: PostgresLearnedNames, *proofs: Proof) -> list[LearnedName]:
+    return await a_learner(learned, await the_names(learned)).prove(proofs)
+
+
 def a_proof(heard: str, utterance: str, entity: EntityId = ELDRINAX) -> Proof:
     return Proof(heard, entity, "llm", "fits the talk", UtteranceId(utterance))
 
@@ -61,27 +70,27 @@ def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
     return Step("confirmed", entity, "dm", "", at_ms)
 
 
-async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearnedNames, learning: NameLearning) -> None:
+async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearnedNames, desk: NamesDesk) -> None:
     said = "So we asked Mellow Dracks."
     assert await corrected(learned, said) == said
-    pair, _warned = await learning.confirm("Mellow Dracks", ELDRINAX, await the_names(learned))
+    assert await desk.accept("Mellow Dracks", ELDRINAX, unless=None) == (
+        "Mellow Dracks means Eldrinax from now on",
+        None,
+    )
+    [pair] = await learned.statuses(CAMPAIGN)
     assert (pair.name, pair.status.state, pair.status.count) == ("Eldrinax", "active", 1)
     assert await corrected(learned, said) == "So we asked Eldrinax."
-    taken_back = await learning.undo()
-    assert (taken_back.heard, taken_back.name, taken_back.step.kind) == ("Mellow Dracks", "Eldrinax", "confirmed")
+    assert await desk.undo() == "undone: accepted Mellow Dracks for Eldrinax"
     assert await corrected(learned, said) == said
     with pytest.raises(NotFound, match="no decision to undo in campaign 'town'"):
-        await learning.undo()
+        await desk.undo()
 
 
-async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(
-    learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
-    names = await the_names(learned)
-    [first] = await learning.prove([a_proof("Finkeldrum", "u1")], names)
-    [again] = await learning.prove([a_proof("mellodracks", "u1")], names)
+async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(learned: PostgresLearnedNames) -> None:
+    [first] = await prove(learned, a_proof("Finkeldrum", "u1"))
+    [again] = await prove(learned, a_proof("mellodracks", "u1"))
     assert (first.status.state, again.status) == ("suggested", first.status)
-    [second] = await learning.prove([a_proof("Mello-dracks", "u2")], names)
+    [second] = await prove(learned, a_proof("Mello-dracks", "u2"))
     assert (second.status.state, second.status.count) == ("active", 2)
     assert second.status.utterances == (UtteranceId("u1"), UtteranceId("u2"))
 
@@ -109,47 +118,45 @@ async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that
     assert (await heard(31)).status.count == 31
 
 
-async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, learning: NameLearning) -> None:
-    names = await the_names(learned)
-    await learning.prove([a_proof("Finkeldrum", f"u{n}") for n in range(3)], names)
-    await learning.reject("Finkeldrum", ELDRINAX)
+async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, desk: NamesDesk) -> None:
+    await prove(learned, *(a_proof("Finkeldrum", f"u{n}") for n in range(3)))
+    await desk.reject("Finkeldrum", ELDRINAX)
     n_events = len(await learned.history(CAMPAIGN))
-    await learning.prove([a_proof("Finkeldrum", f"v{n}") for n in range(3)], names)
+    await prove(learned, *(a_proof("Finkeldrum", f"v{n}") for n in range(3)))
     assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["rejected"]
     assert len(await learned.history(CAMPAIGN)) == n_events
-    await learning.undo()
+    await desk.undo()
     assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["active"]
 
 
 async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+    store: Store, learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
     talk = [an_utterance(f"A mandolin, {n} of them: mandolin music!", id=f"t{n}") for n in range(4)]
     await store.log.append([*talk, an_utterance("No strings here.", id="t9", speaker="Mandolin")])
-    names = await the_names(learned)
-    proofs = await learning.prove([a_proof("mandolin", f"u{n}") for n in range(5)], names)
+    proofs = await prove(learned, *(a_proof("mandolin", f"u{n}") for n in range(5)))
     assert {pair.status.state for pair in proofs} == {"suggested"}
     with pytest.raises(InvalidInput, match=r"occur in 4 earlier utterances: .*\. Not again$"):
-        await learning.confirm("mandolin", ELDRINAX, names, unless="Not again")
-    pair, warned = await learning.confirm("mandolin", ELDRINAX, names)
+        await desk.accept("mandolin", ELDRINAX, unless="Not again")
+    _, warned = await desk.accept("mandolin", ELDRINAX, unless=None)
     assert warned is not None and "occur in 4 earlier utterances" in warned
+    [pair] = await learned.statuses(CAMPAIGN)
     assert pair.status.state == "active"
 
 
 async def test_ordinary_words_of_the_campaign_s_own_text_are_never_learned(
-    learned: PostgresLearnedNames, learning: NameLearning
+    learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
-    names = await the_names(learned)
     with pytest.raises(InvalidInput, match=r"'old wizard' cannot be learned: it occurs in the campaign's own text"):
-        await learning.confirm("old wizard", ELDRINAX, names)
-    pairs = await learning.prove([a_proof("old wizard", f"u{n}") for n in range(9)], names)
+        await desk.accept("old wizard", ELDRINAX, unless=None)
+    pairs = await prove(learned, *(a_proof("old wizard", f"u{n}") for n in range(9)))
     assert pairs == []
     assert await learned.statuses(CAMPAIGN) == []
 
 
-async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learning: NameLearning) -> None:
+async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames) -> None:
     names = await the_names(learned)
-    talk = Learner(learning, lambda: names)
+    talk = a_learner(learned, names)
     lines = (
         "We asked Aldrinacks.",
         "No, E-L-D-R-I-N-A-X.",
@@ -168,11 +175,9 @@ async def test_a_table_learns_from_its_talk(learned: PostgresLearnedNames, learn
     }
 
 
-async def test_what_one_player_types_rewrites_no_name_until_another_bears_it_out(
-    learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
+async def test_what_one_player_types_rewrites_no_name_until_another_bears_it_out(learned: PostgresLearnedNames) -> None:
     names = await the_names(learned)
-    talk = Learner(learning, lambda: names)
+    talk = a_learner(learned, names)
     for number, line in enumerate(("Ride to Aldrinacks.", "Eldrinax, not Aldrinacks.", "No, E-L-D-R-I-N-A-X.")):
         said = an_utterance(line, id=f"u{number}", speaker="Kira")
         await talk.heard(replace(said, at_ms=1_000 * number, typed=True))
@@ -184,12 +189,10 @@ async def test_what_one_player_types_rewrites_no_name_until_another_bears_it_out
     assert (borne_out.heard, borne_out.status.state) == ("Aldrinacks", "active")
 
 
-async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
+async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(store: Store, learned: PostgresLearnedNames) -> None:
     names = await the_names(learned)
     await store.database.close()
-    learner = Learner(learning, lambda: names)
+    learner = a_learner(learned, names)
     learner.on(UtteranceKept(an_utterance("Eldrinax, not Aldrinacks.")))
     running = asyncio.create_task(learner.run())
     assert await learner.finish(DEADLINE_MS) and not running.done()
@@ -198,19 +201,19 @@ async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(
 
 @pytest.mark.parametrize("heard", ["", "?!", "x" * 10_000, "far too many words " * 20])
 async def test_what_can_be_no_form_is_refused_in_a_short_line(
-    learned: PostgresLearnedNames, learning: NameLearning, heard: str
+    learned: PostgresLearnedNames, desk: NamesDesk, heard: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        await learning.reject(heard, ELDRINAX)
+        await desk.reject(heard, ELDRINAX)
     assert len(str(refused.value)) < 150
     with pytest.raises(InvalidInput):
-        await learning.confirm(heard, ELDRINAX, await the_names(learned))
+        await desk.accept(heard, ELDRINAX, unless=None)
 
 
 async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+    store: Store, learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
-    await learning.confirm("Finkeldrum", ELDRINAX, await the_names(learned))
+    await desk.accept("Finkeldrum", ELDRINAX, unless=None)
     entities = tuple(entity for entity in a_campaign().entities if entity.id != ELDRINAX)
     await store.campaigns.load(replace(a_campaign(), entities=entities))
     assert await corrected(learned, "Finkeldrum") == "Finkeldrum"
@@ -219,14 +222,13 @@ async def test_a_name_that_left_and_came_back_is_still_known_by_its_wrong_forms(
 
 
 async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+    store: Store, learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
-    names = await the_names(learned)
     async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
         assert await anext(changes) is None
         await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
-        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # a suggestion changes nothing for players
-        await learning.confirm("Finkeldrum", ELDRINAX, names)
+        await prove(learned, a_proof("Finkeldrum", "u1"))  # a suggestion changes nothing for players
+        await desk.accept("Finkeldrum", ELDRINAX, unless=None)
         assert await anext(changes) == frozenset({ELDRINAX})
         await store.campaigns.load(a_campaign())  # nothing is new in it
         new = Entity(EntityId("e-orla"), "npc", "Orla")
@@ -237,7 +239,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
 
 
 async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
+    store: Store, learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
     names = await the_names(learned)
     told: asyncio.Queue[Gazetteer] = asyncio.Queue()
@@ -252,9 +254,9 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 
     async with asyncio.timeout(DEADLINE_S):
         await told.get()  # it has begun to listen
-        await learning.confirm("Mellow Dracks", ELDRINAX, names)
+        await desk.accept("Mellow Dracks", ELDRINAX, unless=None)
         assert await heard_next("So we asked Mellow Dracks.") == "So we asked Eldrinax."
-        await learning.undo()
+        await desk.undo()
         assert await heard_next("So we asked Mellow Dracks.") == "So we asked Mellow Dracks."
         orla = Entity(EntityId("e-orla"), "npc", "Orlafenn")
         await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, orla)))
@@ -302,12 +304,11 @@ async def test_the_steps_of_a_form_are_served_by_their_index(store: Store, learn
 
 
 async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
-    learned: PostgresLearnedNames, learning: NameLearning
+    learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
-    names = await the_names(learned)
-    await learning.confirm("Finkeldrum", ELDRINAX, names)
+    await desk.accept("Finkeldrum", ELDRINAX, unless=None)
     with pytest.raises(InvalidInput, match="'Finkeldrum' is already confirmed for 'Eldrinax'"):
-        await learning.confirm("Finkeldrum", GRIMJAW, names)
+        await desk.accept("Finkeldrum", GRIMJAW, unless=None)
 
 
 @pytest.fixture
@@ -316,57 +317,52 @@ def timeline(store: Store) -> Timeline:
 
 
 async def test_history_of_the_world_has_decisions_about_names_without_proofs(
-    learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
+    learned: PostgresLearnedNames, desk: NamesDesk, timeline: Timeline
 ) -> None:
-    names = await the_names(learned)
-    await learning.confirm("Mellow Dracks", ELDRINAX, names)
-    await learning.prove([a_proof("Finkeldrum", f"u{n}") for n in range(30)], names)
+    await desk.accept("Mellow Dracks", ELDRINAX, unless=None)
+    await prove(learned, *(a_proof("Finkeldrum", f"u{n}") for n in range(30)))
     [(confirmed, counts)] = await timeline.history(limit=1)
     assert counts and confirmed.event == FormHeard("mellowdracks", "Mellow Dracks", ELDRINAX, "confirmed", "dm")
     assert len(await learned.history(CAMPAIGN, heard="Finkeldrum")) == 20
 
 
 async def test_undo_of_the_world_skips_decisions_about_names(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
+    store: Store, learned: PostgresLearnedNames, desk: NamesDesk, timeline: Timeline
 ) -> None:
-    names = await the_names(learned)
     orla = EntityAdded(EntityId("e-orla"), "npc", "Orla")
     await store.world.commit(CAMPAIGN, [orla], Cause("dm", 1_000))
-    await learning.confirm("Mellow Dracks", ELDRINAX, names)
-    await learning.prove([a_proof("Finkeldrum", f"u{n}") for n in range(2)], names)
+    await desk.accept("Mellow Dracks", ELDRINAX, unless=None)
+    await prove(learned, *(a_proof("Finkeldrum", f"u{n}") for n in range(2)))
     assert [event.event for event in await timeline.undo()] == [orla]
     assert {pair.status.state for pair in await learned.statuses(CAMPAIGN)} == {"active"}
     [confirmed] = [each for each in await learned.history(CAMPAIGN) if each.step.kind == "confirmed"]
     await timeline.undo(confirmed.step.id)
     assert [pair.heard for pair in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]
     with pytest.raises(NotFound):
-        await learning.undo()
+        await desk.undo()
 
 
 async def test_a_table_is_told_of_names_learned_from_a_retracted_utterance(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning, timeline: Timeline
+    store: Store, learned: PostgresLearnedNames, timeline: Timeline
 ) -> None:
     await store.log.append([an_utterance("No, Eldrinax!", id="u1")])
-    names = await the_names(learned)
-    await learning.prove([replace(a_proof("Finkeldrum", "u1"), by="spelled")], names)
+    await prove(learned, replace(a_proof("Finkeldrum", "u1"), by="spelled"))
     assert await corrected(learned, "Finkeldrum") == "Eldrinax"
     async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
         assert await anext(changes) is None
         retracted = await store.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 1_000))
         assert await anext(changes) == frozenset({ELDRINAX})
         assert await corrected(learned, "Finkeldrum") == "Finkeldrum"
-        await learning.prove([a_proof("Finkeldrum", "u1")], names)  # evidence that comes too late
+        await prove(learned, a_proof("Finkeldrum", "u1"))  # evidence that comes too late
         assert await learned.statuses(CAMPAIGN) == []
         await timeline.undo(retracted.seq)
         assert await anext(changes) == frozenset({ELDRINAX})
         assert await corrected(learned, "Finkeldrum") == "Eldrinax"
 
 
-async def test_utterance_that_is_read_again_still_proves_its_names(
-    store: Store, learned: PostgresLearnedNames, learning: NameLearning
-) -> None:
+async def test_utterance_that_is_read_again_still_proves_its_names(store: Store, learned: PostgresLearnedNames) -> None:
     await store.log.append([an_utterance("No, Eldrinax!", id="u1")])
-    await learning.prove([a_proof("Finkeldrum", "u1")], await the_names(learned))
+    await prove(learned, a_proof("Finkeldrum", "u1"))
     async with store.world.writing(CAMPAIGN, amount=1) as writing:
         await writing.unlearn([UtteranceId("u1")], Cause("talk", 2_000))
     assert [pair.heard for pair in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]

@@ -37,7 +37,7 @@ class Watched(Learner):
 
     def __init__(self, desk: Desk) -> None:
         nothing: Any = None
-        super().__init__(nothing, nothing, desk.wait_until_logged)
+        super().__init__(nothing, nothing, nothing, now_ms=nothing, wait_until_logged=desk.wait_until_logged)
         self._desk = desk
 
     async def heard(self, said: Utterance) -> list[LearnedName]:

@@ -174,7 +174,6 @@ class PostgresLearnedNames:
         return last
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
-        """Return the history, latest first."""
         async with self._reading(campaign, heard) as forms:
             steps = {happened.step.id: happened for _, happened in await forms.steps()}
             undoing = await forms.log.undoing()
