@@ -33,7 +33,6 @@ from glyphoxa.names.evidence import (
     Transcript,
     Window,
     WordContext,
-    best_possible,
     log_odds_of,
     log_odds_of_similarity,
     probability,
@@ -155,7 +154,8 @@ _SHORT_WORD = 4
 _MIN_SOUND_OF_SHORT_NAMES = 0.8
 _PLAIN_WORD = 20
 _MIN_SOUND_OF_A_PLAIN_PHRASE = 0.7
-_BEST_POSSIBLE = best_possible()
+_BEST_POSSIBLE = log_odds_of_similarity(Similarity(1.0, 1.0, 1.0, same_sound=True), margin=1.0)
+"""A window that needs more evidence need not be compared."""
 _MAX_CANDIDATES = 4
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
 """Share of the heard features that a name must have (`glyphoxa.names.index`), by the log-odds it must contribute.
@@ -222,9 +222,10 @@ class Matcher:
         least_shared = next(shared for needed, shared in _SHARED if -odds >= needed)
         best: Match | None = None
         for heard, suffix in _endings(joined, transcript.spoken[last]):
-            for like in self._similar(heard, only_same_sound=window.only_same_sound, least_shared=least_shared):
-                name = like.name
-                its = odds + like.log_odds
+            for name, log_odds in self._similar(
+                heard, only_same_sound=window.only_same_sound, least_shared=least_shared
+            ):
+                its = odds + log_odds
                 if its <= 0 and name.entity_id not in nearby:
                     continue
                 its += log_odds_of(name, n_words=window.n_words, is_nearby=name.entity_id in nearby)
@@ -300,8 +301,10 @@ class Matcher:
         return all(self._likeness(one, other).overall >= least for one, other in pairs)
 
 
-def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_shared: float) -> tuple[_Like, ...]:
-    """The names that are most similar to it."""
+def _search(
+    gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_shared: float
+) -> tuple[tuple[Name, float], ...]:
+    """The names that are most similar to it, each with the log-odds of its similarity."""
     codes = gazetteer.coder(heard)
     candidates: Sequence[Name] = (
         gazetteer.same_sound(codes)
@@ -313,18 +316,10 @@ def _search(gazetteer: Gazetteer, heard: str, *, only_same_sound: bool, least_sh
     its = Spelling(heard, gazetteer.sounder(heard), codes)
     likenesses = [(Similarity.of(its, Spelling(name.joined, name.sound, name.codes)), name) for name in candidates]
     return tuple(
-        _Like(name, log_odds_of_similarity(likeness, margin=_margin(likeness, name, likenesses)))
+        (name, log_odds_of_similarity(likeness, margin=_margin(likeness, name, likenesses)))
         for likeness, name in likenesses
         if likeness.overall >= _MIN_OVERALL
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Like:
-    """A candidate name, with the log-odds of its similarity."""
-
-    name: Name
-    log_odds: float
 
 
 def _margin(likeness: Similarity, name: Name, others: Sequence[tuple[Similarity, Name]]) -> float:

@@ -175,11 +175,6 @@ def log_odds_of_similarity(likeness: Similarity, *, margin: float) -> float:
     )
 
 
-def best_possible() -> float:
-    """Maximum evidence of a similarity: a window that needs more need not be compared."""
-    return log_odds_of_similarity(Similarity(1.0, 1.0, 1.0, same_sound=True), margin=1.0)
-
-
 def log_odds_of(name: Name, *, n_words: int, is_nearby: bool) -> float:
     """Evidence for a name, whatever was heard.
 

@@ -44,6 +44,9 @@ Witness = Literal["dm", "llm", "phonetic", "spelled", "said", "typed", "talk"]
 """Source of a step: the DM; a stage of the correction; a player who spelled the name out or repeated it; a single
 player's typed line; other utterances in which the words have their ordinary meaning."""
 
+Effect = Literal["added", "counted"]
+"""Whether a new step becomes part of the history, or only counts as another utterance."""
+
 DECISIONS: tuple[StepKind, ...] = ("confirmed", "rejected")
 _WEIGHTS: Mapping[Witness, int] = {"spelled": 2, "said": 1, "llm": 1, "phonetic": 1}
 _ENOUGH = 2
@@ -154,11 +157,11 @@ def active(steps: Sequence[Step]) -> frozenset[EntityId]:
     return frozenset(entity for entity, status in statuses(steps).items() if status.state == "active")
 
 
-def changes_something(history: Sequence[Step], step: Step) -> bool:
-    """Whether a step is worth adding.
+def effect_of(history: Sequence[Step], step: Step) -> Effect | None:
+    """What a step changes. None for a repetition, and for proofs of what the DM has rejected.
 
-    Repetitions are not, nor proofs of what the DM has rejected, proofs beyond the maximum, and the phonetic stage's
-    proofs for a pair that is active or decided.
+    Proofs beyond the maximum, and the phonetic stage's proofs for a pair that is active or decided, are only counted,
+    if they show the form in a new utterance, as far as the history tells.
 
     Raises:
         InvalidInput: It confirms a form that the DM has confirmed for another name.
@@ -167,23 +170,19 @@ def changes_something(history: Sequence[Step], step: Step) -> bool:
     verdict = verdicts.pop(step.entity_id, None)
     if step.kind in ("proved", "disproved"):
         if verdict == "rejected":
-            return False
-        alike = [old for old in history if (old.kind, old.entity_id, old.by) == (step.kind, step.entity_id, step.by)]
-        if len(alike) >= _MAX_PROOFS or any(old.utterance == step.utterance for old in alike):
-            return False
-        return step.by != "phonetic" or (verdict is None and step.entity_id not in active(history))
+            return None
+        same_name = [old for old in history if old.entity_id == step.entity_id]
+        alike = [old for old in same_name if (old.kind, old.by) == (step.kind, step.by)]
+        is_repeated = len(alike) >= _MAX_PROOFS or any(old.utterance == step.utterance for old in alike)
+        if not is_repeated and (step.by != "phonetic" or (verdict is None and step.entity_id not in active(history))):
+            return "added"
+        is_new = step.utterance is not None and all(old.utterance != step.utterance for old in same_name)
+        return "counted" if step.kind == "proved" and is_new else None
     if step.kind == "confirmed":
         for other, decided in verdicts.items():
             if decided == "confirmed":
                 raise AlreadyTaken(other)
-    return verdict != step.kind
-
-
-def is_only_counted(history: Sequence[Step], step: Step) -> bool:
-    """Whether a step that is not worth adding shows the form in a new utterance, as far as the history tells."""
-    if step.kind != "proved" or step.utterance is None or _verdicts(history).get(step.entity_id) == "rejected":
-        return False
-    return not any(old.entity_id == step.entity_id and old.utterance == step.utterance for old in history)
+    return "added" if verdict != step.kind else None
 
 
 class AlreadyTaken(InvalidInput):
@@ -349,15 +348,6 @@ def _spelled(spoken: Sequence[Word], names: Gazetteer) -> Name | None:
 # said or typed the same about the same form.
 
 
-_Pair = tuple[str, EntityId]
-
-
-@dataclass(slots=True)
-class _Claimed:
-    speakers: set[SpeakerId] = field(default_factory=set)
-    waiting: list[Proof] = field(default_factory=list)
-
-
 @dataclass(slots=True)
 class TypedClaims:
     """Collects the proofs of one table.
@@ -367,7 +357,8 @@ class TypedClaims:
     """
 
     most: int = 200
-    _of: OrderedDict[_Pair, _Claimed] = field(default_factory=OrderedDict)
+    _of: OrderedDict[tuple[str, EntityId], dict[SpeakerId, list[Proof]]] = field(default_factory=OrderedDict)
+    """Pending proofs of each pair, by speaker."""
 
     def weighed(self, said: Utterance, proofs: Iterable[Proof]) -> list[Proof]:
         """The proofs of an utterance with their weighted witness, and typed proofs that it corroborates."""
@@ -375,13 +366,14 @@ class TypedClaims:
 
     def _weighed(self, said: Utterance, proof: Proof) -> list[Proof]:
         pair = ("".join(word.folded for word in words(proof.heard)), proof.entity_id)
-        claimed = self._of.setdefault(pair, _Claimed())
+        claims = self._of.setdefault(pair, {})
         self._of.move_to_end(pair)
         while len(self._of) > self.most:
             self._of.popitem(last=False)
-        claimed.speakers.add(said.speaker_id)
-        if said.typed and len(claimed.speakers) == 1:
-            claimed.waiting = [*claimed.waiting, proof][-self.most :]
+        claimed = claims.setdefault(said.speaker_id, [])
+        if said.typed and len(claims) == 1:
+            claimed[:] = [*claimed, proof][-self.most :]
             return [replace(proof, by="typed")]
-        borne_out, claimed.waiting = claimed.waiting, []
+        borne_out = [pending for each in claims.values() for pending in each]
+        claims.update((speaker, []) for speaker in claims)
         return [*borne_out, proof]

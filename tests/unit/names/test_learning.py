@@ -14,12 +14,19 @@ from glyphoxa.names.wrong_forms import (
     Step,
     StepKind,
     Witness,
-    changes_something,
-    is_only_counted,
+    effect_of,
     statuses,
 )
 
 VUKRADIN, MAREK = EntityId("vukradin"), EntityId("marek")
+
+
+def changes_something(steps: list[Step], step: Step) -> bool:
+    return effect_of(steps, step) == "added"
+
+
+def is_only_counted(steps: list[Step], step: Step) -> bool:
+    return effect_of(steps, step) == "counted"
 
 
 def history(*steps: Step) -> list[Step]:

@@ -30,8 +30,7 @@ from glyphoxa.names.wrong_forms import (
     Uses,
     active,
     as_heard,
-    changes_something,
-    is_only_counted,
+    effect_of,
     statuses,
 )
 from glyphoxa.world.encoding import encode
@@ -149,11 +148,12 @@ class PostgresLearnedNames:
         async with self._writing(campaign, form) as (world, forms):
             history = [each.step for each_form in (await forms.histories()).values() for each in each_form]
             cause = await forms.cause(step)
-            if cause is not None and changes_something(history, step):
+            effect = None if cause is None else effect_of(history, step)
+            if cause is not None and effect == "added":
                 [recorded] = await commit(world, [_event(fold(form), form, step)], cause, accept_at=NEVER)
                 if active(history) != active([*history, step]):
                     await world.log.names_changed([recorded.seq])
-            elif cause is not None and is_only_counted(history, step):
+            elif effect == "counted":
                 await forms.count(step)
             pairs = await forms.pairs()
         # Evidence against a pair that nobody proposed leaves no trace.
