@@ -194,8 +194,7 @@ _PLEDGES: Final = frozenset({"promise", "decision", "plan"})
 _MIN_WORDS: Final = 4
 """Minimum words of a sentence worth keeping."""
 _MAX_VALUE_CHARS: Final = 300
-_TRADES: Final = _patterns("trade_patterns")
-_STATES: Final = _patterns("state_patterns")
+_DESCRIPTIONS: Final = (("occupation", _patterns("trade_patterns")), ("status", _patterns("state_patterns")))
 _OF_A_FIGHT: Final = _WORDS.compile(r"\b{of_a_fight}\b", flags=re.IGNORECASE)
 """Statements about a blow are outdated after the fight."""
 _AMOUNT: Final = _WORDS.compile(r"(?:\b\d[\d,.]*|\b{number}) {coins}\b", flags=re.IGNORECASE)
@@ -204,7 +203,7 @@ _COSTS: Final = _WORDS.compile(r"\b{costs}\b", flags=re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form of a sentence that tells an attribute or a type of relation."""
+    """A form of a sentence that tells an attribute or a type of relation; "" if its word for a relative tells it."""
 
     tells: str
     pattern: re.Pattern[str]
@@ -230,7 +229,7 @@ def facts_in(sentence: MarkedSentence) -> list[ExtractedFact]:
 def other_kinds_in(sentence: MarkedSentence) -> list[ExtractedFact]:
     """Return what is stated, but not as holding now: a fact of each kind with the sentence."""
     now, found = set[tuple[str, str]](), dict[tuple[str, str], ExtractedFact]()
-    claims: list[ExtractedFact | ExtractedRelation] = [*_kin_in(sentence), *_formed_in(sentence), *_described(sentence)]
+    claims: list[ExtractedFact | ExtractedRelation] = [*_related(sentence), *_described(sentence)]
     for claim in sorted(claims, key=lambda each: each.kind is not Kind.NOW):
         ends = (claim.subject, claim.about) if isinstance(claim, ExtractedFact) else (claim.source, claim.target)
         if claim.kind is Kind.NOW:
@@ -293,16 +292,12 @@ def commits_speaker(sentence: MarkedSentence, people: Collection[str], is_salien
 
 
 def _described(sentence: MarkedSentence) -> Iterator[ExtractedFact]:
-    for each in _TRADES:
-        for match in each.finditer(sentence.marked):
-            occupation = occupation_in(match["v"])
-            if occupation is not None:
+    for about, patterns in _DESCRIPTIONS:
+        for match in (match for each in patterns for match in each.finditer(sentence.marked)):
+            value = occupation_in(match["v"]) if about == "occupation" else match["v"].lower()
+            if value is not None:
                 kind = sentence.kind(*match.span())
-                yield ExtractedFact(sentence.key_of(match["s"]), "occupation", occupation, (), 0.8, kind)
-    for each in _STATES:
-        for match in each.finditer(sentence.marked):
-            kind = sentence.kind(*match.span())
-            yield ExtractedFact(sentence.key_of(match["s"]), "status", match["v"].lower(), (), 0.8, kind)
+                yield ExtractedFact(sentence.key_of(match["s"]), about, value, (), 0.8, kind)
 
 
 def _said(sentence: MarkedSentence) -> Iterator[ExtractedFact]:
@@ -329,9 +324,10 @@ def _kin_by_type() -> dict[str, frozenset[str]]:
 
 KIN_BY_TYPE: Final[Mapping[str, frozenset[str]]] = _kin_by_type()
 _KIN: Final = {word: type_ for type_, listed in KIN_BY_TYPE.items() for word in listed}
-_KIN_PATTERNS: Final = _patterns("kin_patterns", relative=f"(?:{'|'.join(sorted(_KIN, key=len, reverse=True))})")
-
-
+_KIN_FORMS: Final = [
+    _Form("", pattern, 0.85)
+    for pattern in _patterns("kin_patterns", relative=f"(?:{'|'.join(sorted(_KIN, key=len, reverse=True))})")
+]
 _FORMS: Final = [
     _Form(
         each["type"],
@@ -347,26 +343,17 @@ RELATION_TYPES: Final = tuple(dict.fromkeys((*KIN_BY_TYPE, *(each.tells for each
 def relations_in(sentence: MarkedSentence) -> list[ExtractedRelation]:
     """Return relations that hold now between named entities or the speaker."""
     seen: dict[frozenset[str], ExtractedRelation] = {}
-    for claim in (*_kin_in(sentence), *_formed_in(sentence)):
+    for claim in _related(sentence):
         if claim.source != claim.target and claim.kind is Kind.NOW:
             seen.setdefault(frozenset((claim.source, claim.target)), claim)
     return list(seen.values())
 
 
-def _kin_in(sentence: MarkedSentence) -> Iterator[ExtractedRelation]:
-    for each in _KIN_PATTERNS:
-        for match in each.finditer(sentence.marked):
-            yield _claim(sentence, match, _KIN[match["kin"].lower()], 0.85)
-
-
-def _formed_in(sentence: MarkedSentence) -> Iterator[ExtractedRelation]:
+def _related(sentence: MarkedSentence) -> Iterator[ExtractedRelation]:
     if not sentence.keys:
         return
-    for form in _FORMS:
+    for form in (*_KIN_FORMS, *_FORMS):
         for match in form.pattern.finditer(sentence.marked):
-            yield _claim(sentence, match, form.tells, form.confidence)
-
-
-def _claim(sentence: MarkedSentence, match: re.Match[str], type_: str, confidence: float) -> ExtractedRelation:
-    source, target = sentence.key_of(match["s"]), sentence.key_of(match["o"])
-    return ExtractedRelation(source, type_, target, (), confidence, sentence.kind(*match.span()))
+            type_ = form.tells or _KIN[match["kin"].lower()]
+            source, target = sentence.key_of(match["s"]), sentence.key_of(match["o"])
+            yield ExtractedRelation(source, type_, target, (), form.confidence, sentence.kind(*match.span()))
