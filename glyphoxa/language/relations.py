@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.language.lexicon import Lexicon, languages, lexicon, primary_language
+from glyphoxa.language.lexicon import Lexicon, languages, lexicon, texts
 from glyphoxa.language.words import fold, words
 
 _ENDS: Final = re.compile(r"\{(source|target)\}")
@@ -78,11 +78,6 @@ def spelled_types() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*OTHER_END, *lexicon("relations").value("sentences"), *nouns)))
 
 
-def asked_types(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
-    """Return the types that nouns in a question ask for ("sister"), by the folded words of the noun."""
-    return _asked(primary_language(language))
-
-
 @cache
 def _types() -> Mapping[str, RelationType]:
     found = {fold(each): RelationType(each) for each in (*OTHER_END, *lexicon("relations").value("sentences"))}
@@ -114,13 +109,14 @@ def _nouns() -> Iterator[tuple[Lexicon, str, str, int]]:
 
 
 @cache
-def _asked(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
+def asked_types(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType]]:
+    """Return the types that nouns in a question ask for ("sister"), by the folded words of the noun."""
     found: dict[tuple[str, ...], list[RelationType]] = {}
     of = lexicon("relations", language)
-    if not of:
-        return {}
     nouns = [
-        (word, RelationType(type_, sex)) for own, word, type_, sex in _nouns() if own.value("language") == language
+        (word, RelationType(type_, sex))
+        for own, word, type_, sex in _nouns()
+        if own.value("language") == of.value("language")
     ]
     plurals = [(f"{word}s", each) for word, each in nouns]
     others = [(word, RelationType(type_)) for type_, listed in of.tables("asked") for word in listed]
@@ -172,8 +168,7 @@ class RelationWords:
         >>> RelationWords().sentence("HEARTTHROB", "Rusk", "Pilar")
         'Rusk: heartthrob: Pilar'
         """
-        ends = {"source": source, "target": target}
-        return _ENDS.sub(lambda end: ends[end[1]], self._template(relation))
+        return _filled(self._template(relation), source, target)
 
     def between(self, relation: str) -> str:
         """Return the words between the two names of the sentence, or the type in words if it has another form.
@@ -186,7 +181,7 @@ class RelationWords:
         return words.strip(" :") if is_between else in_words(relation)
 
     def _template(self, relation: str) -> str:
-        return self.own.get(relation) or _template(relation, primary_language(self.language))
+        return self.own.get(relation) or _template(relation, self.language)
 
     def from_other_end(self, relation: str, source: str, target: str, *, sex: int = 0) -> str:
         """Return the sentence that begins with the target; empty if the type has none.
@@ -200,9 +195,7 @@ class RelationWords:
         other = None if known is None else OTHER_END.get(known.type)
         if known is None or other is None or known.is_turned:
             return ""
-        data = _data(primary_language(self.language))
-        ends = {"source": target, "target": source}
-        return _ENDS.sub(lambda end: ends[end[1]], _sentence_of(RelationType(other, sex), data))
+        return _filled(_sentence_of(RelationType(other, sex), texts("relations", self.language)), target, source)
 
 
 def in_words(predicate: str) -> str:
@@ -218,13 +211,13 @@ def in_words(predicate: str) -> str:
 IN_ENGLISH: Final = RelationWords()
 
 
-def _data(language: str) -> Lexicon:
-    return lexicon("relations", language) or lexicon("relations", "en")
+def _filled(template: str, source: str, target: str) -> str:
+    return _ENDS.sub(lambda end: source if end[1] == "source" else target, template)
 
 
 @lru_cache(1024)
 def _template(relation: str, language: str) -> str:
-    data = _data(language)
+    data = texts("relations", language)
     known = known_type(relation)
     if known is not None:
         return _sentence_of(known, data)
