@@ -125,10 +125,11 @@ def texts_of(
 
     Returns: Each text with the part of the fact that it states.
     """
-    claim, text = fact.claim, fact_sentence(fact, subject, other, words=words)
+    claim = fact.claim
     if other is not None:  # without a note, a relation is as near to everything as its names are
-        return {text: fact} if _note(fact) else {}
+        return {fact_sentence(fact, subject, other, words=words): fact} if _note(fact) else {}
     if claim.predicate not in WHOLE_SENTENCES:
+        text = fact_sentence(fact, subject, words=words)
         return {f"{text} {described}".strip(): fact} if text else {}
     return {
         one if subject.name in one else f"{subject.name}: {one}": fact.with_(
