@@ -205,7 +205,7 @@ class ExplainedQuestion:
         named = () if world is None else world.by_name(self.npc, asked)
         if own.known is not None and any(one.known.entity.id == own.known.entity.id for one in named):
             left_out.append(f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")
-        candidates = Candidates(self.npc, self.question, self.desk.language, facts, talk, forbids, own.tells)
+        candidates = Candidates(self.question, self.desk.language, facts, talk, forbids, own.tells)
         selection = select(candidates, budgets)
         why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
         recalled: list[RecalledThen] = []

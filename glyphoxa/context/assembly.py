@@ -309,7 +309,6 @@ class HotContextAssembly:
         said = [self._dated(one) for one in said]
         selection = select(
             Candidates(
-                npc,
                 question,
                 self._campaign.language,
                 with_chain(chain or (), found),

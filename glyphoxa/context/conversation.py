@@ -18,8 +18,8 @@ from glyphoxa.context.rolling_summary import THRESHOLD
 from glyphoxa.context.wording import said_line, wording
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.domain.knowledge import RecalledTalk, is_own_utterance
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
@@ -287,6 +287,6 @@ class Conversation:
 _Talk = TypeVar("_Talk", bound=RecalledTalk)
 
 
-def of_others(said: Iterable[_Talk], npc: NpcId) -> list[_Talk]:
+def of_others(said: Iterable[_Talk]) -> list[_Talk]:
     """Return utterances without the NPC's own."""
-    return [one for one in said if not is_own_utterance(one, npc)]
+    return [one for one in said if not one.is_own]

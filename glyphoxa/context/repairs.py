@@ -240,7 +240,7 @@ class PromptRepair:
         facts = [fact.text for fact in mind.facts]
         if asked.has(AskKind.OWN_WORDS):
             if not _WE.search(asked.text.casefold()):
-                said = [one for one in said if self._is_own(one)]
+                said = [one for one in said if one.is_own]
             words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
             return self._is_near(about, said) or self._is_in(about, words) or (not about and bool(words))
         if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
@@ -266,13 +266,10 @@ class PromptRepair:
     def _is_named_in(self, one: RecalledTalk) -> bool:
         return any(name.split()[-1] in one.text for name in self._names)
 
-    def _is_own(self, one: RecalledTalk) -> bool:
-        return isinstance(one, RecalledUtterance) and (one.is_own or one.speaker_name == self._mind.name)
-
     def _is_anothers(self, one: RecalledTalk) -> bool:
         """Return whether somebody else said it of himself, if the asker asks about himself alone."""
         asker, asked = self._mind.asker, self._asked
-        if not asker or isinstance(one, RecalledSummary) or self._is_own(one) or one.speaker_name == asker:
+        if not asker or isinstance(one, RecalledSummary) or one.is_own or one.speaker_name == asker:
             return False
         if _WE.search(asked.text.casefold()) or not asked.has(AskKind.ASKER):
             return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Final, TypeGuard
+from typing import Final
 
 from glyphoxa.context.conversation import of_others
 from glyphoxa.context.facts import select_facts
@@ -32,7 +32,6 @@ from glyphoxa.domain.knowledge import (
     RecalledTalk,
     RecalledUtterance,
     Signal,
-    is_own_utterance,
     visibility_of,
 )
 from glyphoxa.domain.turn import Rejected
@@ -71,7 +70,7 @@ _FITS_THE_TIME = BY_WORDS[Signal.TIME] / 2
 
 
 def worth_telling(
-    question: str, said: Sequence[RecalledTalk], *, npc: NpcId, tokens: int, asks_of_the_past: bool = False
+    question: str, said: Sequence[RecalledTalk], *, tokens: int, asks_of_the_past: bool = False
 ) -> list[RecalledTalk]:
     """Return the utterances that may enter a prompt, in the order of `said`.
 
@@ -90,15 +89,13 @@ def worth_telling(
     near = [
         one
         for one in said
-        if not why_unrelated(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
+        if not why_unrelated(question, one, asks_of_the_past=asks_of_the_past)
         or _is_of_the_time(one, asks_of_the_past=asks_of_the_past)
     ]
     if not any(one.score >= least for one in near) or _is_small_talk(question):
         return near
     is_near = {id(one) for one in near}
-    return [
-        one for one in said if id(one) in is_near or (one.score >= least and (not is_tight or _stands_beside(one, npc)))
-    ]
+    return [one for one in said if id(one) in is_near or (one.score >= least and (not is_tight or _stands_beside(one)))]
 
 
 def _is_small_talk(question: str) -> bool:
@@ -113,15 +110,15 @@ def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
     return fits and len(Text.of(one.text).topic) >= TELLING_WORDS
 
 
-def _stands_beside(one: RecalledTalk, npc: NpcId) -> bool:
+def _stands_beside(one: RecalledTalk) -> bool:
     """Return whether it may enter together with a line that bears on the question."""
-    if isinstance(one, RecalledSummary) or one.text.rstrip().endswith("?") or is_own_utterance(one, npc):
+    if isinstance(one, RecalledSummary) or one.text.rstrip().endswith("?") or one.is_own:
         return False
     answers = any(one.signals.get(signal, 0.0) > 0 for signal in ANSWERING)
     return answers or len(Text.of(one.text).topic) >= TELLING_WORDS
 
 
-def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_the_past: bool = False) -> str:
+def why_unrelated(question: str, recalled: RecalledTalk, *, asks_of_the_past: bool = False) -> str:
     """Return why an utterance does not bear on the question; "" if it is near enough in meaning or words.
 
     The NPC's own words must share a word: its "I do not know" is near to every question. An earlier question carries no
@@ -137,7 +134,7 @@ def why_unrelated(question: str, recalled: RecalledTalk, *, npc: NpcId, asks_of_
         return f"it has fewer than {TELLING_WORDS} content words"
     n_shared = len(telling & Text.of(question).topic)
     # Without a similarity, the embedding was late, or this is too new to have one: words alone decide.
-    similarity = None if is_own_utterance(recalled, npc) else recalled.similarity
+    similarity = None if recalled.is_own else recalled.similarity
     if similarity is None:
         return "" if n_shared >= 1 else "it shares no word with the question"
     answers_when = recalled.signals.get(Signal.TELLS_TIME, 0.0) > 0  # only if the question asks for a time
@@ -299,7 +296,6 @@ class Candidates:
         shown: Lines of an earlier selection for the same speech, in their order: a prompt cache has read them.
     """
 
-    npc: NpcId
     question: str
     language: str
     facts: Sequence[RecalledFact] = ()
@@ -341,19 +337,19 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
     Facts precede utterances, unless the past is asked about. What was shown for the same speech comes first and in the
     same order, so that most of what a prompt cache has read stays valid.
     """
-    npc, question = candidates.npc, candidates.question
+    question = candidates.question
     asked = question_of(question, candidates.language)
     tokens, most = budgets.facts_tokens, budgets.most_facts
     asks_of_the_past = asked.has(AskKind.PAST)
     said = [one for one in candidates.talk if not candidates.forbids(one.text)]
     stated = [one for one in candidates.facts if not candidates.forbids(one.text)]
     fresh = [one for one in said if not (isinstance(one, RecalledUtterance) and candidates.in_talk(one))]
-    others = of_others(fresh, npc)
+    others = of_others(fresh)
     if len(others) < len(fresh) and asked.has(AskKind.OWN_WORDS):
         others = fresh
-    near = worth_telling(question, others, npc=npc, tokens=tokens, asks_of_the_past=asks_of_the_past)
+    near = worth_telling(question, others, tokens=tokens, asks_of_the_past=asks_of_the_past)
     # A small model overlooks its identity, so what it says about somebody in the question is repeated beside that.
-    least = max((one.similarity or 0.0 for one in (*near, *stated) if _is_compared(one)), default=0.0)
+    least = max((one.similarity or 0.0 for one in (*near, *stated)), default=0.0)
     least -= _NEAR_THE_BEST
     repeated = [one for one in stated if one.is_asked or one.is_named]
     new = [one for one in stated if one in repeated or not candidates.is_told(one)]
@@ -363,7 +359,7 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
         ranked = [excerpted(one, question, shown=candidates.shown) for one in ranked]
     found = chosen(ranked, tokens=tokens, most=most, already=candidates.shown)
     unrelated = {
-        id(one): why_unrelated(question, one, npc=npc, asks_of_the_past=asks_of_the_past)
+        id(one): why_unrelated(question, one, asks_of_the_past=asks_of_the_past)
         for one in _without(near, others)
         if not isinstance(one, RecalledFact)
     }
@@ -384,10 +380,6 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
         if recalled_line(one) not in lines
     )
     return Selection(tuple(found), rejected)
-
-
-def _is_compared(one: Recalled) -> TypeGuard[RecalledFact | RecalledUtterance]:
-    return not isinstance(one, RecalledSummary)
 
 
 def _without_parts(facts: Iterable[RecalledFact]) -> list[RecalledFact]:

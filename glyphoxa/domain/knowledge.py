@@ -459,6 +459,8 @@ class RecalledSummary:
     """
 
     source: ClassVar[str] = "summary"
+    is_own: ClassVar[bool] = False
+    similarity: ClassVar[float | None] = None
 
     session_id: SessionId
     text: str
@@ -474,8 +476,3 @@ Recalled: TypeAlias = RecalledUtterance | RecalledFact | RecalledSummary
 def learned_from(one: Recalled) -> UtteranceId | None:
     """The utterance itself, or the one a fact was learned from; None if unknown, and for a summary."""
     return None if isinstance(one, RecalledSummary) else one.utterance_id
-
-
-def is_own_utterance(one: Recalled, npc: NpcId) -> bool:
-    """Whether the NPC said it itself."""
-    return isinstance(one, RecalledUtterance) and one.speaker_id == SpeakerId(npc)

@@ -284,7 +284,7 @@ class LookUps:
         recalled = [one for one in recalled if not memory.safety.forbids(one.text)]
         if looks_for_own_words(query, name=memory.name, language=memory.words.language):
             return recalled
-        return of_others(recalled, memory.npc)
+        return of_others(recalled)
 
     @_tool(SEARCH_FACTS, estimated_ms=200)
     async def search_facts(self, *, query: str, after: str = "", before: str = "") -> Found:

@@ -355,6 +355,7 @@ class LogTwin:
                 u.speaker_name,
                 u.text,
                 u.at_ms,
+                is_own=str(u.speaker_id) == npc,
                 reason=f"witnessed in session {u.session_id}",
             )
             for u in self.utterances.values()

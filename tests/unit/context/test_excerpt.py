@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from glyphoxa.context.prompt import Budgets, tokens_of
 from glyphoxa.context.selection import LONGEST_TOKENS, Candidates, excerpted, select
-from glyphoxa.domain.ids import NpcId
 from tests.support.recalled import heard
 
 LONG = (
@@ -51,7 +50,7 @@ def test_an_excerpt_is_always_a_stretch_of_what_was_said(pieces: list[str], ques
 def test_a_tight_budget_holds_more_of_what_was_said_and_a_wide_one_holds_it_whole() -> None:
     talk = [replace(heard(LONG, utterance=f"u{n}"), similarity=0.6, score=1.0 - n / 100) for n in range(3)]
     talk = [replace(one, text=one.text.replace("silver", f"{n}th")) for n, one in enumerate(talk)]
-    candidates = Candidates(NpcId("smith"), QUESTION, "en", talk=talk)
+    candidates = Candidates(QUESTION, "en", talk=talk)
     tight = select(candidates, Budgets(facts_tokens=90))
     assert len(tight.talk) >= 2
     assert all(one.text != whole.text for one in tight.talk for whole in talk)

@@ -565,7 +565,7 @@ async def test_who_asks_an_npc_what_it_said_hears_it_quoted_and_apart_from_facts
     await mind.log.append([CLAIM])
     asked = "Who stole the tithe box, what did you say of Eldrinax?"
     hot = await mind.assembly.gather(SMITH, asked)
-    assert "Grimjaw said: It was Eldrinax who stole the tithe box." in hot.remembered
+    assert "You said: It was Eldrinax who stole the tithe box." in hot.remembered
     assert hot.facts == ("Eldrinax is an old wizard.",)
     told = (*hot.facts, *hot.remembered)
     assert tuple(recalled_line(one) for one in hot.recalled)[: len(told)] == told

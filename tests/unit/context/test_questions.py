@@ -89,7 +89,7 @@ def test_secret_without_words_of_its_own_keeps_those_it_has() -> None:
 
 def test_what_others_said_is_kept_and_own_words_are_not() -> None:
     own, hers = said_itself("It was Liora.", npc=SMITH), heard("It was Liora.", by="mirelle")
-    assert of_others([own, hers], SMITH) == [hers]
+    assert of_others([own, hers]) == [hers]
 
 
 def test_what_the_asker_told_stands_in_for_any_reply_but_a_secret() -> None:
