@@ -7,7 +7,6 @@ valid. Other changes are corrections and the DM's retractions only.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +23,6 @@ from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
 from glyphoxa.language.text import language_of
-
-_SAID = re.compile(r": ")
-"""A speaker's words start after one of these."""
 
 
 def own_line(text: str) -> Message:
@@ -175,9 +171,7 @@ class Conversation:
     def holds(self, words: str) -> bool:
         """Return whether a line of the next prompt has exactly these words."""
         if self._words is None:
-            shown = self._lines[self._held_back :]
-            lines = [text.casefold() for line in shown for text in (line.message.content, line.words)]
-            self._words = frozenset(line[at:] for line in lines for at in (0, *(m.end() for m in _SAID.finditer(line))))
+            self._words = frozenset(line.words.casefold() for line in self._lines[self._held_back :])
         return words.casefold() in self._words
 
     def said_beside(self, question: str) -> list[str]:
