@@ -211,7 +211,7 @@ _DESCRIBES = 0.5
 
 def select_facts(
     found: Sequence[KnownByName], question: str, npc: NpcId, *, words: RelationWords, itself: Known | None = None
-) -> list[tuple[KnownByName, list[RecalledFact]]]:
+) -> list[RecalledFact]:
     """Select the facts about each entity for a prompt, with their `path`.
 
     Args:
@@ -224,23 +224,22 @@ def select_facts(
     named = [one.known.entity.id for one in found if one.is_named]
     if itself is not None:
         found = (KnownByName(itself, f"named {itself.entity.name!r}"), *found)
-    selected: list[tuple[KnownByName, list[RecalledFact]]] = []
+    selected: list[RecalledFact] = []
     is_answered = False
     for one in found:
         if one.similarity is not None:
             if not is_answered:
-                selected.append(
-                    (one, _by_meaning(one, one.similarity, npc, words, is_named=not _ends(one.known).isdisjoint(named)))
-                )
+                is_named = not _ends(one.known).isdisjoint(named)
+                selected += _by_meaning(one, one.similarity, npc, words, is_named=is_named)
             continue
         asked = facts_asked(one.known, question, named=named, language=words.language)
         if one.known is itself and (asked.answer is None or not asked.is_short):
             continue
         if one.is_named:
-            selected.append((one, _with_path(_facts_of(one.known, asked, npc, words), one.why, asked)))
+            selected += _with_path(_facts_of(one.known, asked, npc, words), one.why, asked)
         elif not is_answered:
             beside = [replace(each, score=_DESCRIBES) for each in most_telling(one.known, npc, words)]
-            selected.append((one, _with_path(beside, one.why, asked)))
+            selected += _with_path(beside, one.why, asked)
         is_answered = is_answered or (asked.answer is not None and asked.is_short)
     return selected
 

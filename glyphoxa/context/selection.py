@@ -520,8 +520,7 @@ class ByName:
         asked = question_of(question, self._campaign.language)
         is_of_itself = asked.has(AskKind.NPC) and not asked.has(AskKind.ASKER)
         itself = self.known(npc, self._own[npc]) if is_of_itself else None
-        selected = select_facts(found, question, npc, words=self._relations, itself=itself)
-        return [fact for _, facts in selected for fact in facts]
+        return select_facts(found, question, npc, words=self._relations, itself=itself)
 
 
 def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:

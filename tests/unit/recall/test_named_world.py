@@ -76,7 +76,7 @@ def a_world(entities: list[WorldEntity], facts: list[Fact], *, now_ms: Callable[
 
 
 def told(found: list[KnownByName], question: str) -> list[object]:
-    return [(one.known, one.why, told) for one, told in select_facts(found, question, NPC, words=IN_ENGLISH)]
+    return [*((one.known, one.why) for one in found), *select_facts(found, question, NPC, words=IN_ENGLISH)]
 
 
 @settings(max_examples=n_examples(200), derandomize=True, deadline=None)
@@ -232,5 +232,5 @@ def test_text_found_by_its_words_is_told_whatever_its_attribute_is_called(attrib
     claim = Claim.attribute(EntityId("lamp"), attribute, "The gate of Ford closes at sunset.")
     world = a_world([WorldEntity(EntityId("lamp"), "location", "The Lamp")], [Fact(claim.fact_id, claim, 1)])
     question = "When does the gate close?"
-    ((_, facts),) = select_facts(world.by_name(NPC, question), question, NPC, words=IN_ENGLISH)
+    facts = select_facts(world.by_name(NPC, question), question, NPC, words=IN_ENGLISH)
     assert [fact.text for fact in facts] == [f"The Lamp, {attribute}: The gate of Ford closes at sunset."]
