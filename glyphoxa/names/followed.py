@@ -107,12 +107,7 @@ class NamesFollowed:
             stored = kept | stored
         self._graph = stored
         # A large campaign takes a while, and the table is running.
-        names = await asyncio.to_thread(self._names_with, stored.values())
-        try:
-            self._book.replace(names)
-        except ExceptionGroup as group:
-            for error in group.exceptions:
-                logger.opt(exception=error).error("a part of the table keeps its old names")
+        self._book.replace(await asyncio.to_thread(self._names_with, stored.values()))
 
     def _names_with(self, stored: Iterable[Entry]) -> Gazetteer:
         return self._book.current.having(with_stored(self._file, stored, self._cast))

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from loguru import logger
+
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
@@ -249,19 +251,12 @@ class ObservableGazetteer:
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def replace(self, names: Gazetteer) -> None:
-        """Replace the names, and notify subscribers unless they are unchanged.
-
-        Raises:
-            ExceptionGroup: Errors of listeners. All others were notified.
-        """
+        """Replace the names, and notify subscribers unless they are unchanged."""
         if names is self.current:
             return
         self.current = names
-        raised: list[Exception] = []
         for listener in tuple(self._listeners):
             try:
                 listener(names)
             except Exception as error:  # whatever it is, notify the remaining listeners
-                raised.append(error)
-        if raised:
-            raise ExceptionGroup("some listeners failed to take the new names", raised)
+                logger.opt(exception=error).error("a part of the table keeps its old names")

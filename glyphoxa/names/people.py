@@ -30,7 +30,7 @@ from glyphoxa.language.table_talk import marked_out_of_character, out_of_charact
 from glyphoxa.language.titles import ARTICLES, KIN, TITLES, same_titles
 from glyphoxa.language.trades import CastMember, cast_of, trades_of
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.names.gazetteer import Entry, Gazetteer, Name
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.naming import parts_of, titles_of
 
 _WORDS: Final = lexicon("calls")
@@ -312,7 +312,8 @@ def _places(spoken: Sequence[Word], forms: CallForms) -> list[_Place]:
     while at < len(spoken):
         mention, place = named.get(at), _longest_form(spoken, at, ends, forms)
         if mention is not None and (place is None or place.last <= mention.last):
-            meant = [entry for name in forms.names.wanting(mention.name) if (entry := _entry(name, forms)) is not None]
+            wanting = (forms.names.entry(name.entity_id) for name in forms.names.wanting(mention.name))
+            meant = [entry for entry in wanting if entry is not None]
             place = _place(spoken, at, mention.last, meant, name=mention.name.canonical)
         if place is None:
             at += 1
@@ -323,10 +324,6 @@ def _places(spoken: Sequence[Word], forms: CallForms) -> list[_Place]:
             found.pop()
         found.append(place)
     return found
-
-
-def _entry(name: Name, forms: CallForms) -> Entry | None:
-    return forms.names.entry(name.entity_id)
 
 
 def _place(
@@ -429,7 +426,7 @@ def _sound_alikes(text: str, spoken: Sequence[Word], places: Sequence[_Place], f
         if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not (is_pause[at] and is_pause[at + 1]):
             continue
         alike = (each for each in forms.names.sounding_like(word.folded) if each.entity_id in forms.people)
-        if (name := next(alike, None)) is not None and (entry := _entry(name, forms)) is not None:
+        if (name := next(alike, None)) is not None and (entry := forms.names.entry(name.entity_id)) is not None:
             yield _place(spoken, at, at, [entry], name=entry.name, is_guess=True)
 
 
