@@ -22,11 +22,12 @@ from typing import Final, Generic, Self, TypeVar
 
 from loguru import logger
 
-from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 
 M = TypeVar("M")
 T = TypeVar("T")
 
+_RETRY_S: Final = 1.0
 _RETRY_FATAL_S: Final = 60.0
 
 
@@ -35,7 +36,11 @@ async def follow(
 ) -> None:
     """Call `take` with each change, until cancelled.
 
-    A permanent error, such as a wrong password or schema, is reported once and retried every minute.
+    A permanent error, such as a wrong password or schema, is reported once and retried every minute; `Unavailable` is
+    retried every second.
+
+    Args:
+        changes: Begins with a change for whatever happened before.
     """
     has_told = False
     while True:
@@ -43,6 +48,9 @@ async def follow(
             async with aclosing(changes()) as news:
                 async for change in news:
                     await take(change)
+        except Unavailable as error:
+            logger.debug("{} cannot be read now: {}", what, error)
+            await asyncio.sleep(_RETRY_S)
         except GlyphoxaError as error:
             if not has_told:
                 logger.error("{} cannot be read until this is fixed: {}", what, error)

@@ -7,9 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from loguru import logger
-
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
@@ -55,10 +52,9 @@ class NamesFollowed:
         of_file: Names in the campaign file when the table opened. They apply only while the graph is empty; afterwards
             the graph decides, including the DM's deletions. Ids are unique.
         cast: Names of NPCs and players at the table, whatever the graph contains; their ids are in `of_file`.
-        retry_ms: Delay before everything is read again after a database failure.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(
         self,
         campaign: CampaignId,
         store: LearnedNames,
@@ -66,7 +62,6 @@ class NamesFollowed:
         of_file: Sequence[Entry],
         *,
         cast: Sequence[Entry] = (),
-        retry_ms: int = 1_000,
     ) -> None:
         self._campaign = campaign
         self._store = store
@@ -75,17 +70,6 @@ class NamesFollowed:
         self._cast = tuple(cast)
         self._graph: dict[EntityId, Entry] | None = None
         """The last state read; None before the first."""
-        self._retry_ms = retry_ms
-
-    async def take_once_available(self, changed: Collection[str] | None) -> None:
-        """Wait for the database, then do the same as `take`."""
-        while True:
-            try:
-                return await self.take(changed)
-            except Unavailable as error:
-                logger.debug("changed names are not read yet: {}", error)
-                await asyncio.sleep(self._retry_ms / 1000)
-                changed = None  # changes in the meantime were missed
 
     async def take(self, changed: Collection[str] | None) -> None:
         """Read changed names and update the gazetteer in one step.

@@ -210,8 +210,7 @@ class TableNames:
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
-            take = self._followed.take_once_available
-            supervisor.start("names", partial(follow, self._graph.changes, take, what="names"))
+            supervisor.start("names", partial(follow, self._graph.changes, self._followed.take, what="names"))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from glyphoxa.actors.supervisor import follow
 from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.domain.commands import SessionCommand
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
@@ -157,13 +157,9 @@ class CommandFollower:
         await follow(lambda: self.inbox.changes(self.campaign), lambda _: self._take_all(), what="the DM's commands")
 
     async def _take_all(self) -> None:
-        try:
-            while (asked := await self.inbox.take(self.campaign, self.session)) is not None:
-                text, is_done = await self._done(asked)
-                await self.inbox.answer(self.campaign, asked.id, text, is_done=is_done)
-        except Unavailable as error:
-            logger.debug("the DM's commands cannot be read now: {}", error)
-            await asyncio.sleep(_AGAIN_S)
+        while (asked := await self.inbox.take(self.campaign, self.session)) is not None:
+            text, is_done = await self._done(asked)
+            await self.inbox.answer(self.campaign, asked.id, text, is_done=is_done)
 
     async def _done(self, asked: PendingCommand) -> tuple[str, bool]:
         try:
@@ -284,13 +280,7 @@ class TranscriptFollower:
         )
 
     async def _follow(self) -> None:
-        while True:
-            try:
-                decided = await self._decisions.decided(self._campaign, self._session)
-                break
-            except Unavailable as error:
-                logger.debug("the DM's transcript decisions cannot be read now: {}", error)
-                await asyncio.sleep(_AGAIN_S)
+        decided = await self._decisions.decided(self._campaign, self._session)
         try:
             await self._refresh(self._campaign)
         except GlyphoxaError as error:

@@ -247,7 +247,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     book.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
     changes = partial(store.listener.follow, NAMES, CAMPAIGN)
-    task = asyncio.create_task(follow(changes, follower.take_once_available, what="names"))
+    task = asyncio.create_task(follow(changes, follower.take, what="names"))
 
     async def heard_next(text: str) -> str:
         return Corrector(await told.get()).correct(text).text

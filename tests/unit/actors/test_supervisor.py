@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 import pytest
 
-from glyphoxa.actors.supervisor import END_MS, Mailbox, MailboxFull, Supervisor
+from glyphoxa.actors.supervisor import END_MS, Mailbox, MailboxFull, Supervisor, follow
+from glyphoxa.domain.errors import Unavailable
 from tests.support.patience import DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -165,3 +167,26 @@ def test_what_is_posted_while_another_thread_takes_all_is_read_in_the_end() -> N
     finally:
         sys.setswitchinterval(interval)
     assert [*taken, *mailbox.take_all()] == list(numbers)
+
+
+def test_change_that_cannot_be_read_now_is_read_again_after_a_second() -> None:
+    away = [True, True, False, False]
+    taken: list[str] = []
+
+    async def changes() -> AsyncGenerator[str, None]:
+        yield "anything"
+        yield "Grimjaw"
+        await asyncio.Event().wait()
+
+    async def take(change: str) -> None:
+        if away.pop(0):
+            raise Unavailable("the database is away")
+        taken.append(change)
+
+    async def evening() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2.5):
+                await follow(changes, take, what="names")
+
+    run_in_virtual_time(evening())
+    assert taken == ["anything", "Grimjaw"]
