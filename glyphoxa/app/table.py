@@ -385,7 +385,6 @@ class _Wiring:
                 transcribed=heard_by_provider,
                 nearby=names.nearby,
                 wait_until_quiet=room.wait_until_quiet,
-                on_proof=names.proved,
             )
             session.look_again(reviser)
         return session

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound
-from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.names.followed import LearnedNames
@@ -157,9 +157,8 @@ class _Lesson:
 class Learner:
     """An actor that learns from one table's utterances.
 
-    Protocol of use: subscribe `on` to the table, pass `proved` to the second look; run `run` as a task; call `finish`
-    at the end of the session. While the database is away, nothing is learned or queued: a wrong form that matters will
-    recur.
+    Protocol of use: subscribe `on` to the table; run `run` as a task; call `finish` at the end of the session. While
+    the database is away, nothing is learned or queued: a wrong form that matters will recur.
 
     Args:
         names: Returns the current names.
@@ -184,16 +183,17 @@ class Learner:
         self._spelled_out = SpelledOut()
         self._typed_claims = TypedClaims()
         self._lessons = asyncio.Queue[_Lesson](_CAPACITY)
-        self._last: _Lesson | None = None
 
     def on(self, event: TableEvent) -> None:
         """Process an event of the table. Returns at once."""
-        if isinstance(event, UtteranceKept) and event.utterance.npc_id is None:
-            self._take(_Lesson(event.utterance))
-
-    def proved(self, heard: str, name: str, utterance: Utterance) -> None:
-        """See `glyphoxa.transcript.reviser.OnProof`. Called once per word; the utterance contains all of them."""
-        self._take(_Lesson(utterance, is_revision=True))
+        match event:
+            case UtteranceKept(utterance) if utterance.npc_id is None:
+                self._take(_Lesson(utterance))
+            case UtteranceRevised(utterance, was):
+                if any(each.stage == "llm" for each in utterance.corrections if each not in was.corrections):
+                    self._take(_Lesson(utterance, is_revision=True))
+            case _:
+                pass
 
     async def run(self) -> None:
         """The actor's body."""
@@ -251,9 +251,6 @@ class Learner:
         return pairs
 
     def _take(self, lesson: _Lesson) -> None:
-        if lesson == self._last:
-            return
-        self._last = lesson
         if self._lessons.full():
             self._lessons.get_nowait()
             self._lessons.task_done()

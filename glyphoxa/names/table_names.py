@@ -23,7 +23,7 @@ from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
-from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded, Utterance
+from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
@@ -174,11 +174,6 @@ class TableNames:
         self.hints.on(event)
         if self._graph is not None:
             self._learner.on(event)
-
-    def proved(self, heard: str, name: str, utterance: Utterance) -> None:
-        """See `glyphoxa.transcript.reviser.OnProof`."""
-        if self._graph is not None:
-            self._learner.proved(heard, name, utterance)
 
     # -- while the table is open
 

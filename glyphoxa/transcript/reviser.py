@@ -34,7 +34,6 @@ from glyphoxa.names.second_look import (
     MAX_NAMES,
     TEMPERATURE,
     CorrectedTranscript,
-    Edit,
     Span,
     declared_in,
     doubtful_spans,
@@ -79,15 +78,10 @@ class Doubted:
 
 @dataclass(eq=False, slots=True)
 class Revision:
-    """A better text of an utterance.
-
-    Attributes:
-        edits: The model's changes: doubtful words replaced by names.
-    """
+    """A better text of an utterance."""
 
     was: Utterance
     utterance: Utterance
-    edits: tuple[Edit, ...] = ()
     tries: int = 0
 
 
@@ -210,11 +204,8 @@ class SecondLook:
         except ValueError as error:
             logger.error("utterance {} keeps the recognised words: {}", was.id, error)
             return None
-        return Revision(was, replace(was, text=applied(was.text, edits), corrections=corrections), edits)
+        return Revision(was, replace(was, text=applied(was.text, edits), corrections=corrections))
 
-
-OnProof = Callable[[str, str, Utterance], None]
-"""Called for words that were found to be a name: the words, the name, and the utterance as it is now."""
 
 CAPACITY = 200
 MOST_TRIES = 2
@@ -240,7 +231,6 @@ class Reviser:
         wait_until_logged: See `glyphoxa.transcript.delivery.Delivery.wait_until_logged`.
         nearby: Entities of the scene.
         wait_until_quiet: Returns when nobody speaks and no NPC is answering.
-        on_proof: Called for each replacement that a model made, once it is in the log.
         pause: Awaited between attempts while the log is unavailable.
         in_thread: Runs pure work outside the event loop.
     """
@@ -257,7 +247,6 @@ class Reviser:
         transcribed: Container[NpcId] = frozenset(),
         nearby: Callable[[], Container[EntityId]] = frozenset,
         wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
-        on_proof: OnProof = lambda *_: None,
         pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
         in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
         capacity: int = CAPACITY,
@@ -274,7 +263,6 @@ class Reviser:
         self._wait_until_logged = wait_until_logged
         self._asking = asking
         self._transcribed = transcribed
-        self._on_proof = on_proof
         self._pause = pause
         self._capacity = capacity
         self._questions: deque[Doubted] = deque()
@@ -424,24 +412,18 @@ class Reviser:
         self._moved.set()
 
     async def _write(self, revision: Revision) -> None:
-        is_new = True
         if self._log is not None:
             try:
                 if self._wait_until_logged is not None and not await self._wait_until_logged(revision.was.id):
                     raise Unavailable("the utterance itself is not in the log yet")
-                is_new = await self._log.revise(revision.utterance, was=revision.was)
+                await self._log.revise(revision.utterance, was=revision.was)
             except Unavailable as error:
                 logger.debug("a correction waits for the log: {}", error)
                 await self._pause()
                 return
             except InvalidInput as error:
                 logger.error("a correction cannot be stored: {}", error)
-                is_new = False
         self._done_with(self._writes, revision)
-        if not is_new:
-            return
-        for edit in revision.edits:
-            self._on_proof(edit.heard, edit.name, revision.utterance)
 
     async def _ask(self, doubted: Doubted) -> None:
         if self._second_look is not None:

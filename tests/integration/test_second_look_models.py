@@ -105,7 +105,6 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         transcribed=transcribed(campaign),
         nearby=names.nearby,
         wait_until_quiet=nothing,
-        on_proof=names.proved,
     )
     desk = Desk(look, journal, actors, [])
     running = [asyncio.create_task(actor.run()) for actor in (look, revisions)]

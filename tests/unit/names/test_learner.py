@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.events import UtteranceKept
-from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.events import UtteranceKept, UtteranceRevised
+from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.names.learning import Learner
 from glyphoxa.names.wrong_forms import LearnedName
@@ -63,14 +63,19 @@ async def learning() -> AsyncIterator[tuple[Learner, Desk]]:
         await asyncio.gather(running, return_exceptions=True)
 
 
+def by_model(was: Utterance) -> UtteranceRevised:
+    """Return the event of an utterance in which a model has corrected a name."""
+    correction = Correction(0, 2, was.text[:2], "Eldrinax", 0.9, "llm", "")
+    return UtteranceRevised(replace(was, corrections=(correction,)), was)
+
+
 async def test_an_utterance_is_in_the_log_before_it_is_heard_and_heard_before_it_is_revised() -> None:
     async with learning() as (learner, desk):
         first, second = an_utterance("No, Eldrinax.", id="u1"), an_utterance("Well.", id="u2")
         learner.on(UtteranceKept(first))
         learner.on(UtteranceKept(an_utterance("Aye.", id="u3", npc=SMITH)))
-        better = replace(first, text="No, Eldrinax!")
-        learner.proved("a", "Eldrinax", better)
-        learner.proved("b", "Eldrinax", better)
+        learner.on(by_model(first))
+        learner.on(UtteranceRevised(replace(first, text="No, Eldrinax!"), first))  # as the DM corrects it
         learner.on(UtteranceKept(second))
         assert desk.done == []
         desk.let_go.set()
@@ -83,7 +88,7 @@ async def test_while_the_database_is_away_what_is_said_still_counts_for_what_com
         desk.let_go.set()
         desk.is_away = True
         learner.on(UtteranceKept(an_utterance("Aldrinacks.", id="u1")))
-        learner.proved("a", "Eldrinax", an_utterance("Aldrinacks.", id="u1"))
+        learner.on(by_model(an_utterance("Aldrinacks.", id="u1")))
         assert await learner.finish(60_000)
         desk.is_away = False
         learner.on(UtteranceKept(an_utterance("No, Eldrinax.", id="u2")))

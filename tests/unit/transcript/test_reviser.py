@@ -87,7 +87,6 @@ class Desk:
     log: LogTwin
     model: Model
     told: list[TableEvent]
-    proofs: list[tuple[str, str, str]]
     pauses: list[int]
 
     def hear(self, utterance: Utterance) -> None:
@@ -111,7 +110,6 @@ async def a_desk(
 ):  # fmt: skip
     model, log = model or Model(), log or LogTwin()
     told: list[TableEvent] = []
-    proofs: list[tuple[str, str, str]] = []
     pauses: list[int] = []
 
     kept: dict[str, Utterance] = {}
@@ -140,7 +138,6 @@ async def a_desk(
         log=log if has_log else None,
         asking=Asking(model, gives_way=gives_way) if has_model else None,
         transcribed=frozenset({INNKEEPER}),
-        on_proof=lambda heard, name, utterance: proofs.append((heard, name, utterance.text)),
         pause=pause,
         wait_until_logged=is_logged,
         **{"in_thread": at_once, **options},
@@ -155,7 +152,7 @@ async def a_desk(
 
     running = asyncio.create_task(supervised())
     try:
-        yield Desk(reviser, kept, falls, log, model, told, proofs, pauses)
+        yield Desk(reviser, kept, falls, log, model, told, pauses)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -183,7 +180,6 @@ async def test_doubtful_name_is_corrected_and_reported() -> None:
     assert revised == UtteranceRevised(
         replace(ELDER_NACKS, text=stored.text, corrections=stored.corrections), ELDER_NACKS
     )
-    assert desk.proofs == [("elder nacks", "Eldrinax", "did Eldrinax come")]
     assert "Tamsin: the storm is over" in desk.model.asked[0]
 
 
@@ -257,7 +253,6 @@ async def test_without_long_term_memory_the_table_still_hears_of_it() -> None:
     async with a_desk(has_log=False) as desk:
         await desk.keep(ELDER_NACKS)
         assert desk.texts == ["did Eldrinax come"]
-        assert desk.proofs
 
 
 @pytest.mark.parametrize(
@@ -285,7 +280,6 @@ async def test_looking_twice_at_the_same_utterance_changes_it_once() -> None:
         await desk.keep(ELDER_NACKS)
         await desk.keep(ELDER_NACKS)
         assert len(desk.log.utterances[ELDER_NACKS.id].corrections) == 1
-        assert len(desk.proofs) == 1
 
 
 @in_virtual_time
