@@ -355,7 +355,9 @@ class Merging:
         if (key := self._key_by_name.get(folded(name))) is not None:
             return key
         found = next((one for one in self._known.entities if folded(name) in map(folded, one.names)), None)
-        found = found or self._spelled(name) or self._sounding_like(fold(name), type_)
+        if found is None and (spelled := self._known.names.spelled(name)) is not None and not spelled.is_shared:
+            found = self._by_id.get(spelled.entity_id)
+        found = found or self._sounding_like(fold(name), type_)
         lines = () if found is None else self._naming(found.id, name)
         if found is not None and not lines and self._heard.naming(name):
             raise ClaimRejected(_ANOTHER)
@@ -377,13 +379,6 @@ class Merging:
             return entity not in claimed or any(meant == entity for _, meant, _ in found)
 
         return [line for line in self._heard.naming(*names) if is_meant(line)]
-
-    def _spelled(self, name: str) -> KnownEntity | None:
-        """Return the entity with this spelling, also inflected."""
-        for mention in self._known.names.mentions(name):
-            if mention.start == 0 and mention.end == len(name) and not mention.name.is_shared:
-                return self._by_id.get(mention.name.entity_id)
-        return None
 
     def _sounding_like(self, letters: str, type_: str | None) -> KnownEntity | None:
         alike = self._known.names.sounding_like(letters) if len(letters) >= _MIN_BY_SOUND else ()

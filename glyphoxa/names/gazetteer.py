@@ -160,6 +160,12 @@ class Gazetteer:
         """All names that begin at this word, each with the index of its last word; shorter ones first."""
         return self._reader.spelled_from(spoken, first, self.by_joined.get, plural=self._plural)
 
+    def spelled(self, text: str) -> Name | None:
+        """The name that all words of a text spell together, also inflected. Learned forms are none."""
+        spoken = words(text)
+        ways = self.spelled_from(spoken, 0) if spoken else ()
+        return next((name for last, name in ways if last == len(spoken) - 1 and name.kind != "learned"), None)
+
     def same_sound(self, codes: tuple[str, ...]) -> tuple[Name, ...]:
         """The names that have one of these codes, each once."""
         if len(codes) == 1:

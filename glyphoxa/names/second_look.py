@@ -408,12 +408,8 @@ def _steps(
 def _known(corrected: str, gazetteer: Gazetteer) -> tuple[Name, str] | None:
     """The name that this is, and its spelling; None for anything else, also for a name with more words."""
     corrected = " ".join(corrected.split())
-    mentions = gazetteer.mentions(corrected)
-    if len(mentions) != 1 or (mentions[0].start, mentions[0].end) != (0, len(corrected)):
-        return None
-    name = mentions[0].name
-    spelled = fold(corrected)
-    if name.kind == "learned" or not spelled.startswith(name.joined):
+    name, spelled = gazetteer.spelled(corrected), fold(corrected)
+    if name is None or name.is_shared or not spelled.startswith(name.joined):
         return None
     if spelled == name.joined:
         return name, name.text

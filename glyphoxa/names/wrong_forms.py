@@ -16,8 +16,8 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
 from glyphoxa.language.vocabulary import Vocabulary
-from glyphoxa.language.words import Word, fold, words
-from glyphoxa.names.gazetteer import Gazetteer, Name
+from glyphoxa.language.words import fold, words
+from glyphoxa.names.gazetteer import Gazetteer
 
 # When a wrong form ("Blue Crabin") is replaced by a name ("Vukradin") without review.
 #
@@ -158,7 +158,7 @@ def active(steps: Sequence[Step]) -> frozenset[EntityId]:
 
 
 def effect_of(history: Sequence[Step], step: Step) -> Effect | None:
-    """What a step changes. None for a repetition, and for proofs of what the DM has rejected.
+    """Effect of a step; None for a repetition, and for proofs of what the DM has rejected.
 
     Proofs beyond the maximum, and the phonetic stage's proofs for a pair that is active or decided, are only counted,
     if they show the form in a new utterance, as far as the history tells.
@@ -276,7 +276,7 @@ def objection(heard: str, entity: EntityId, names: Gazetteer, *, uses: Uses | No
     spoken = words(heard)
     if all(word.folded in names.vocabulary.stop for word in spoken):
         return "consists only of very common words"
-    if (taken := _spelled(spoken, names)) is not None:
+    if (taken := names.spelled(heard)) is not None:
         same = "this name, but for case, spaces or an ending" if taken.entity_id == entity else "a name itself"
         return f"is {same} ({taken.text})"
     # The form is replaced by the entity's own name, so other names in it would be lost.
@@ -318,7 +318,7 @@ def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
         is_sure = correction.stage == "phonetic" and correction.score >= _MIN_PHONETIC_SCORE
         if correction.stage != "llm" and not is_sure:
             continue
-        name = _spelled(words(correction.after), names)
+        name = names.spelled(correction.after)
         heard = as_heard(correction.before)
         if name is not None and objection(heard, name.entity_id, names) is None:
             found.append(
@@ -331,14 +331,6 @@ def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
                 )
             )
     return found
-
-
-def _spelled(spoken: Sequence[Word], names: Gazetteer) -> Name | None:
-    """The name that all these words spell together."""
-    if not spoken:
-        return None
-    ways = names.spelled_from(spoken, 0)
-    return next((name for last, name in ways if last == len(spoken) - 1 and name.kind != "learned"), None)
 
 
 # Weighing proofs of players.
