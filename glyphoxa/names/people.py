@@ -47,7 +47,6 @@ _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$
 _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _MY: Final = lexicon("chronicle").words("my")
 _ARTICLES: Final = tuple(ARTICLES)
-_PUNCTUATION: Final = re.compile(r"[,.!?;:…—–]")
 _SHORTEST_SOUND_ALIKE: Final = 4
 
 
@@ -255,7 +254,7 @@ def understand(text: str, forms: CallForms) -> Understood:
     spoken = words(text)
     places = _places(spoken, forms)
     if not any(_is_listened_for(place, forms) and not place.is_only_called for place in places):
-        places = sorted((*places, *_sound_alikes(text, spoken, places, forms)), key=lambda place: place.first)
+        places = sorted((*places, *_sound_alikes(spoken, places, forms)), key=lambda place: place.first)
     calls = calls_in(text, places)
     found = [*zip(places, calls.of, (number in calls.sure for number in range(len(places))), strict=True)]
     if any(place.is_only_called and _is_listened_for(place, forms) and call in CALLED for place, call, _ in found):
@@ -418,17 +417,13 @@ def _may_be_a_place(who: str, before: str) -> bool:
     return not is_name or _BEHIND_PLACE_PREPOSITION.search(before) is not None
 
 
-def _sound_alikes(text: str, spoken: Sequence[Word], places: Sequence[_Place], forms: CallForms) -> Iterator[_Place]:
+def _sound_alikes(spoken: Sequence[Word], places: Sequence[_Place], forms: CallForms) -> Iterator[_Place]:
     taken = {at for place in places if not place.is_trade for at in range(place.first, place.last + 1)}
     n = len(spoken)
-    is_pause = [True, *(_is_pause(text, before, after) for before, after in pairwise(spoken)), True]
     for at, word in enumerate(spoken):
-        if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not (is_pause[at] and is_pause[at + 1]):
+        is_apart = not word.joins and (at + 1 == n or not spoken[at + 1].joins)
+        if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not is_apart:
             continue
         alike = (each for each in forms.names.sounding_like(word.folded) if each.entity_id in forms.people)
         if (name := next(alike, None)) is not None and (entry := forms.names.entry(name.entity_id)) is not None:
             yield _place(spoken, at, at, [entry], name=entry.name, is_guess=True)
-
-
-def _is_pause(text: str, before: Word, after: Word) -> bool:
-    return _PUNCTUATION.search(text, before.end, after.start) is not None
