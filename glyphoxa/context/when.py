@@ -17,7 +17,6 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
-from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.words import words
 from glyphoxa.recall.time_reader import UNIT_DAYS, TimeWords, names_of_calendar, names_pattern, read_words
 from glyphoxa.recall.transcript_memory import TranscriptMemory
@@ -59,7 +58,7 @@ class SaidWhen:
         if times.calendar is None or day is None or (one.session_id, day) == (self.session, times.today):
             when = self._sessions_ago(one.session_id, numbers)
         else:
-            days = story_days(times.calendar, primary_language(self.campaign.language))
+            days = story_days(times.calendar, self.campaign.language)
             when = days.in_words(day)
             # The sentences of a summary are of several days; `EpisodeWriter` has replaced their words for days.
             is_of_one = not is_summary or len(times.told.get(one.session_id or "", ())) == 1
@@ -80,7 +79,7 @@ def days_in(text: str, session: SessionId, at_ms: int, *, times: CampaignTimes, 
     day = times.day_at(session, at_ms)
     if times.calendar is None or day is None:
         return text
-    return with_days(text, day, story_days(times.calendar, primary_language(language)))
+    return with_days(text, day, story_days(times.calendar, language))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,7 @@ class Terms:
         self.language = language
         self._stop = vocabulary_of(language).stop
         self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
-        read_words(primary)  # load the patterns now, not while a player waits for audio
+        read_words(language)  # load the patterns now, not while a player waits for audio
         self._stem = stemmer_of(language)
 
     def of_turn(self, speaker: str, text: str) -> Counter[str]:

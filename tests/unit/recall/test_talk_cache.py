@@ -409,5 +409,5 @@ def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
     read_words.cache_clear()
     Terms("de-AT")
     assert read_words.cache_info().misses == 1
-    read_words("de")
+    read_words("de-AT")
     assert read_words.cache_info().hits == 1
