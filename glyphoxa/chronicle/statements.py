@@ -17,6 +17,8 @@ from glyphoxa.chronicle.talk import ExtractedFact, ExtractedRelation
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.new_names import occupation_in
 from glyphoxa.language.sentences import sentence_spans
+from glyphoxa.language.text import Text
+from glyphoxa.language.words import Put, applied
 
 _SPOKEN_ASIDE: Final = re.compile(r"\([^)]*\)|\[[^\]]*\]")
 _FIRST_SIGN: Final = 0xE100
@@ -156,13 +158,11 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
 
 
 def _marked(text: str, start: int, end: int, names: Sequence[NameSpan]) -> str:
-    pieces: list[str] = []
-    at = start
+    signs: list[Put] = []
     for n, name in enumerate(names):
         owned = "'s" if text[name.start : name.end].endswith(("'s", "’s")) else ""
-        pieces += [text[at : name.start], chr(_FIRST_SIGN + n), owned]
-        at = name.end
-    return " ".join("".join((*pieces, text[at:end])).replace("’", "'").split())
+        signs.append(Put(name.start, name.end, chr(_FIRST_SIGN + n) + owned))
+    return Text(applied(text, signs, start, end)).plain
 
 
 # The patterns of the rules.

@@ -17,7 +17,7 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
-from glyphoxa.language.words import words
+from glyphoxa.language.words import Put, applied, words
 from glyphoxa.recall.time_reader import UNIT_DAYS, TimeWords, names_of_calendar, names_pattern, read_words
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 
@@ -132,7 +132,7 @@ def with_days(text: str, day: int, days: _StoryDays) -> str:
     joined = " ".join(word.full for word in spoken)
     starts = [0, *accumulate(len(word.full) + 1 for word in spoken)]
     is_over = re.search(days.known.said["over"], joined) is not None
-    left, found = set(range(len(spoken))), list[tuple[int, int, str]]()
+    left, found = set(range(len(spoken))), list[Put]()
     for pattern, step, form in days.patterns:
         for match in pattern.finditer(joined):
             at, end = starts.index(match.start()), starts.index(match.end() + 1)
@@ -146,7 +146,5 @@ def with_days(text: str, day: int, days: _StoryDays) -> str:
             pattern_of = "{day}" if is_bare else form if apart[1] else days.known.said["about"]
             then = pattern_of.format(day=days.in_words(day + apart[0]), **match.groupdict())
             then = then[:1].upper() + then[1:] if first.is_capital else then
-            found.append((first.start, spoken[end - 1].end, then))
-    for begins, ends, then in sorted(found, reverse=True):
-        text = text[:begins] + then + text[ends:]
-    return text
+            found.append(Put(first.start, spoken[end - 1].end, then))
+    return applied(text, sorted(found))

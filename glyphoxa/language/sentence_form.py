@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.words import Put, applied
 
 _WORDS: Final = lexicon("sentence")
 _OPENING: Final = r"(?:{openers}\b(?: ?[,:;-])? ?)*"
@@ -90,7 +91,8 @@ def sentences_of(
         places: Positions of names, in order and without overlap: first character and one past the last.
         others: Numbers of names that are not the players': a quotation that they introduce is not a player's.
     """
-    said, told = _said_and_told(_marked(text, places), others)
+    marks = (Put(start, end, f" @{number} ") for number, (start, end) in enumerate(places))
+    said, told = _said_and_told(applied(text.replace("@", " "), marks), others)
     return _split(said), _split(told)
 
 
@@ -107,15 +109,6 @@ def _split(marked: str) -> list[SaidSentence]:
         elif tokens or token not in _DASHES:
             tokens.append(token if tokens and _POLITE.fullmatch(token) else token.lower().replace("’", "'"))
     return made
-
-
-def _marked(text: str, places: Sequence[tuple[int, int]]) -> str:
-    pieces: list[str] = []
-    at = 0
-    for number, (start, end) in enumerate(places):
-        pieces += [text[at:start].replace("@", " "), f" @{number} "]
-        at = end
-    return "".join((*pieces, text[at:].replace("@", " ")))
 
 
 def _said_and_told(marked: str, others: Collection[int]) -> tuple[str, str]:

@@ -154,9 +154,21 @@ class Replacement(Protocol):
     def after(self) -> str: ...
 
 
-def applied(text: str, replacements: Sequence[Replacement]) -> str:
-    """The text with the replacements applied."""
-    return _made(text, replacements, 0, len(text))
+class Put(NamedTuple):
+    """A replacement that is nothing else: `after` is put in place of a span."""
+
+    start: int
+    end: int
+    after: str
+
+
+def applied(text: str, replacements: Iterable[Replacement], start: int = 0, end: int | None = None) -> str:
+    """The text with the replacements applied; from `start` to `end` if it is a part with the replacements inside it."""
+    pieces: list[str] = []
+    for each in replacements:
+        pieces += (text[start : each.start], each.after)
+        start = each.end
+    return "".join([*pieces, text[start:end]])
 
 
 def leads_to(raw: str, corrections: Sequence[Correction], text: str) -> bool:
@@ -220,7 +232,7 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
             at += 1
         new = [each for _, _, each, is_new in steps[first:at] if is_new]
         old = [each for _, _, each, is_new in steps[first:at] if not is_new]
-        after = _made(middle, new, start, end)
+        after = applied(middle, new, start, end)
         raw_start = start - grown
         grown += sum(len(each.after) - (each.end - each.start) for each in old)
         raw_end = end - grown
@@ -232,15 +244,6 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
             newest = replace(newest, start=raw_start, end=raw_end, before=before, after=after)
         merged.append(newest)
     return tuple(merged)
-
-
-def _made(text: str, replacements: Sequence[Replacement], start: int, end: int) -> str:
-    """`text[start:end]` with the replacements inside it applied."""
-    pieces: list[str] = []
-    for each in replacements:
-        pieces += (text[start : each.start], each.after)
-        start = each.end
-    return "".join([*pieces, text[start:end]])
 
 
 def _span(start: int, end: int, here: Sequence[tuple[int, int]], there: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -35,7 +35,7 @@ from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, U
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.words import Places, Word, composed, fold, leads_to, words, words_of_text
+from glyphoxa.language.words import Places, Put, Word, applied, composed, fold, leads_to, words, words_of_text
 from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import SHORTEST, likeness
@@ -141,12 +141,7 @@ def question_about(
         language: BCP 47 tag of the campaign.
         before: The preceding lines, oldest first, each with its speaker.
     """
-    pieces: list[str] = []
-    done = 0
-    for span in doubtful:
-        pieces += (text[done : span.start], "<<", text[span.start : span.end], ">>")
-        done = span.end
-    marked = "".join([*pieces, text[done:]])
+    marked = applied(text, (Put(each.start, each.end, f"<<{text[each.start : each.end]}>>") for each in doubtful))
     prompt = texts("tasks", language).value("second_look")
     lines = [prompt["names"].format(names=", ".join(names))]
     earlier = [in_one_line(line) for line in before]
