@@ -176,13 +176,9 @@ class Wording:
         return f"{', '.join(first)} {self.joins} {last}" if first else last
 
 
+@cache
 def wording(language: str) -> Wording:
     """Return the wording of a campaign's language (BCP 47); English if the language has none."""
-    return _wording(primary_language(language))
-
-
-@cache
-def _wording(language: str) -> Wording:
     words = texts("prompt", language)
 
     def text(name: str) -> Any:

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.text import Text
 
@@ -74,17 +74,13 @@ class QuestionLine:
     def has(self, kind: AskKind) -> bool:
         """Return whether it is of a kind. Each kind is looked for once."""
         if kind not in self._found:
-            self._found[kind] = _pattern(kind.value, self._language_of(kind)).search(self._plain) is not None
+            self._found[kind] = _pattern(kind, self.language).search(self._plain) is not None
         return self._found[kind]
 
     @cached_property
     def is_remark(self) -> bool:
         """Whether it asks for nothing and does not speak of the NPC: "We will dive tomorrow."."""
         return only_states(self.text) and not self.has(AskKind.NPC_FIRST)
-
-    def _language_of(self, kind: AskKind) -> str:
-        is_known = kind not in _ELSE_ENGLISH or lexicon("asking", self.language)
-        return primary_language(self.language) if is_known else "en"
 
 
 @lru_cache(256)
@@ -120,5 +116,8 @@ def looks_for_own_words(query: str, *, name: str, language: str) -> bool:
 
 
 @cache
-def _pattern(kind: str, language: str) -> re.Pattern[str]:
-    return lexicon("asking", language).pattern(kind)
+def _pattern(kind: AskKind, language: str) -> re.Pattern[str]:
+    of = lexicon("asking", language)
+    if not of and kind in _ELSE_ENGLISH:
+        of = lexicon("asking", "en")
+    return of.pattern(kind.value)
