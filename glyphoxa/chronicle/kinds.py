@@ -68,14 +68,9 @@ def features(parts: Mapping[str, str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _marks() -> dict[str, re.Pattern[str]]:
-    words: dict[str, set[str]] = {}
-    for mark, listed in lexicon("chronicle").tables("marks"):
-        words.setdefault(f"*{mark}", set()).update(listed)
-    return {mark: re.compile("|".join(sorted(listed))) for mark, listed in words.items()}
-
-
-_MARKS: Final = _marks()
+_MARKS: Final = {
+    f"*{mark}": re.compile("|".join(sorted(listed))) for mark, listed in lexicon("chronicle").table("marks").items()
+}
 
 
 @lru_cache(20_000)

@@ -315,14 +315,7 @@ def _said(sentence: MarkedSentence) -> Iterator[ExtractedFact]:
         yield ExtractedFact(sentence.keys[0] if sentence.keys else SPEAKER, "price", value, (), 0.7)
 
 
-def _kin_by_type() -> dict[str, frozenset[str]]:
-    kin: dict[str, frozenset[str]] = {}
-    for type_, relatives in _WORDS.tables("kin"):
-        kin[type_] = kin.get(type_, frozenset()) | relatives
-    return kin
-
-
-KIN_BY_TYPE: Final[Mapping[str, frozenset[str]]] = _kin_by_type()
+KIN_BY_TYPE: Final[Mapping[str, frozenset[str]]] = _WORDS.table("kin")
 _KIN: Final = {word: type_ for type_, listed in KIN_BY_TYPE.items() for word in listed}
 _KIN_FORMS: Final = [
     _Form("", pattern, 0.85)

@@ -58,7 +58,7 @@ def type_named(name: str, *, of_folder: bool = True) -> str | None:
 def _types() -> tuple[Mapping[str, str], ...]:
     """Return the types that other tools and languages call by these words, and those of things that they name."""
     spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
-    of_tools = {word: type_ for type_, named in lexicon("imports").tables("types") for word in named}
+    of_tools = {word: type_ for type_, named in lexicon("imports").table("types").items() for word in named}
     every = ({**of_tools, **{type_: type_ for type_ in ENTITY_TYPES}}, spoken)
     folded = [[(fold(word), type_) for word, type_ in types.items()] for types in every]
     return tuple(

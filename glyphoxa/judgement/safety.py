@@ -195,7 +195,7 @@ def _topics(kind: str, topic: str, language: str) -> Iterator[_Topic]:
 
 def _of_idea(name: str, language: str) -> re.Pattern[str] | None:
     """Return the pattern in a language of the idea with this name in any language; None for no idea."""
-    for idea, names in lexicon("safety").tables("ideas"):
+    for idea, names in lexicon("safety").table("ideas").items():
         if name in names:
             return _of_data(idea, language)
     return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -66,11 +66,12 @@ class Lexicon:
         """The words under a key, of all languages; may be empty."""
         return frozenset(word for file in self._files for word in _alternatives(file.get(name, "")))
 
-    def tables(self, name: str) -> Iterator[tuple[str, frozenset[str]]]:
-        """The words under each key of a table, language by language."""
-        for file in self._files:
-            for key, words in file.get(name, {}).items():
-                yield key, frozenset(_alternatives(words))
+    def table(self, name: str) -> dict[str, frozenset[str]]:
+        """The words under each key of a table, of all languages."""
+        found: dict[str, frozenset[str]] = {}
+        for key, words in (row for file in self._files for row in file.get(name, {}).items()):
+            found[key] = found.get(key, frozenset()).union(_alternatives(words))
+        return found
 
     def compile(self, template: str, /, *, flags: int = 0, **macros: str) -> re.Pattern[str]:
         """Compile a pattern in which `{name}` stands for the alternatives under a key, of all languages.

@@ -82,7 +82,7 @@ def spelled_types() -> tuple[str, ...]:
 def _types() -> Mapping[str, RelationType]:
     found = {fold(each): RelationType(each) for each in (*OTHER_END, *lexicon("relations").value("sentences"))}
     for language in languages():
-        for each, listed in lexicon("relations", language).tables("spelled"):
+        for each, listed in lexicon("relations", language).table("spelled").items():
             for spelled in listed:
                 found.setdefault(fold(spelled), RelationType(each))
     for of, word, type_, sex in _nouns():
@@ -119,7 +119,7 @@ def asked_types(language: str) -> Mapping[tuple[str, ...], Sequence[RelationType
         if own.value("language") == of.value("language")
     ]
     plurals = [(f"{word}s", each) for word, each in nouns]
-    others = [(word, RelationType(type_)) for type_, listed in of.tables("asked") for word in listed]
+    others = [(word, RelationType(type_)) for type_, listed in of.table("asked").items() for word in listed]
     for word, each in (*nouns, *plurals, *others):
         found.setdefault(tuple(part.full for part in words(word)), []).append(each)
     return found

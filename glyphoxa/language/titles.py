@@ -8,9 +8,9 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import fold
 
 _WORDS: Final = lexicon("titles")
-_BY_KIND: Final = tuple(_WORDS.tables("titles"))
-TITLES: Final = frozenset(map(fold, _WORDS.words("abbreviations").union(*(words for _, words in _BY_KIND))))
-KIN: Final = frozenset(fold(word) for kind, words in _BY_KIND if kind == "kin" for word in words)
+_BY_KIND: Final = _WORDS.table("titles")
+TITLES: Final = frozenset(map(fold, _WORDS.words("abbreviations").union(*_BY_KIND.values())))
+KIN: Final = frozenset(map(fold, _BY_KIND["kin"]))
 """Titles that are also relatives: "my brother Odo" is called Odo."""
 _SAME: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("same"))
 _AGES: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("ages"))

@@ -16,12 +16,9 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.text import Text
 
 _TRADE_WORDS: Final = lexicon("trades")
-_TRADE_NAMES: Final = tuple(_TRADE_WORDS.tables("names"))
-_BUSINESS: Final = tuple(_TRADE_WORDS.tables("business"))
-TRADE_WORDS: Final = {
-    trade: frozenset().union(*(words for other, words in (*_TRADE_NAMES, *_BUSINESS) if other == trade))
-    for trade, _ in _TRADE_NAMES
-}
+_TRADE_NAMES: Final = _TRADE_WORDS.table("names")
+_BUSINESS: Final = _TRADE_WORDS.table("business")
+TRADE_WORDS: Final = {trade: names | _BUSINESS.get(trade, frozenset()) for trade, names in _TRADE_NAMES.items()}
 """The names of each trade and the words of its business, of all languages."""
 _FEMININE: Final = _TRADE_WORDS.words("feminine")
 _MIN_PART: Final = 4
@@ -35,10 +32,10 @@ _WORDS_REMEMBERED: Final = 8192
 def trades_of(noun: str) -> frozenset[str]:
     """Return the trades that a lower-case noun may name."""
     forms = {noun, _masculine(noun)}
-    named = frozenset(trade for trade, names in _TRADE_NAMES if forms & names)
+    named = frozenset(trade for trade, names in _TRADE_NAMES.items() if forms & names)
     if named:
         return named
-    parts = [(name, trade) for trade, names in _TRADE_NAMES for name in names if len(name) > _MIN_PART]
+    parts = [(name, trade) for trade, names in _TRADE_NAMES.items() for name in names if len(name) > _MIN_PART]
     return frozenset(trade for name, trade in parts if any(form.endswith(name) for form in forms))
 
 
@@ -47,9 +44,8 @@ def is_business(word: str, trades: frozenset[str]) -> bool:
     """Return whether a lower-case word concerns one of the trades."""
     return any(
         word == stem or (len(stem) >= _MIN_BEGINNING and word.startswith(stem)) or word == f"{stem}s"
-        for trade, stems in _BUSINESS
-        if trade in trades
-        for stem in stems
+        for trade in trades
+        for stem in _BUSINESS.get(trade, ())
     )
 
 

@@ -87,10 +87,10 @@ def read_words(language: str) -> TimeWords | None:
     values: dict[str, dict[str, Any]] = {slot: _numbered(of.value(key), at) for slot, (key, at) in _NUMBERED.items()}
     endings = of.words("ordinal_endings") or [""]
     values["o"] = {word + ending: number for word, number in values["o"].items() for ending in endings}
-    values["u"] = {word: unit for unit, words in of.tables("units") for word in words}
+    values["u"] = {word: unit for unit, words in of.table("units").items() for word in words}
     values["s"] = of.value("seasons")
-    relations = {word: cast(Relation, relation) for relation, words in of.tables("relations") for word in words}
-    lists = dict(of.tables("lists"))
+    relations = {word: cast(Relation, relation) for relation, words in of.table("relations").items() for word in words}
+    lists = of.table("lists")
 
     day = rf"(?:{_any_of(values['o'])}|\d{{1,3}}(?:st|nd|rd|th)?)"
     slots = {name: f"(?:{_any_of(words)})" for name, words in lists.items()}
