@@ -35,7 +35,7 @@ _SIGNS: Final = re.compile(r"[\[\]<>]")
 _BEGINS, _ENDS = "\x02", "\x03"
 """Marks of the claim in a text. They survive the marking of names, which changes offsets."""
 
-Weights = Mapping[Kind, Mapping[str, float]]
+Weights = Mapping[str, Mapping[str, float]]
 
 
 class Statement(NamedTuple):
@@ -84,11 +84,11 @@ def figures_of(judgements: Sequence[tuple[Statement, Kind]]) -> dict[str, float 
     }
 
 
-def judged(statements: Sequence[Statement], weights: Weights) -> list[tuple[Statement, Kind]]:
+def judged(statements: Sequence[Statement], weights: Weights | None) -> list[tuple[Statement, Kind]]:
     return [(each, kind_of(each.found, weights)) for each in statements]
 
 
-def fitted(statements: Sequence[Statement]) -> dict[Kind, dict[str, float]]:
+def fitted(statements: Sequence[Statement]) -> dict[str, dict[str, float]]:
     """Return the weights of each kind, without the smallest."""
     weights = {
         kind: logistic.fitted([Example(each.found, each.kind is kind) for each in statements], penalty=PENALTY)

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
@@ -83,15 +83,14 @@ def _ending(word: str) -> str:
     return f"-{word[-2:]}"
 
 
-@cache
-def shipped_weights() -> Mapping[Kind, Weights]:
-    """Return the weights of each kind."""
-    return {Kind(kind): weights for kind, weights in shipped(__package__, "kinds").items()}
+def kind_of(found: Collection[str], weights: Mapping[str, Weights] | None = None, *, least: float = LEAST) -> Kind:
+    """Return the kind of a claim with these features: now only if its score is at least this, and the highest.
 
-
-def kind_of(found: Collection[str], weights: Mapping[Kind, Weights], *, least: float = LEAST) -> Kind:
-    """Return the kind of a claim with these features: now only if its score is at least this, and the highest."""
-    scores = {kind: log_odds(found, each) for kind, each in weights.items()}
+    Args:
+        weights: Those of each kind; None: the shipped ones.
+    """
+    known = weights or shipped(__package__, "kinds")
+    scores = {Kind(kind): log_odds(found, each) for kind, each in known.items()}
     if scores[Kind.NOW] < least:
         del scores[Kind.NOW]
     best = max(scores, key=scores.__getitem__)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, NOT_TOLD, STORED, Kind, features, kind_of, shipped_weights
+from glyphoxa.chronicle.kinds import A_NAME, ANY, LEAST, NOT_TOLD, STORED, Kind, features, kind_of
 from glyphoxa.chronicle.talk import ExtractedFact, ExtractedRelation
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.new_names import occupation_in
@@ -77,11 +77,7 @@ class MarkedSentence:
     @lru_cache(1_000)  # noqa: B019 - sentences are values, and several readers ask about one
     def kind(self, start: int, end: int, *, least: float = LEAST) -> Kind:
         """Return the kind of a claim, a part of `marked`: `UNREAL` in a question. For `least`, see `kind_of`."""
-        return (
-            Kind.UNREAL
-            if self.is_question
-            else kind_of(features(self.parts(start, end)), shipped_weights(), least=least)
-        )
+        return Kind.UNREAL if self.is_question else kind_of(features(self.parts(start, end)), least=least)
 
     def parts(self, start: int, end: int) -> Mapping[str, str]:
         """Return the surroundings of a claim with a word for each name.
