@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 from glyphoxa.context.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence
 from glyphoxa.context.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.context.selection import ByName
-from glyphoxa.context.wording import OCCUPATIONS, SAYS, Example, said_line, wording
+from glyphoxa.context.wording import OCCUPATIONS, SAYS, said_line, wording
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, names_of, spoken
+from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, is_named_in, names_of, spoken
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
@@ -112,7 +112,7 @@ class Identities:
     def _read_world(self, npc: NpcId, world: NamedWorld) -> None:
         own, before = self._campaign.npc(npc).entity_id, self._snapshots.get(npc)
         snapshot = world.identity(npc, own)
-        if snapshot is not None and snapshot is not before:
+        if snapshot is not None and snapshot != before:
             self._snapshots[npc] = snapshot
             self._last[npc] = self._in_words(npc, snapshot, partial(world.known, npc))
         elif snapshot is None and (before is not None or world.known(DM, own) is not None):
@@ -202,7 +202,7 @@ def _is_of_old(campaign: Campaign) -> bool:
     return bool(years) and all(int(year) < _NEW_WORLD for year in years)
 
 
-def _filled(example: Example, told: dict[str, str]) -> Exchange:
+def _filled(example: Exchange, told: dict[str, str]) -> Exchange:
     said, reply, facts, kept = (
         text.format(**told) for text in (example.said, example.reply, example.facts, example.kept)
     )
@@ -237,7 +237,7 @@ _DRAFT_TOKENS: Final = PERSONA_TOKENS * 2 // 3
 def allowed_draft(campaign: Campaign, text: str, *, secret_names: Collection[str]) -> str:
     """Return the sentences of a text that are about no forbidden topic and contain none of these names."""
     found = Text.of(topics_of(campaign).allowed(text)).sentences
-    return " ".join(each for each in found if not any(_names(each, name) for name in secret_names))
+    return " ".join(each for each in found if not any(is_named_in(each, name) for name in secret_names))
 
 
 def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[str], written: str = "") -> str:
@@ -305,13 +305,9 @@ class KnownSentences:
         # A campaign may have thousands of names, and this runs for every answer.
         names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
         return [
-            (sentence, frozenset(entity for entity, name in names if _names(sentence, name)))
+            (sentence, frozenset(entity for entity, name in names if is_named_in(sentence, name)))
             for sentence in Text.of(text).sentences
         ]
-
-
-def _names(sentence: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}(?:['’]?s|es|en|n)?\b", sentence, re.IGNORECASE) is not None
 
 
 # Instructions of an author for all prompts of an NPC: the same words from turn to turn, before everything that changes.
@@ -410,7 +406,7 @@ class Bible:
         found: list[tuple[int, str]] = []
         for term in meanings:
             own = self._words_of(term)
-            at = (n for n, text in enumerate(texts) if own <= words[n] and (own or _names(text, term)))
+            at = (n for n, text in enumerate(texts) if own <= words[n] and (own or is_named_in(text, term)))
             if own <= anywhere and (first := next(at, None)) is not None:
                 found.append((first, term))
         return {term: meanings[term] for _, term in sorted(found, key=itemgetter(0))}

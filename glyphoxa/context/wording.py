@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final, Literal
 
+from glyphoxa.domain.campaign import Exchange
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.lexicon import lexicon, primary_language, texts
@@ -59,20 +60,6 @@ QUEST_OVER: Final = lexicon("prompt").words("quest_over")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """An exchange with the places `{name}`, `{occupation}` and `{place}`.
-
-    Attributes:
-        kept: The secret that the NPC keeps in it.
-    """
-
-    said: str
-    reply: str
-    facts: str = ""
-    kept: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Wording:
     """The wording of one language.
 
@@ -88,7 +75,7 @@ class Wording:
         speaks: For an NPC that does not speak every language, with `{languages}`.
         coined: Before terms without a meaning, with `{terms}`.
         somebody: The speaker of the examples.
-        unknown_then: An example for a story of old times.
+        unknown_then: An example for a story of old times; as all, with the places `{name}`, `{occupation}`, `{place}`.
         works: An example for an NPC with a known occupation, `is_at` for one with a known place.
         examples: The others, for an NPC that has none. They fit any time and place, and invent no name. A small model
             copies the last ones most, so an example that answers from facts comes last.
@@ -122,10 +109,10 @@ class Wording:
     speaks: str
     coined: str
     somebody: str
-    unknown_then: Example
-    works: Example
-    is_at: Example
-    examples: tuple[Example, ...]
+    unknown_then: Exchange
+    works: Exchange
+    is_at: Exchange
+    examples: tuple[Exchange, ...]
     at_a_loss: tuple[str, ...]
     noted: tuple[str, ...]
     too_late: tuple[str, ...]
@@ -188,10 +175,10 @@ def wording(language: str) -> Wording:
     examples = words.value("examples")
     return Wording(
         **{each.name: text(each.name) for each in fields(Wording) if each.name not in (*examples, "examples")},
-        unknown_then=Example(**examples["unknown_then"]),
-        works=Example(**examples["works"]),
-        is_at=Example(**examples["is_at"]),
-        examples=tuple(Example(**each) for each in examples["others"]),
+        unknown_then=Exchange(**examples["unknown_then"]),
+        works=Exchange(**examples["works"]),
+        is_at=Exchange(**examples["is_at"]),
+        examples=tuple(Exchange(**each) for each in examples["others"]),
     )
 
 

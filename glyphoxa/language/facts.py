@@ -149,6 +149,11 @@ def names_of(entity: Entity) -> tuple[str, ...]:
     return (entity.name, *entity.aliases)
 
 
+def is_named_in(text: str, name: str) -> bool:
+    """Return whether a text contains a name, also in the genitive or plural: "Bens"."""
+    return re.search(rf"\b{re.escape(name)}(?:['’]?s|es|en|n)?\b", text, re.IGNORECASE) is not None
+
+
 def _stated(claim: Claim, subject: str, other: str | None, value: str, words: RelationWords) -> str:
     if other is not None:
         return words.sentence(claim.predicate, subject, other)
@@ -162,7 +167,7 @@ def _note(fact: Fact) -> str:
 
 
 def _about(entity: Entity, text: str) -> str:
-    is_named = any(re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE) for name in names_of(entity))
+    is_named = any(is_named_in(text, name) for name in names_of(entity))
     return as_sentence(text if is_named else f"{entity.name}: {text}")
 
 
