@@ -11,11 +11,10 @@ know is removed before names are matched: it hides no name, corrects no typo and
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -80,17 +79,6 @@ _MOST_ALIKE: Final = 2
 _MOST_LOOKED_AT: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class WordedFact:
-    """
-    Attributes:
-        words: The stems that it shares with the question.
-    """
-
-    id: FactId
-    words: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class WordedFacts:
     """An inverted index of texts."""
@@ -116,8 +104,8 @@ class WordedFacts:
             if not having:
                 del self._having[stem]
 
-    def find(self, question: str, *, may_see: Callable[[FactId], bool], most: int) -> list[WordedFact]:
-        """Return facts that share enough words with a question, those with most of them first.
+    def find(self, question: str, *, may_see: Callable[[FactId], bool], most: int) -> dict[FactId, str]:
+        """Return facts that share enough words with a question, those with most of them first, each with their stems.
 
         Args:
             may_see: A refused fact is not found and prevents no other from being found.
@@ -128,13 +116,13 @@ class WordedFacts:
             shared.update(self._having.get(stem, ()))
         if len(asked) == 1:
             few = [fact for fact in sorted(shared) if may_see(fact)] if len(shared) <= _MOST_LOOKED_AT else []
-            return self._told(few if len(few) <= _MOST_ALIKE else [], asked)[:most]
+            return self._told(few[:most] if len(few) <= _MOST_ALIKE else [], asked)
         wanted = max(_LEAST_SHARED, _LEAST_SHARE * len(asked))
         ranked = sorted((fact for fact, n in shared.items() if n >= wanted), key=lambda fact: (-shared[fact], fact))
-        return self._told((fact for fact in ranked[:_MOST_LOOKED_AT] if may_see(fact)), asked)[:most]
+        return self._told(islice((fact for fact in ranked[:_MOST_LOOKED_AT] if may_see(fact)), most), asked)
 
-    def _told(self, facts: Iterable[FactId], asked: Iterable[str]) -> list[WordedFact]:
-        return [WordedFact(fact, tuple(stem for stem in asked if stem in self._of[fact])) for fact in facts]
+    def _told(self, facts: Iterable[FactId], asked: Iterable[str]) -> dict[FactId, str]:
+        return {fact: ", ".join(stem for stem in asked if stem in self._of[fact]) for fact in facts}
 
 
 _MOST_KEPT: Final = 256
@@ -178,7 +166,6 @@ class NamedWorld:
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], Known] = {}
-        self._identities: dict[tuple[NpcId, EntityId], IdentitySnapshot] = {}
         for entity in state.entities.values():
             self._put_entity(entity)
         for fact in state.facts.values():
@@ -200,7 +187,6 @@ class NamedWorld:
         for event in events:
             apply(self._state, event)
         self._kept.clear()
-        self._identities.clear()
         self._follow(self._state.changes())
         self._state.begin()
 
@@ -254,12 +240,11 @@ class NamedWorld:
             found = facts[fact]
             return found.claim.subject not in named and may_know(viewer, found, visibility_of) and self._holds(found)
 
-        for found in self._worded.find(question[-MOST_CHARACTERS:], may_see=may_see, most=_MOST_BY_WORDS):
-            fact = facts[found.id]
-            node = self._state.entity(fact.claim.subject)
+        shared = self._worded.find(question[-MOST_CHARACTERS:], may_see=may_see, most=_MOST_BY_WORDS)
+        for fact, stems in shared.items():
+            node = self._state.entity(facts[fact].claim.subject)
             if node is not None:
-                known = Known(_entity(node), (fact,), ())
-                yield KnownByName(known, f"its words: {', '.join(found.words)}", is_named=False)
+                yield KnownByName(Known(_entity(node), (facts[fact],)), f"its words: {stems}", is_named=False)
 
     def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
         """Return what a viewer may know of an entity now; None if there is none for this viewer.
@@ -292,16 +277,8 @@ class NamedWorld:
         known = self.known(npc, entity)
         if known is None:
             return None
-        kept = self._identities.get((npc, entity))
-        if kept is not None and kept.known is known:
-            return kept
-        secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
-        snapshot = snapshot_in(self._state, npc, known, filter(self._holds, secrets))
-        if all(fact.validity == ALWAYS for fact in secrets):
-            if len(self._identities) >= _MOST_KEPT:
-                self._identities.clear()
-            self._identities[npc, entity] = snapshot
-        return snapshot
+        secrets = (self._state.facts[fact] for fact in self._secrets_of.get(npc, ()))
+        return snapshot_in(self._state, npc, known, filter(self._holds, secrets))
 
     def terms(self, viewer: Viewer) -> list[tuple[str, str]]:
         """Return the terms coined in play that a viewer may know, each with its accepted meaning or "".
@@ -383,7 +360,7 @@ class NamedWorld:
             for npc in knowers:
                 self._secrets_of.setdefault(npc, set()).add(fact.id)
         if fact.claim.object is None and fact.status == "accepted" and fact.visibility.scope != "secret":
-            self._worded.put(fact.id, _text_of(fact))
+            self._worded.put(fact.id, spoken(fact))
         else:
             self._worded.drop(fact.id)
 
@@ -426,12 +403,6 @@ def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known
                 yield fact, None if other is None else _entity(other)
 
     return Known.of(_entity(node), with_ends())
-
-
-def _text_of(fact: Fact) -> str:
-    """Return the text of a fact; empty if its value is not a text."""
-    value = None if fact.claim.value is None else json.loads(fact.claim.value)
-    return value if isinstance(value, str) else ""
 
 
 def _entity(entity: WorldEntity) -> Entity:

@@ -227,6 +227,12 @@ def test_a_secret_is_found_by_no_words() -> None:
     assert called(world, "When is the drawbridge raised?") == []
 
 
+def test_a_list_is_found_by_its_words() -> None:
+    wares = Claim.attribute(TOWER.id, "wares", ["iron nails", "salt", "lamp oil"])
+    world = a_world([TOWER], [Fact(wares.fact_id, wares, seq=1, visibility=PUBLIC)])
+    assert called(world, "Who sells iron nails?") == ["tower"]
+
+
 @pytest.mark.parametrize("attribute", ["rule", "gate"])
 def test_text_found_by_its_words_is_told_whatever_its_attribute_is_called(attribute: str) -> None:
     claim = Claim.attribute(EntityId("lamp"), attribute, "The gate of Ford closes at sunset.")

@@ -29,7 +29,7 @@ def anybody(_: FactId) -> bool:
 
 
 def found(facts: WordedFacts, question: str, may_see: Callable[[FactId], bool] = anybody, most: int = 2) -> list[str]:
-    return [one.id for one in facts.find(question, may_see=may_see, most=most)]
+    return [*facts.find(question, may_see=may_see, most=most)]
 
 
 @pytest.mark.parametrize(
