@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.titles import ARTICLES
 from glyphoxa.language.words import words
 from glyphoxa.names.naming import Entry
 from glyphoxa.names.reader import IsWanted, Mention, NameReader
+from glyphoxa.names.resolve import without_article
 from glyphoxa.recall.facts import TOOK_PART
 from glyphoxa.world.graph import Known
 from glyphoxa.world.state import WorldEntity
@@ -51,7 +51,8 @@ class KnownByName:
 def entry_of(entity: WorldEntity, also: Iterable[str] = ()) -> Entry:
     """Return an entity with all names that a question may use, other names included, and those without an article."""
     names = (*entity.aliases, *also)
-    bare = filter(None, map(_without_article, (entity.name, *names)))
+    # "the Tower" is any tower.
+    bare = (name for name in map(without_article, (entity.name, *names)) if len(words(name)) > 1)
     return Entry(entity.name, entity.id, entity.type, (*names, *bare))
 
 
@@ -105,9 +106,3 @@ def _outermost(mentions: Iterable[Mention], known_of: KnownOf) -> Iterator[Menti
 def _belong_together(one: EntityId, other: EntityId, known_of: KnownOf) -> bool:
     known = known_of(one)
     return one == other or (known is not None and any(tied.id == other for _, tied in _ties(known)))
-
-
-def _without_article(name: str) -> str:
-    """Return "Rusty Tankard" for "The Rusty Tankard"; nothing if a single word is left: "the Tower" is any tower."""
-    parts = words(name)
-    return name[parts[1].start :] if len(parts) > 2 and parts[0].folded in ARTICLES else ""

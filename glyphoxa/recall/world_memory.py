@@ -166,12 +166,7 @@ class NamedWorld:
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], Known] = {}
-        for entity in state.entities.values():
-            self._put_entity(entity)
-        for fact in state.facts.values():
-            self._put_fact(fact)
-        self._put_texts()
-        state.begin()
+        self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
 
     @property
     def texts(self) -> Collection[str]:
@@ -188,7 +183,6 @@ class NamedWorld:
             apply(self._state, event)
         self._kept.clear()
         self._follow(self._state.changes())
-        self._state.begin()
 
     def by_name(
         self,
@@ -313,6 +307,7 @@ class NamedWorld:
         for fact in changes.facts_put:
             self._put_fact(fact)
         self._put_texts()
+        self._state.begin()
 
     def _put_texts(self) -> None:
         """Put the texts of all facts of changed entities, whose names and descriptions are in them."""
