@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -79,41 +80,22 @@ class Gathering:
         loop = asyncio.get_running_loop()
         if self._began_s is None:
             self._began_s = loop.time()
-        began_us = self._now_us()
-        try:
+        found: T | None = None
+        with self._recorded(name, deadline_ms):
             async with asyncio.timeout_at(self._began_s + deadline_ms / 1000):
                 found = await part
-        except TimeoutError:
-            self._omit(name, f"not there within {deadline_ms} ms")
-        except GlyphoxaError as error:
-            self._omit(name, str(error))
-        except Exception as error:
-            # The boundary between memory and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
-            logger.exception("hot context without {}", name)
-            self._omit(name, type(error).__name__)
-        else:
             self._omitted.pop(name, None)
             self._sources[name] = source
-            return found
-        finally:
-            self._took(name, began_us)
-        return None
+        return found
 
     def at_once(self, name: str, part: Callable[[], T], *, source: str) -> T | None:
         """Return the result of a part that is in memory and needs no waiting."""
-        began_us = self._now_us()
-        try:
+        found: T | None = None
+        with self._recorded(name):
             found = part()
-        except Exception as error:
-            logger.exception("hot context without {}", name)  # as above
-            self._omit(name, type(error).__name__)
-            return None
-        else:
             if name not in self._omitted:  # otherwise it is from an earlier read
                 self._sources.setdefault(name, source)
-            return found
-        finally:
-            self._took(name, began_us)
+        return found
 
     def came_from(self, name: str, source: str) -> None:
         """Record the source of a part that was present before."""
@@ -134,12 +116,26 @@ class Gathering:
         names = dict.fromkeys((*self._took_us, *self._sources))
         return {name: Gathered(self._sources.get(name, AS_BEFORE), self._took_us.get(name)) for name in names}
 
+    @contextmanager
+    def _recorded(self, name: str, deadline_ms: int = 0) -> Iterator[None]:
+        """Record how long a part took, and why it is missing if it raises."""
+        began_us = self._now_us()
+        try:
+            yield
+        except TimeoutError:
+            self._omit(name, f"not there within {deadline_ms} ms")
+        except GlyphoxaError as error:
+            self._omit(name, str(error))
+        except Exception as error:
+            # The boundary between memory and a turn: a bug in a look-up costs that look-up, never the NPC's answer.
+            logger.exception("hot context without {}", name)
+            self._omit(name, type(error).__name__)
+        finally:
+            self._took_us[name] = self._took_us.get(name, 0) + self._now_us() - began_us
+
     def _omit(self, name: str, why: str) -> None:
         self._omitted[name] = why
         self._sources.pop(name, None)
-
-    def _took(self, name: str, began_us: int) -> None:
-        self._took_us[name] = self._took_us.get(name, 0) + self._now_us() - began_us
 
 
 _LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity", "glossary", "kept")
