@@ -47,9 +47,8 @@ class Repairs:
     """Repairs one reply of one NPC, piece by piece. Create a new one for every reply."""
 
     def __init__(self, character: Character, asked: Asked) -> None:
-        self._names = own_names(character.name, character.others)
-        called = _one_of(_longest_first({*self._names, *character.aliases}))
-        self._acts = _WORDS.compile(r"{called} (?:\w+ly )?{acts}\b", flags=_ANY_CASE, called=called)
+        self._names = _own_names(character)
+        self._acts = _pattern(_called(character), r"(?i:{own} (?:\w+ly )?{acts}\b)")
         self._asked = asked
         self._is_narrating = False
 
@@ -86,17 +85,34 @@ def _quoted(narrated: str) -> Verdict:
     return Verdict(spoken) if spoken else Verdict(fault=Fault.NARRATED)
 
 
-def own_names(name: str, others: Iterable[str]) -> tuple[str, ...]:
-    """Return the parts of an NPC's name that nobody else has, longest first."""
-    return _longest_first({name, *_names((name,), not_of=tuple(others))})
+def _own_names(character: Character) -> tuple[str, ...]:
+    """Return an NPC's name and the parts of it that nobody else has, longest first."""
+    return _longest_first({character.name, *_names((character.name,), not_of=tuple(character.others))})
+
+
+def _called(character: Character) -> tuple[str, ...]:
+    """Return what an NPC is called, longest first."""
+    return _longest_first({*_own_names(character), *character.aliases})
+
+
+@lru_cache(maxsize=64)
+def _names(people: tuple[str, ...], *, not_of: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the full names and name parts of people without a word of these other names, longest first."""
+    taken = {word for other in not_of for word in other.casefold().split()}
+    found = {name for one in people for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
+    return _longest_first(
+        name for name in found if taken.isdisjoint(name.casefold().split()) and fold(name) not in TITLES
+    )
 
 
 def _longest_first(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=len, reverse=True))
 
 
-def _one_of(names: Iterable[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, names))})"
+@lru_cache(maxsize=256)
+def _pattern(names: tuple[str, ...], template: str) -> re.Pattern[str]:
+    """Return a pattern in which `{own}` stands for one of the names."""
+    return _WORDS.compile(template, own=f"(?:{'|'.join(map(re.escape, names))})")
 
 
 # An NPC that refers to itself by name is rewritten into the first person, if that works word by word. A sentence that
@@ -111,29 +127,31 @@ _ENGLISH, _GERMAN = (
     for of in _BY_LANGUAGE
 )
 """Maps third-person verbs to the first person."""
-_INVERTED: Final = [(pattern, instead) for of in _BY_LANGUAGE for pattern, instead in of.value("inverted")]
+_AS_ITSELF: Final = [
+    (r"^{own}['’]s\b", "My"),
+    (r"\b{own}['’]s\b", "my"),
+    (r"\b({before_me}) {own}\b(?!['’])(?! [A-ZÄÖÜ])", r"\1 me"),
+    (r"\b{own} {herself}\b", "I myself"),
+    *((pattern, instead) for of in _BY_LANGUAGE for pattern, instead in of.value("inverted")),
+]
+"""Patterns with the NPC's name, and their form in the first person."""
 _SAYS_I: Final = _WORDS.compile(r"\b{says_i}\b", flags=_ANY_CASE)
 
 
-def in_first_person(sentence: str, names: Sequence[str]) -> str:
+def in_first_person(sentence: str, names: tuple[str, ...]) -> str:
     """Return the sentence in the first person.
 
     Args:
         names: The NPC's names, longest first.
 
-    >>> in_first_person("A healing draught from Brunhild costs nine silver pieces.", ["Brunhild"])
+    >>> in_first_person("A healing draught from Brunhild costs nine silver pieces.", ("Brunhild",))
     'A healing draught from me costs nine silver pieces.'
     """
     if not names or _SAYS_I.search(Text.of(sentence).plain):
         return sentence
-    own = _one_of(names)
-    sentence = re.sub(rf"^{own}['’]s\b", "My", sentence)
-    sentence = re.sub(rf"\b{own}['’]s\b", "my", sentence)
-    sentence = _of(own, r"\b({before_me}) {own}\b(?!['’])(?! [A-ZÄÖÜ])").sub(r"\1 me", sentence)
-    sentence = _of(own, r"\b{own} {herself}\b").sub("I myself", sentence)
-    for pattern, instead in _INVERTED:
-        sentence = re.sub(pattern.replace("{own}", own), instead, sentence)
-    found = re.match(rf"{own} (\w+)\b", sentence)
+    for pattern, instead in _AS_ITSELF:
+        sentence = _pattern(names, pattern).sub(instead, sentence)
+    found = _pattern(names, r"{own} (\w+)\b").match(sentence)
     if found is None:
         return sentence
     verb, rest = found.group(1), sentence[found.end() :]
@@ -143,11 +161,6 @@ def in_first_person(sentence: str, names: Sequence[str]) -> str:
     return f"I {_ENGLISH[verb]}{rest}" if verb in _ENGLISH else sentence
 
 
-@lru_cache(maxsize=256)
-def _of(own: str, template: str) -> re.Pattern[str]:
-    return _WORDS.compile(template, own=own)
-
-
 _SAYS_I_OR_WE: Final = _WORDS.compile(r"\b(?:{says_i}|{says_we})\b", flags=_ANY_CASE)
 _NO_VERB: Final = _WORDS.words("no_verb")
 """Words after a name used as a name: "Brunhild is what they call me", "Brunhild, at your service"."""
@@ -155,12 +168,12 @@ _NO_VERB: Final = _WORDS.words("no_verb")
 
 def speaks_in_third_person(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a sentence in which the NPC refers to itself in the third person. A lone name or an "I" is allowed."""
-    own = _one_of(own_names(character.name, character.others))
-    if _of(own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
+    own = _own_names(character)
+    if _pattern(own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
         return Fault.THIRD_PERSON
     if _SAYS_I_OR_WE.search(Text.of(sentence).plain):
         return None
-    found = _of(own, r"{own} ({verb_forms})\b").match(sentence)
+    found = _pattern(own, r"{own} ({verb_forms})\b").match(sentence)
     return Fault.THIRD_PERSON if found is not None and found.group(1) not in _NO_VERB else None
 
 
@@ -212,43 +225,24 @@ def _as_yours(mine: str) -> str:
 # An NPC with a wrong identity: "My name is Tamsin." in reply to Tamsin, or a greeting that addresses itself. A small
 # model confuses names in the conversation. Only names of the campaign count, because its author may use others.
 
+_SAYS_TO_BE: Final = (
+    r"\b(?i:{my_name_is}) {own}\b(?!['’])|(?<!\w)(?i:{i_am}) {own}\b(?=\s*(?:[.,;:!…–—-]|$|{name_ends}\b))"
+)
+"""After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed."""
+_GREETS: Final = r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){own}(?=[.,!?…]|$)"
+
 
 def claims_other_identity(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a sentence in which the NPC claims another name or greets itself, across pieces of the reply."""
     said = f"{asked.so_far} {sentence}".strip()
     at = len(said) - len(sentence)
-    called = {*own_names(character.name, character.others), character.name, *character.aliases}
-    others = _names((*character.others, asked.speaker_name), not_of=_longest_first(called))
-    patterns = [_greets(_longest_first(called))]
+    called = _called(character)
+    others = _names((*character.others, asked.speaker_name), not_of=called)
+    patterns = [_pattern(called, _GREETS)]
     if others and not sentence.rstrip().endswith("?"):
-        patterns.append(_says_to_be(others))
+        patterns.append(_pattern(others, _SAYS_TO_BE))
     is_new = any(found.end() > at for pattern in patterns for found in pattern.finditer(said))
     return Fault.IDENTITY if is_new else None
-
-
-@lru_cache(maxsize=64)
-def _names(people: tuple[str, ...], *, not_of: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the full names and name parts of people without a word of these other names, longest first."""
-    taken = {word for other in not_of for word in other.casefold().split()}
-    found = {name for one in people for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
-    return _longest_first(
-        name for name in found if taken.isdisjoint(name.casefold().split()) and fold(name) not in TITLES
-    )
-
-
-@lru_cache(maxsize=64)
-def _says_to_be(names: tuple[str, ...]) -> re.Pattern[str]:
-    # After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed.
-    return _WORDS.compile(
-        r"\b(?i:{my_name_is}) {name}\b(?!['’])"
-        r"|(?<!\w)(?i:{i_am}) {name}\b(?=\s*(?:[.,;:!…–—-]|$|{name_ends}\b))",
-        name=_one_of(names),
-    )
-
-
-@lru_cache(maxsize=64)
-def _greets(names: tuple[str, ...]) -> re.Pattern[str]:
-    return _WORDS.compile(r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){name}(?=[.,!?…]|$)", name=_one_of(names))
 
 
 # What is not the NPC's own: a denial of nothing, and the content of an example.

@@ -227,4 +227,4 @@ def test_question_back_is_no_answer_from_what_the_asker_told() -> None:
     ],
 )
 def test_kin_of_the_npc_is_its_own(sentence: str, said: str) -> None:
-    assert in_first_person(sentence, ["Rusk"]) == said
+    assert in_first_person(sentence, ("Rusk",)) == said
