@@ -32,7 +32,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.asking import AskKind, question_of
+from glyphoxa.language.asking import question_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.recall.table_calendar import Days
@@ -264,9 +264,7 @@ class HotContextAssembly:
             parts.part("facts", self._by_name.refresh(), deadline_ms, source=self._known_from),
             self._by_name.understand(npc, question, deadline_ms=deadline_ms),
         )
-        if not question_of(question, self._campaign.language).has(AskKind.HOW_RELATED):
-            return ()
-        ends = self._how_related.ends(npc, question, self._by_name.named(npc, question, is_read=True))
+        ends = self._how_related.ends(npc, question, lambda: self._by_name.named(npc, question, is_read=True))
         if not ends:
             return ()
         looking = self._how_related.chain(npc, ends)

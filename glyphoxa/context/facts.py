@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -156,16 +156,16 @@ class HowRelated:
         self._graph = graph
         self._words = RelationWords.of(campaign)
 
-    def ends(self, npc: NpcId, question: str, named: Sequence[KnownByName]) -> tuple[Entity, ...]:
+    def ends(self, npc: NpcId, question: str, named: Callable[[], Sequence[KnownByName]]) -> tuple[Entity, ...]:
         """Return the two entities whose relation a question asks for; empty if it does not ask for one.
 
         Args:
-            named: Entities in the question that the NPC may know.
+            named: Returns the entities in the question that the NPC may know.
         """
         asked = question_of(question, self._campaign.language)
         if self._graph is None or not asked.has(AskKind.HOW_RELATED):
             return ()
-        two = [one.known.entity for one in named if one.is_named][:2]
+        two = [one.known.entity for one in named() if one.is_named][:2]
         if len(two) == 1 and asked.has(AskKind.NPC):
             own = self._campaign.npc(npc)
             two.append(Entity(own.entity_id, "npc", own.name))

@@ -122,9 +122,6 @@ class NotKnown:
     replies: tuple[str, ...] = ()
 
 
-NOTHING_MISSING: Final = NotKnown()
-
-
 class PromptRepair:
     """Finds what a small model needs to be told for one question.
 
@@ -214,10 +211,10 @@ class PromptRepair:
             return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in words.never_heard))
         is_more = not remembers and asked.has(AskKind.MORE)
         if self._is_foreign or not (remembers or is_more) or self._bears():
-            return NOTHING_MISSING
+            return NotKnown()
         of_the_past, is_empty = asked.has(AskKind.PAST_EVENT), is_more and not mind.facts
         if is_empty and not (asked.has(AskKind.WHY) or (self._names and of_the_past)):
-            return NOTHING_MISSING
+            return NotKnown()
         line = words.unsaid if is_own else words.untold if remembers or is_empty else words.no_more
         may_be_said = is_own or self._is_question or asked.has(AskKind.TELL)
         if not may_be_said or (is_more and not of_the_past):
