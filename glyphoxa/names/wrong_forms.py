@@ -280,7 +280,7 @@ def objection(heard: str, entity: EntityId, names: Gazetteer, *, uses: Uses | No
         same = "this name, but for case, spaces or an ending" if taken.entity_id == entity else "a name itself"
         return f"is {same} ({taken.text})"
     # The form is replaced by the entity's own name, so other names in it would be lost.
-    own = next((fold(name.canonical) for name in names.names if name.entity_id == entity), "")
+    own = "" if (entry := names.entry(entity)) is None else fold(entry.name)
     for mention in names.mentions_in(spoken):
         held = mention.name
         # "Bill of Saltmere" for "Bell of Saltmere": the town's name is part of both.
