@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from glyphoxa.chronicle.atoms import StateAtom
@@ -132,13 +132,13 @@ class _Writing:
         if met is None:
             type_ = entity.type if entity.type in ENTITY_TYPES or _PREDICATE.fullmatch(entity.type) else "concept"
             aliases = tuple(dict.fromkeys(each for each in entity.aliases if 0 < len(each) <= MAX_NAME_CHARS))
-            met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, is_of_talk=True)
+            met = KnownEntity(self._free_id(name), type_, name, aliases, visibility, "talk")
             self._names.add(met)
             self._add_entity(met, _of_players(rests_on)[0])
         elif met.is_of_talk and not visibility.is_within(met.visibility):
             wider = met.visibility.known_to(*visibility.knowers)
             self._events[_of_players(rests_on)[0].utterance.id].append(EntityScoped(met.id, wider))
-            self._names.add(KnownEntity(met.id, met.type, met.name, met.aliases, wider, is_of_talk=True))
+            self._names.add(replace(met, visibility=wider))
         self._of_key[entity.key] = met.id
 
     def _is_told(self, name: str, rests_on: Sequence[NumberedUtterance], *, is_rumoured: bool) -> bool:

@@ -36,6 +36,7 @@ from glyphoxa.language.titles import OTHERS
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Mention, Name
 from glyphoxa.names.naming import described_in, fits_person
+from glyphoxa.world.state import WorldEntity
 
 PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
@@ -43,13 +44,13 @@ _OF_ANOTHER: Final = 0.75
 """Confidence that a known name with a title of somebody else is a new name."""
 
 
-def names_of(known: Iterable[KnownEntity], language: str, before: Gazetteer | None = None) -> Gazetteer:
+def names_of(known: Iterable[WorldEntity], language: str, before: Gazetteer | None = None) -> Gazetteer:
     """Return the gazetteer of these entities, made from an earlier one if there is one."""
     entries = [_entry_of(each, language) for each in known]
     return Gazetteer.build(entries, language=language) if before is None else before.having(entries)
 
 
-def _entry_of(entity: KnownEntity, language: str) -> Entry:
+def _entry_of(entity: WorldEntity, language: str) -> Entry:
     aliases = entity.aliases
     if language.lower().startswith("de"):
         aliases = (*aliases, *(form for name in entity.names for form in _inflected(name)))

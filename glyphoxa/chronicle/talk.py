@@ -9,9 +9,9 @@ from typing import Final
 from glyphoxa.chronicle.kinds import Kind
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import PUBLIC, Visibility
 from glyphoxa.language.sentence_form import form_of, sentences_of
 from glyphoxa.language.table_talk import is_out_of_character
+from glyphoxa.world.state import WorldEntity
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +52,16 @@ class SceneTalk:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownEntity:
+class KnownEntity(WorldEntity):
     """An entity that the campaign knows, with all its names.
 
     Attributes:
-        is_of_talk: It was learned from the transcript, not written by an author.
         is_defined: A meaning was proposed for it, whatever the DM decided about that.
         occupations: The accepted ones of a person.
     """
 
-    id: EntityId
-    type: str
-    name: str
-    aliases: tuple[str, ...] = ()
-    visibility: Visibility = PUBLIC
-    is_of_talk: bool = False
     is_defined: bool = False
     occupations: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name, *self.aliases)
 
 
 def tellable(said: Iterable[Utterance]) -> list[Utterance]:

@@ -11,7 +11,7 @@ from itertools import chain, count
 from typing import Final, TypeVar
 
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.dm.campaign_bundle import Row, renamed, statements
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, slug
@@ -48,7 +48,7 @@ class PlayersView:
         guarded: The names that players may not know.
     """
 
-    def __init__(self, known: Sequence[KnownEntity], campaign: Campaign, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, known: Sequence[WorldEntity], campaign: Campaign, secrets: Iterable[str] = ()) -> None:
         self._forbids = topics_of(campaign).forbids
         self.guarded: Final = names_of(filter(_is_guarded, known), campaign.language)
         self._parts = {word.folded for each in known if not _is_guarded(each) for word in words(each.name)}
@@ -114,7 +114,7 @@ class PlayersView:
         return is_part and name.joined in self._parts
 
 
-def _is_guarded(entity: KnownEntity) -> bool:
+def _is_guarded(entity: WorldEntity) -> bool:
     """Return whether players may not know an entity; what they named themselves they do, unless the DM hid it later."""
     scope = entity.visibility.scope
     return scope in ("secret", "hidden") or (scope != "public" and not entity.is_of_talk)
@@ -132,9 +132,9 @@ class PublicPart:
     """
 
     def __init__(
-        self, state: WorldState, campaign: Campaign, merged: Iterable[KnownEntity] = (), secrets: Iterable[str] = ()
+        self, state: WorldState, campaign: Campaign, merged: Iterable[WorldEntity] = (), secrets: Iterable[str] = ()
     ) -> None:
-        self._view = PlayersView([*map(_known, state.entities.values()), *merged], campaign, secrets)
+        self._view = PlayersView([*state.entities.values(), *merged], campaign, secrets)
         facts = sorted(state.facts.values(), key=lambda fact: (fact.seq, fact.id))
         scoped = ((each, each.visibility) for each in state.entities.values())
         self._entities, known = self._view.world(scoped, facts)
@@ -191,8 +191,3 @@ def _public_ids(entities: Iterable[WorldEntity]) -> dict[EntityId, EntityId]:
         ids[entity.id] = EntityId(next(each for each in chain((wanted,), numbered) if each not in taken))
         taken.add(ids[entity.id])
     return ids
-
-
-def _known(entity: WorldEntity) -> KnownEntity:
-    scope, is_of_talk = entity.visibility, entity.origin == "talk"
-    return KnownEntity(entity.id, entity.type, entity.name, entity.aliases, scope, is_of_talk)

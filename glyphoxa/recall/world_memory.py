@@ -341,7 +341,7 @@ class NamedWorld:
 
     def _put_entity(self, entity: WorldEntity) -> None:
         self._changed.add(entity.id)
-        if entity.type == "concept" and entity.origin == "talk":
+        if entity.type == "concept" and entity.is_of_talk:
             self._coined.add(entity.id)
         else:
             self._coined.discard(entity.id)

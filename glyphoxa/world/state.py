@@ -28,6 +28,15 @@ class WorldEntity:
     visibility: Visibility = PUBLIC
     origin: Origin = "dm"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    @property
+    def is_of_talk(self) -> bool:
+        """Whether it was learned from the transcript, not written by an author."""
+        return self.origin == "talk"
+
 
 @dataclass(frozen=True, slots=True)
 class StateRows:

@@ -29,6 +29,7 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.state import WorldEntity
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -173,7 +174,7 @@ class PostgresChronicleLog:
                 row["name"],
                 tuple(row["aliases"]),
                 visibility_of_row(row),
-                row["origin"] == "talk",
+                row["origin"],
                 row["is_defined"],
                 tuple(row["occupations"]),
             )
@@ -182,7 +183,7 @@ class PostgresChronicleLog:
         self._known[campaign] = head, known
         return known
 
-    async def guarded(self, campaign: CampaignId) -> tuple[list[KnownEntity], list[str]]:
+    async def guarded(self, campaign: CampaignId) -> tuple[list[WorldEntity], list[str]]:
         """Return the entities that were merged into others, and texts of secrets, as `WorldTables.guarded`."""
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
             return await WorldTables(connection, campaign).guarded()

@@ -90,7 +90,7 @@ async def test_what_is_no_term_is_not_proposed() -> None:
 
 async def test_term_with_a_proposed_meaning_is_not_proposed_again() -> None:
     lines = ("The Geometers built this hall.", "Who are the Geometers?")
-    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", is_of_talk=True)
+    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", origin="talk")
     assert set(await proposed(Transcript(*lines, known=[term]))) == {"Geometers"}
     assert await proposed(Transcript(*lines, known=[replace(term, is_defined=True)])) == {}
 
@@ -99,7 +99,7 @@ async def test_term_that_no_short_sentence_is_about_is_proposed_once_without_a_m
     long = "The Geometers are said to have built this hall when the river still ran north of it."
     lines = ("I saw the Geometers.", "Are the Geometers here?", long, "If the Geometers come, run.")
     assert await proposed(Transcript(*lines)) == {"Geometers": ""}
-    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", is_of_talk=True)
+    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", origin="talk")
     assert await proposed(Transcript(*lines, known=[term])) == {}
 
 

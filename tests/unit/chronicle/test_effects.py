@@ -93,7 +93,7 @@ def test_claim_needs_all_its_lines_heard_and_a_name_any() -> None:
 
 
 def test_who_hears_of_somebody_later_knows_of_them_from_then_on_and_a_guarded_one_stays_guarded() -> None:
-    of_talk = KnownEntity(EntityId("w"), "npc", "Wenna", (), witnessed_by([SMITH]), is_of_talk=True)
+    of_talk = KnownEntity(EntityId("w"), "npc", "Wenna", (), witnessed_by([SMITH]), origin="talk")
     effects = effects_of(Extraction((WENNA,)), a_talk({INNKEEPER}), [of_talk])
     [scoped] = [event for event in events(effects) if isinstance(event, EntityScoped)]
     assert {knower.npc for knower in scoped.visibility.knowers} == {SMITH, INNKEEPER}

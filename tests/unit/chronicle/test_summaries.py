@@ -83,7 +83,7 @@ def test_players_are_told_no_name_that_they_may_not_know() -> None:
 
 def test_recap_leaves_out_a_name_of_talk_that_the_dm_hid_later() -> None:
     line = [NumberedUtterance(an_utterance("Vorlath has the map."), 1)]
-    named = KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=witnessed_by({SMITH}), is_of_talk=True)
+    named = KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=witnessed_by({SMITH}), origin="talk")
     assert len(PlayersView([named], a_campaign()).shown(line)) == 1
     assert PlayersView([replace(named, visibility=HIDDEN)], a_campaign()).shown(line) == []
 

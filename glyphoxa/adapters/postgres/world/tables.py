@@ -16,7 +16,6 @@ from pydantic_core import from_json
 from glyphoxa.adapters.postgres.server.database import CampaignStatements
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, timestamp
-from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import EntityId, FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
@@ -246,10 +245,10 @@ class WorldTables(CampaignStatements):
         refused = await self._fetch("all_refused", sorted(REFUSED))
         return await self._read(refused=refused)
 
-    async def guarded(self) -> tuple[list[KnownEntity], list[str]]:
+    async def guarded(self) -> tuple[list[WorldEntity], list[str]]:
         """The entities that were merged into others, with the names that no other one has now, and texts of secrets."""
         rows, secrets = await self._fetch("merged_names"), await self._fetch("secrets")
-        merged = [KnownEntity(row["id"], row["type"], row["names"][0], tuple(row["names"][1:]), HIDDEN) for row in rows]
+        merged = [WorldEntity(row["id"], row["type"], row["names"][0], tuple(row["names"][1:]), HIDDEN) for row in rows]
         return merged, [row["text"] for row in secrets]
 
     async def _read(
