@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -100,6 +100,11 @@ class Lexicon:
             return f"(?:{'|'.join(found)})" if found else _NOTHING
 
         return _PLACE.sub(stands_for, template)
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of these words, the longest first; of no words, one that matches nothing."""
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or _NOTHING
 
 
 def _alternatives(value: str | Sequence[str]) -> Sequence[str]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from num2words import num2words
 
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import any_of, lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
 
@@ -74,20 +74,20 @@ class SpokenForm:
         """Return a pattern and what it becomes for each form, in the order in which they apply."""
         point, group = re.escape(self._data.value("decimal")), re.escape(self._data.value("thousands"))
         number = rf"(?:\d{{1,3}}(?:[{group}'’]\d{{3}})+(?!\d)|\d+)(?:{point}\d+)?"
-        sign = _any_of(each for each in self._units if not each[-1].isalnum() and each[0] not in "%°")
-        suffix = _any_of(each for each in self._units if not each[-1].isalnum())
-        months = _any_of(self._data.words("months"))
+        sign = any_of(each for each in self._units if not each[-1].isalnum() and each[0] not in "%°")
+        suffix = any_of(each for each in self._units if not each[-1].isalnum())
+        months = any_of(self._data.words("months"))
         # In German, a full stop makes an ordinal of a number: "am 3. Mai", "Aldric III.".
         self._stop = r"\." if self._data.words("ordinal_n") else "(?!)"
-        nth = rf"(?:{_any_of(self._data.words('ordinal_suffixes'))}|{self._stop})"
-        halves, after = _any_of(self._listed("time", "halves")), _any_of(self._listed("time", "after"))
+        nth = rf"(?:{any_of(self._data.words('ordinal_suffixes'))}|{self._stop})"
+        halves, after = any_of(self._listed("time", "halves")), any_of(self._listed("time", "after"))
         titles = lexicon("titles", self._language).words("abbreviations") & self._table("abbreviations").keys()
         no_year = _ENDS if self._data.words("ordinal_n") else "(?!)"
         day, year = r"(?P<day>[0-3]?\d)", rf"(?P<year>\d{{4}}){_ENDS}"
         return [
             (rf"(?<![\w.])(?P<short>(?i:{_dotted(self._table('abbreviations'))}))\.(?!\w)", self._abbreviation),
-            (rf"(?<!\w)(?P<short>(?i:{_any_of(titles)}))(?= {_NAME})", self._abbreviation),
-            (rf"(?<!\w)(?P<short>(?i:{_any_of(self._table('before_numbers'))}))\. ?(?=\d)", self._before_number),
+            (rf"(?<!\w)(?P<short>(?i:{any_of(titles)}))(?= {_NAME})", self._abbreviation),
+            (rf"(?<!\w)(?P<short>(?i:{any_of(self._table('before_numbers'))}))\. ?(?=\d)", self._before_number),
             (r"(?<=\d) ?(?P<part>[¼½¾])", self._part),
             (rf"{_BEGINS}(?P<year>\d{{4}})-(?P<number>[01]?\d)-{day}{_ENDS}", self._date),
             (rf"{_BEGINS}{day}[.](?P<number>[01]?\d)[.](?:{year}|{no_year})", self._date),
@@ -102,11 +102,11 @@ class SpokenForm:
             (
                 rf"(?P<minus>(?<!\S)[-−](?=\d))?{_IN_NO_WORD}(?:(?P<sign>{sign}) ?)?(?P<number>{number})"
                 rf"(?:(?: ?(?:{suffix}))? ?[–-] ?(?:{sign})?(?P<to>{number}))?"
-                rf"(?:[ -]?(?P<unit>(?i:{_any_of(self._units)}))(?![\w]|\.\w)(?:\.(?= [a-z\d]))?)?{_ENDS}",
+                rf"(?:[ -]?(?P<unit>(?i:{any_of(self._units)}))(?![\w]|\.\w)(?:\.(?= [a-z\d]))?)?{_ENDS}",
                 self._quantity,
             ),
             (rf"\b(?P<name>{_NAME}) (?P<roman>[IVX]+)(?:{self._stop})?(?!\w)", self._ruler),
-            (_any_of(self._table("symbols")), lambda found: f" {self._table('symbols')[found[0]]} "),
+            (any_of(self._table("symbols")), lambda found: f" {self._table('symbols')[found[0]]} "),
         ]
 
     def _abbreviation(self, found: re.Match[str]) -> str:
@@ -239,10 +239,6 @@ class SpokenForm:
             form += "_dative"
         ordinal = self._words(str(number), to="ordinal").capitalize()
         return f"{name} {forms.get(form, forms['masculine']).format(ordinal=ordinal)}{ends}"
-
-
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)) or "(?!)"
 
 
 def _dotted(keys: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.turn import TierChoice
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import any_of, lexicon
 
 TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 
@@ -114,7 +114,7 @@ class TierSelector:
 
 def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
     # Match whole words: "quest" is not in "question", nor "search" in "research".
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(phrases)))})\b", re.IGNORECASE)
+    return re.compile(rf"\b(?:{any_of(phrases)})\b", re.IGNORECASE)
 
 
 # Measured durations of tools, so that a model sees only those that fit its tier.

@@ -24,7 +24,7 @@ from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import any_of, lexicon
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.recall.table_calendar import DAY_MS, Days, Story, TimeWindow
 
@@ -92,9 +92,9 @@ def read_words(language: str) -> TimeWords | None:
     relations = {word: cast(Relation, relation) for relation, words in of.table("relations").items() for word in words}
     lists = of.table("lists")
 
-    day = rf"(?:{_any_of(values['o'])}|\d{{1,3}}(?:st|nd|rd|th)?)"
-    slots = {name: f"(?:{_any_of(words)})" for name, words in lists.items()}
-    slots |= {slot: f"(?P<{slot}>{_any_of(words)})" for slot, words in values.items()}
+    day = rf"(?:{any_of(values['o'])}|\d{{1,3}}(?:st|nd|rd|th)?)"
+    slots = {name: f"(?:{any_of(words)})" for name, words in lists.items()}
+    slots |= {slot: f"(?P<{slot}>{any_of(words)})" for slot, words in values.items()}
     slots["n"] = slots["n"][:-1] + r"|\d{1,3})"
     slots["o"] = slots["o"][:-1] + r"|\d{1,3}(?:st|nd|rd|th))"
     slots |= {"day": f"(?P<day>{day})", "after": rf"(?P<after>{day})(?!\S)", "number": r"(?P<number>0?[1-9]|1[0-2])"}
@@ -103,9 +103,9 @@ def read_words(language: str) -> TimeWords | None:
         known = slots | more
         return re.sub(r"\{([a-z]+)\}", lambda match: known[match[1]], pattern)
 
-    month, year = f"(?P<month>{_any_of([*values['m'], *values['s']])})", f"(?P<year>{_YEAR})"
+    month, year = f"(?P<month>{any_of([*values['m'], *values['s']])})", f"(?P<year>{_YEAR})"
     phrases = [(kind, frozenset(begins.split()), whole(filled(text))) for kind, begins, text in of.value("phrases")]
-    before = _any_of(word for word, relation in relations.items() if relation != "during")
+    before = any_of(word for word, relation in relations.items() if relation != "during")
     lead = rf"(?:^| )(?P<relation>{before})(?: {{articles}})?$"
     triggers = [begins for _, begins, _ in phrases]
     return TimeWords(
@@ -133,12 +133,7 @@ def whole(pattern: str) -> re.Pattern[str]:
 
 def names_pattern(pattern: str, names: Iterable[str]) -> re.Pattern[str]:
     """Return the pattern of a date with those names of months in it."""
-    return whole(pattern.replace("{month}", f"(?P<month>{_any_of(map(re.escape, names))})"))
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """Join alternatives, the longest first."""
-    return "|".join(sorted(words, key=len, reverse=True))
+    return whole(pattern.replace("{month}", f"(?P<month>{any_of(names)})"))
 
 
 def _numbered(text: str, first: int) -> dict[str, int]:
