@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 from importlib import resources
 from itertools import pairwise
+from math import fsum
 from typing import Any, Final
 
 import Stemmer
@@ -217,8 +218,8 @@ def shipped(package: str, name: str) -> Any:
 
 
 def log_odds(signs: Iterable[str], weights: Weights) -> float:
-    """Return the log odds of a fitted model for what has these signs."""
-    return weights[""] + sum(weights.get(sign, 0.0) for sign in signs)
+    """Return the log odds of a fitted model for what has these signs, whatever their order."""
+    return weights[""] + fsum(weights.get(sign, 0.0) for sign in signs)
 
 
 def language_of(text: str, *, least: int = _LEAST) -> str:
