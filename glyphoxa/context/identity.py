@@ -112,7 +112,7 @@ class Identities:
     def _read_world(self, npc: NpcId, world: NamedWorld) -> None:
         own, before = self._campaign.npc(npc).entity_id, self._snapshots.get(npc)
         snapshot = world.identity(npc, own)
-        if snapshot is not None and snapshot != before:
+        if snapshot is not None and snapshot is not before:
             self._snapshots[npc] = snapshot
             self._last[npc] = self._in_words(npc, snapshot, partial(world.known, npc))
         elif snapshot is None and (before is not None or world.known(DM, own) is not None):

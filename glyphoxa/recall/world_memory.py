@@ -166,6 +166,7 @@ class NamedWorld:
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], Known] = {}
+        self._identities: dict[tuple[NpcId, EntityId], IdentitySnapshot] = {}
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
 
     @property
@@ -182,6 +183,7 @@ class NamedWorld:
         for event in events:
             apply(self._state, event)
         self._kept.clear()
+        self._identities.clear()
         self._follow(self._state.changes())
 
     def by_name(
@@ -271,8 +273,16 @@ class NamedWorld:
         known = self.known(npc, entity)
         if known is None:
             return None
-        secrets = (self._state.facts[fact] for fact in self._secrets_of.get(npc, ()))
-        return snapshot_in(self._state, npc, known, filter(self._holds, secrets))
+        kept = self._identities.get((npc, entity))
+        if kept is not None and kept.known is known:
+            return kept
+        secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
+        snapshot = snapshot_in(self._state, npc, known, filter(self._holds, secrets))
+        if all(fact.validity == ALWAYS for fact in secrets):
+            if len(self._identities) >= _MOST_KEPT:
+                self._identities.clear()
+            self._identities[npc, entity] = snapshot
+        return snapshot
 
     def terms(self, viewer: Viewer) -> list[tuple[str, str]]:
         """Return the terms coined in play that a viewer may know, each with its accepted meaning or "".
