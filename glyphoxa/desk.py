@@ -215,8 +215,8 @@ class Desk:
             raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
         others = [each.entity for each in self.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
         merged, _ = await PostgresChronicleLog(self.store.database, self.store.world).guarded(self.campaign)
-        secret_names = [name for other in others for name in (other.name, *other.aliases)]
-        secret_names += [name for other in merged for name in (other.name, *other.aliases)]
+        secret_names = [name for other in others for name in other.names]
+        secret_names += [name for other in merged for name in other.names]
         # Of a person that not everybody may know of, the draft has only the name.
         is_public = self.resolver.visibility_of(entity.id) == PUBLIC
         known = await self.store.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None

@@ -39,11 +39,6 @@ _STRICT: Final = (Mode.IN_WORLD_ANSWER, Mode.MEMORY_CONSENT, Mode.SAFE_REDIRECT)
 _RISKS: Final = (Risk.LOW, Risk.MEDIUM, Risk.HIGH)
 
 
-def no_flags(_text: str) -> tuple[str, ...]:
-    """Find nothing, for a campaign without topics to avoid."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class RulesJudge:
     """A `TurnJudge` without a model: safety topics, requests about memory, and the salience model.
@@ -57,7 +52,7 @@ class RulesJudge:
 
     language: str
     names: Callable[[Sequence[KnownEntity]], Gazetteer]
-    flags: Callable[[str], tuple[str, ...]] = no_flags
+    flags: Callable[[str], tuple[str, ...]] = lambda _text: ()
     embed: EmbedLines | None = None
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:

@@ -23,7 +23,7 @@ from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, ask
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import capitalises_nouns, lexicon
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -165,7 +165,7 @@ class VisibleLines:
     def __init__(self, lines: Sequence[NumberedUtterance], language: str) -> None:
         self._language = language
         self._vocabulary = vocabulary_of(language)
-        self._is_capital_a_sign = primary_language(language) != "de"
+        self._is_capital_a_sign = not capitalises_nouns(language)
         self.lines = tuple(map(VisibleLine, lines))
 
     def naming(self, *names: str) -> list[VisibleLine]:

@@ -30,6 +30,7 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.new_names import NameFinder, NewName
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.titles import OTHERS
@@ -52,7 +53,7 @@ def names_of(known: Iterable[WorldEntity], language: str, before: Gazetteer | No
 
 def _entry_of(entity: WorldEntity, language: str) -> Entry:
     aliases = entity.aliases
-    if language.lower().startswith("de"):
+    if primary_language(language) == "de":
         aliases = (*aliases, *(form for name in entity.names for form in _inflected(name)))
     return Entry(entity.name, entity.id, entity.type, aliases)
 

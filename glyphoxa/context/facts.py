@@ -310,7 +310,8 @@ _REFERS: Final = lexicon("content").words("refers")
 
 @dataclass(frozen=True, slots=True)
 class OwnSecret:
-    """
+    """A secret of an NPC, and what touches it.
+
     Attributes:
         told: The secret in words, for the NPC only.
         words: Its words and the names of its entities, as stems.

@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, is_named_in, names_of, spoken
+from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, is_named_in, spoken
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
@@ -144,7 +144,7 @@ class Identities:
             return None
         else:
             text = told_sentence(fact, ends[0], ends[-1] if claim.object is not None else None, words=self._words)
-        about = [name for end in ends if end.id != own for name in names_of(end)]
+        about = [name for end in ends if end.id != own for name in end.names]
         words = Text.of(" ".join((text, *about))).telling(self._campaign.language)
         return OwnSecret(recalled(text, fact, npc), words) if text else None
 
@@ -181,7 +181,7 @@ def beginning_of(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Mes
 
 
 def default_examples(campaign: Campaign, npc: Npc, known: Known | None) -> tuple[Exchange, ...]:
-    """Return examples for an NPC without its own; a speaker is added as to others. `known` is as of `beginning_of`."""
+    """Return examples for an NPC without its own; a speaker is added as to others. For `known`, see `beginning_of`."""
     words = wording(campaign.language)
     told = {"name": npc.name, **_told_of(known)}
     first, *others = words.examples
@@ -282,7 +282,8 @@ _MOST_HELD: Final = 2_048
 
 
 class KnownSentences:
-    """
+    """The sentences of an author's text that one NPC may read.
+
     Attributes:
         known: Returns what an NPC may know of an entity; None if nothing.
     """
@@ -303,7 +304,7 @@ class KnownSentences:
     def _sentences(self, text: str) -> list[tuple[str, frozenset[EntityId]]]:
         folded = " ".join(text.split()).casefold()
         # A campaign may have thousands of names, and this runs for every answer.
-        names = [(e.id, name) for e in self._campaign.entities for name in names_of(e) if name.casefold() in folded]
+        names = [(e.id, name) for e in self._campaign.entities for name in e.names if name.casefold() in folded]
         return [
             (sentence, frozenset(entity for entity, name in names if is_named_in(sentence, name)))
             for sentence in Text.of(text).sentences
@@ -327,7 +328,8 @@ CoinedOf: TypeAlias = Callable[[NpcId], Sequence[tuple[str, str]]]
 
 
 class Bible:
-    """
+    """The author's instructions in all prompts of an NPC.
+
     Args:
         budgets: Budgets of the bible and the glossary. The terms that follow a question take as much as the facts, and
             that much less is left for a glossary that does not fit.

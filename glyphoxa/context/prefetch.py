@@ -29,13 +29,16 @@ from glyphoxa.transcript.ports import PastTalk, TalkQuery
 _FEW_WORDS: Final = 3
 
 
+_DEADLINE_MS: Final = 1_000
+"""Time limit of a look-up; well above what a healthy database needs."""
+
+
 class Prefetch:
     """Results of look-ups for the current speech.
 
     Args:
         present: Returns the NPCs in the scene, with their names, at each partial.
         conversations: The NPCs' transcripts. Lines in a prompt are not recalled again.
-        deadline_ms: For a look-up; well above what a healthy database needs.
         max_recalled: Utterances to request from memory.
     """
 
@@ -48,7 +51,6 @@ class Prefetch:
         language: str,
         present: Callable[[], Mapping[NpcId, str]],
         conversations: Mapping[NpcId, Conversation] | None = None,
-        deadline_ms: int = 1_000,
         max_recalled: int = 8,
     ) -> None:
         self._campaign = campaign
@@ -57,7 +59,6 @@ class Prefetch:
         self._language = language
         self._present = present
         self.conversations = {} if conversations is None else conversations
-        self._deadline_ms = deadline_ms
         self._max_recalled = max_recalled
         self._recalled: dict[NpcId, tuple[RecalledTalk, ...]] = {}
         self._answered: dict[NpcId, tuple[str, ...]] = {}
@@ -119,7 +120,7 @@ class Prefetch:
     def _start(self, look_up: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         async def within_deadline() -> None:
             try:
-                async with asyncio.timeout(self._deadline_ms / 1000):
+                async with asyncio.timeout(_DEADLINE_MS / 1000):
                     await look_up()
             except (TimeoutError, GlyphoxaError) as error:
                 logger.debug("pre-fetch gave up: {}", str(error) or type(error).__name__)

@@ -22,7 +22,7 @@ from glyphoxa.context.selection import NEAR, RELATED
 from glyphoxa.context.wording import wording
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.language.asking import AskKind, question_of
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import any_of, lexicon, primary_language
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.language.vocabulary import vocabulary_of
@@ -74,7 +74,7 @@ _WISHED: Final = _TOLD.compile(r"\b{wished}\b")
 _TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
 _OPENS: Final = _TOLD.compile(r"{opens}\b")
 _YOURS: Final = _TOLD.value("yours")
-_OURS: Final = re.compile(rf"\b(?:{'|'.join(sorted(_YOURS, key=len, reverse=True))})\b", re.IGNORECASE)
+_OURS: Final = re.compile(rf"\b(?:{any_of(_YOURS)})\b", re.IGNORECASE)
 _MOST_NAMES: Final = 2
 _BEGINNING: Final = 4
 """Letters of an adjective that stay in all its forms."""
@@ -112,7 +112,8 @@ class InMind:
 
 @dataclass(frozen=True, slots=True)
 class NotKnown:
-    """
+    """The things that an NPC does not know about a question, in words.
+
     Attributes:
         facts: Sentences for the facts of the prompt.
         replies: Possible answers, of which one is enough. Empty if a model has to find the words.

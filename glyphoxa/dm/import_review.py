@@ -82,7 +82,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class DocumentReference:
-    """Where an entity comes from: a document that was accepted, and as in `SourceText` its page, where one is meant."""
+    """The accepted document that an entity comes from, and its page if known."""
 
     source: str
     document: SourceDocument
@@ -90,7 +90,7 @@ class DocumentReference:
 
     @property
     def words(self) -> str:
-        """For the DM: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
+        """Return the reference in words: "foundry Actor (npc) Berta, GM notes (data/actors.db, Actor.x1)"."""
         one, page = self.document, f", {self.page}" if self.page else ""
         place = ", ".join(dict.fromkeys((one.file, one.key)))
         return f"{self.source.partition(':')[0]} {one.kind} {one.name}{page} ({place})"

@@ -1,4 +1,4 @@
-"""Lines of text for a DM, wherever they are shown, and imports and readings in words. See `glyphoxa.language.facts`."""
+"""Words ranking signals, reading progress and imports for the DM, and cleans text for terminals and Markdown."""
 
 from __future__ import annotations
 

@@ -41,6 +41,10 @@ class Entity:
     known_by: tuple[NpcId, ...] = ()
     hidden: bool = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
 
 @dataclass(frozen=True, slots=True)
 class Relationship:

@@ -71,12 +71,10 @@ _NEAR, _NEAR_A_PART = 0.8, 0.92
 
 
 def nearest(value: str, valid: Collection[str], *, least: float = _NEAR) -> str | None:
-    """The valid value that `value` most likely misspells, in any case, or is a part of; None if none is near.
+    """Return the valid value that `value` most likely misspells or is a part of, in any case; None if none is near.
 
     Args:
-        least: Minimum Jaro-Winkler similarity, 0 to 1. From 0.8 on, values with two wrong letters are found as often
-            as by a difflib ratio of 0.6, names in capitals and parts of names more often, and other words no more.
-            Above that, a word or the end of a value does not count.
+        least: Minimum Jaro-Winkler similarity, 0 to 1. Above 0.8, a word or the end of a value does not count.
     """
     # Help pages load none of the dependencies.
     from jellyfish import damerau_levenshtein_distance, jaro_winkler_similarity

@@ -12,14 +12,14 @@ English and German; the word lists are data: see `glyphoxa/language/data/en/repl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule
 from glyphoxa.language.asking import question_of
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.lexicon import any_of, lexicon
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.text import FUNCTION_WORDS, GREETINGS, NEGATIONS, Text, content_of, language_of
@@ -86,33 +86,27 @@ def _quoted(narrated: str) -> Verdict:
 
 
 def _own_names(character: Character) -> tuple[str, ...]:
-    """Return an NPC's name and the parts of it that nobody else has, longest first."""
-    return _longest_first({character.name, *_names((character.name,), not_of=tuple(character.others))})
+    """Return an NPC's name and the parts of it that nobody else has."""
+    return (character.name, *_names((character.name,), not_of=tuple(character.others)))
 
 
 def _called(character: Character) -> tuple[str, ...]:
-    """Return what an NPC is called, longest first."""
-    return _longest_first({*_own_names(character), *character.aliases})
+    """Return what an NPC is called."""
+    return (*_own_names(character), *character.aliases)
 
 
 @lru_cache(maxsize=64)
 def _names(people: tuple[str, ...], *, not_of: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the full names and name parts of people without a word of these other names, longest first."""
+    """Return the full names and name parts of people without a word of these other names."""
     taken = {word for other in not_of for word in other.casefold().split()}
     found = {name for one in people for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
-    return _longest_first(
-        name for name in found if taken.isdisjoint(name.casefold().split()) and fold(name) not in TITLES
-    )
-
-
-def _longest_first(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(names, key=len, reverse=True))
+    return tuple(name for name in found if taken.isdisjoint(name.casefold().split()) and fold(name) not in TITLES)
 
 
 @lru_cache(maxsize=256)
 def _pattern(names: tuple[str, ...], template: str) -> re.Pattern[str]:
     """Return a pattern in which `{own}` stands for one of the names."""
-    return _WORDS.compile(template, own=f"(?:{'|'.join(map(re.escape, names))})")
+    return _WORDS.compile(template, own=f"(?:{any_of(names)})")
 
 
 # An NPC that refers to itself by name is rewritten into the first person, if that works word by word. A sentence that
@@ -142,7 +136,7 @@ def in_first_person(sentence: str, names: tuple[str, ...]) -> str:
     """Return the sentence in the first person.
 
     Args:
-        names: The NPC's names, longest first.
+        names: The NPC's names.
 
     >>> in_first_person("A healing draught from Brunhild costs nine silver pieces.", ("Brunhild",))
     'A healing draught from me costs nine silver pieces.'

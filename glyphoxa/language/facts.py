@@ -145,10 +145,6 @@ def as_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-def names_of(entity: Entity) -> tuple[str, ...]:
-    return (entity.name, *entity.aliases)
-
-
 def is_named_in(text: str, name: str) -> bool:
     """Return whether a text contains a name, also in the genitive or plural: "Bens"."""
     return re.search(rf"\b{re.escape(name)}(?:['’]?s|es|en|n)?\b", text, re.IGNORECASE) is not None
@@ -167,7 +163,7 @@ def _note(fact: Fact) -> str:
 
 
 def _about(entity: Entity, text: str) -> str:
-    is_named = any(is_named_in(text, name) for name in names_of(entity))
+    is_named = any(is_named_in(text, name) for name in entity.names)
     return as_sentence(text if is_named else f"{entity.name}: {text}")
 
 

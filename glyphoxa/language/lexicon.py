@@ -103,8 +103,13 @@ class Lexicon:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern of these words, the longest first; of no words, one that matches nothing."""
+    """Return a pattern of these words, the longest first; for no words, one that matches nothing."""
     return "|".join(map(re.escape, sorted(words, key=len, reverse=True))) or _NOTHING
+
+
+def capitalises_nouns(language: str) -> bool:
+    """Return whether a language writes nouns with a capital, so that a capital alone shows no name."""
+    return bool(lexicon("asking", language).value("nouns_have_capitals"))
 
 
 def _alternatives(value: str | Sequence[str]) -> Sequence[str]:

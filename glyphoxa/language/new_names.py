@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import capitalises_nouns, lexicon, primary_language
 from glyphoxa.language.titles import ARTICLES, KIN, TITLES
 from glyphoxa.language.trades import trades_of
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
@@ -91,7 +91,7 @@ class NameFinder:
     def __init__(self, language: str, *, is_asked: bool = False) -> None:
         self._is_asked = is_asked
         self._vocabulary: Vocabulary = vocabulary_of(language)
-        self._has_capital_nouns = language.lower().startswith("de")
+        self._has_capital_nouns = capitalises_nouns(language)
         self._rarity = lru_cache(8192)(self._vocabulary.rarity)
 
     def names_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
@@ -106,7 +106,7 @@ class NameFinder:
             return
         at = 0
         while at < len(spoken):
-            run = self._run(text, spoken, at, taken)
+            run = self._run(spoken, at, taken)
             if run:
                 found = self._judged(text, spoken, at, run, nobody)
                 if found is not None:
@@ -153,9 +153,7 @@ class NameFinder:
         inside = next((n for n, letter in enumerate(word.text) if n and letter.isupper()), 0)
         return inside > 0 and word.text[:inside].lower() not in _PREFIXES
 
-    def _run(
-        self, text: str, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]
-    ) -> tuple[Word, ...]:
+    def _run(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> tuple[Word, ...]:
         """Return the run of capitalised words from this position."""
         if not _may_be_of_a_name(spoken[at], taken):
             return ()

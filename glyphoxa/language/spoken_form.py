@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from num2words import num2words
 
-from glyphoxa.language.lexicon import any_of, lexicon
+from glyphoxa.language.lexicon import any_of, capitalises_nouns, lexicon
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
 
@@ -52,7 +52,7 @@ class SpokenForm:
         self._language = language
         self._data = lexicon("spoken", language)
         self._units: Units = {**self._table("units"), **(units or {})}
-        self._nouns_have_capitals = bool(lexicon("asking", language).value("nouns_have_capitals"))
+        self._nouns_have_capitals = capitalises_nouns(language)
         rules = self._rules() if self._data else ()
         self._patterns = [(re.compile(pattern), said) for pattern, said in rules]
 
@@ -255,10 +255,10 @@ def _as_begun(short: str, meant: str) -> str:
     return meant[:1].upper() + meant[1:] if short[:1].isupper() else meant
 
 
-def _words_before(found: re.Match[str], n_words: int = 2) -> list[str]:
-    """Return the last words before a match, in lower case, if nothing but spaces separates them from it."""
+def _words_before(found: re.Match[str]) -> list[str]:
+    """Return the last two words before a match, in lower case, if nothing but spaces separates them from it."""
     before = found.string[: found.start()].rstrip()
-    return [word.lower() for word in before.split()[-n_words:]] if before[-1:].isalnum() else []
+    return [word.lower() for word in before.split()[-2:]] if before[-1:].isalnum() else []
 
 
 def _word_before(found: re.Match[str]) -> str:

@@ -46,7 +46,7 @@ _LEAST: Final = 2
 
 
 class Text:
-    """A line of text. What is read from it is read once.
+    """A line of text. Each reading of it is computed once.
 
     Attributes:
         raw: The text as written.

@@ -291,19 +291,17 @@ def _line(recalled: RecalledUtterance, zone: Zone) -> str:
 # rare word, mostly a name: a word of the first hits that only few other turns contain.
 
 
-WEIGHT: Final = 1.0
-"""The same weight as any signal of the ranking."""
 _FIRST_HITS: Final = 3
 _FEWEST, _MOST = 2, 6
 """A linking word must be in that many turns: a single one leads nowhere, and a common one everywhere."""
 
 
-def with_second_hop(weights: RankingWeights, weight: float = WEIGHT) -> RankingWeights:
-    """Return the same ranking with this signal. Measurements show no gain."""
+def with_second_hop(weights: RankingWeights) -> RankingWeights:
+    """Return the same ranking with this signal, at the weight of any other. Measurements show no gain."""
     return replace(
         weights,
-        by_words={**weights.by_words, Signal.SECOND_HOP: weight},
-        by_words_and_meaning={**weights.by_words_and_meaning, Signal.SECOND_HOP: weight},
+        by_words={**weights.by_words, Signal.SECOND_HOP: 1.0},
+        by_words_and_meaning={**weights.by_words_and_meaning, Signal.SECOND_HOP: 1.0},
         extra={**weights.extra, Signal.SECOND_HOP: second_hop},
     )
 

@@ -1,9 +1,9 @@
 """The first design of the name matcher, as a baseline for measurements. It rewrites ordinary speech.
 
-For windows of at most the word count of the longest name, longest first and from the left: the names that
-share a phonetic code (pooled over their words) are ranked by the best of three similarities (whole, without spaces,
-best pair of words) and the best one is taken from 0.70 on; without such a name, plain similarity to all names counts
-from 0.85 on. The codes and similarities are those of jellyfish, the library that the design was written for.
+For windows of at most the word count of the longest name, longest first and from the left: the names that share a
+phonetic code (pooled over their words) are ranked by the best of three similarities (whole, without spaces, best pair
+of words). The best one is taken from 0.70 on. Without such a name, plain similarity to all names counts from 0.85 on.
+Double Metaphone comes from metaphone; the other codes and the similarities come from jellyfish.
 """
 
 from __future__ import annotations

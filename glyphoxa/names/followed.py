@@ -20,8 +20,8 @@ class LearnedNames(Protocol):
         """The names in the graph (all, or of these entities) with their active wrong forms; people first."""
         ...
 
-    async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
-        """All pairs of form and name (or of one form, whatever its spacing), the most frequent first."""
+    async def statuses(self, campaign: CampaignId) -> list[LearnedName]:
+        """Return all pairs of form and name, the most frequent first."""
         ...
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:

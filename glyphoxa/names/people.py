@@ -146,7 +146,8 @@ class CallForms:
 
     @classmethod
     def of(cls, names: Gazetteer, people: Iterable[Entry], cast: Mapping[EntityId, CastMember] | None = None) -> Self:
-        """
+        """Return the forms of these people.
+
         Args:
             people: Those who can be called.
             cast: The roles by entity.

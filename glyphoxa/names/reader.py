@@ -2,7 +2,7 @@
 
 A spelling is a name in folded letters without spaces (`glyphoxa.names.naming`), so case, accents and spaces do not
 matter. It may have several bearers; the caller decides which of them count, so that a name the caller ignores hides no
-other and corrects no typo. Sounds are not compared here, because transcripts are corrected before.
+other and corrects no typo. Sounds are compared in `glyphoxa.names.index`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Mention:
 
 
 class NameReader:
-    """The names to look for. One thread makes changes; a change costs as much as its names.
+    """An index of names to look for. Changes come from one thread; a change takes time for each name of its entity.
 
     Args:
         names: Those that never change; the names of one spelling keep their order.

@@ -15,7 +15,6 @@ from typing import Final, Literal
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.facts import names_of
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.relations import OTHER_END, RelationType, asked_types, known_type
 from glyphoxa.language.text import Text
@@ -190,7 +189,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
     relations = [(fact, other) for fact, other in known.relations if not is_secret(fact)]
     attributes = [fact for fact in known.attributes if not is_secret(fact)]
     asked_of = (known.entity, *(other for _, other in relations if other.id in named))
-    names = {name for entity in asked_of for name in names_of(entity)}
+    names = {name for entity in asked_of for name in entity.names}
     predicates = {fact.claim.predicate for fact in (*attributes, *(fact for fact, _ in relations))}
     asked = asked_predicates(question, names=names, predicates=predicates, language=language)
     attributes = [fact for fact in attributes if asked.side_of(fact.claim.predicate)]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import capitalises_nouns, lexicon
 from glyphoxa.language.text import Text, stemmer_of
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import I_FORMS, Word, words
@@ -28,7 +28,6 @@ from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, re
 # finds it as well.
 
 NAME = "="
-_NOUNS_ARE_CAPITAL = frozenset(("de",))
 
 
 SearchTerms: TypeAlias = tuple[str, ...]
@@ -44,10 +43,9 @@ class Terms:
     """
 
     def __init__(self, language: str) -> None:
-        primary = primary_language(language)
         self.language = language
         self._stop = vocabulary_of(language).stop
-        self._capital_says_name = primary not in _NOUNS_ARE_CAPITAL
+        self._capital_says_name = not capitalises_nouns(language)
         read_words(language)  # load the patterns now, not while a player waits for audio
         self._stem = stemmer_of(language)
 

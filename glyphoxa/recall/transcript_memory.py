@@ -67,7 +67,7 @@ class _Transcript:
 
     @property
     def table_times(self) -> TableTimes:
-        """For the current utterances; the same object as long as nothing changes."""
+        """The way the table counts time, for the current utterances; the same object until something changes."""
         known, times = self._table_times, self.campaign_times
         if known is None or known[0] != self.index.changes or known[1] is not times:
             table_times = TableTimes.of(times, self.index.told_at_ms)

@@ -40,12 +40,10 @@ from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name
-#
-# Queries by name.
 
 
 class FactsByName(Protocol):
-    """See `glyphoxa.recall.world_memory.WorldMemory`."""
+    """Worlds of campaigns in memory, queried by name."""
 
     @property
     def meanings(self) -> TextVectors:
@@ -434,7 +432,7 @@ class _World:
 
 
 class WorldMemory:
-    """A `FactsByName`.
+    """Implements `FactsByName`: keeps the worlds of campaigns up to date with their events.
 
     Args:
         now_ms: Session time.

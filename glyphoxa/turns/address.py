@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import attrgetter
 
 from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.heard import Utterance
@@ -124,7 +125,8 @@ class Addressing:
             return Addressed(None, "marked as out of character", Unaddressed.OUT_OF_CHARACTER, is_apart=True)
         last = self._going_on_with(player, present, at_ms)
         others = (m for m in said.mentions if m.is_whispered or m.player != player)
-        mentions = [self._one_of([*same], said, present, last) for _, same in groupby(others, key=_position)]
+        places = groupby(others, key=attrgetter("position"))
+        mentions = [self._one_of([*same], said, present, last) for _, same in places]
         among_ms = self._among_players.get(player)
         is_among_players = among_ms is not None and at_ms - among_ms <= _AMONG_PLAYERS_MS
         heard = _Heard(said, mentions, present, names, last, is_among_players)
@@ -202,10 +204,6 @@ class Addressing:
         return Addressed(npc, f"{why} {heard.names[npc]}") if npc is not None else None
 
 
-def _position(mention: AddresseeMention) -> int:
-    return mention.position
-
-
 def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
     whispered = next((m for m in mentions if m.is_whispered), None)
     if whispered is None or whispered.npc is not None:
@@ -215,7 +213,7 @@ def _whispered(mentions: Sequence[AddresseeMention]) -> Addressed | None:
 
 
 def _called(heard: _Heard) -> Addressed | None:
-    called = sorted((m for m in heard.mentions if m.is_called), key=_position)
+    called = sorted((m for m in heard.mentions if m.is_called), key=attrgetter("position"))
     told_off = [m for m in heard.mentions if m.call is CallKind.DENIED]
     denied = {m.npc for m in told_off}
     here = [m for m in called if m.npc in heard.present and m.npc not in denied]

@@ -56,7 +56,6 @@ _TO_ONE: Final[Sequence[tuple[_OneOrAll, re.Pattern[str]]]] = (
 )
 _WITH_VERB: Final = tuple((command, _WORDS.compile(f"{verb} (?P<who>.+)")) for command, verb in _VERBS)
 _MAX_NAME_WORDS: Final = 5
-"""Words."""
 
 
 def spoken_command(text: str, mentions: Sequence[AddresseeMention]) -> TableCommand | None:

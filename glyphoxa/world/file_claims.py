@@ -24,7 +24,8 @@ _OFFERED_CONFIDENCE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """
+    """Options for loading a campaign file.
+
     Attributes:
         origin: Origin of the statements: "campaign_file", or "import" for tables.
         at_ms: Now, milliseconds since the Unix epoch; None if the statements have no time.

@@ -223,7 +223,7 @@ class WorldState:
         return self.entities.get(self.resolve(entity))
 
     def visibility_of(self, entity: EntityId) -> Visibility | None:
-        """Who may know of an entity, by its own id; None when it is not there."""
+        """Return who may know of an entity, by its own id; None if it does not exist."""
         found = self.entities.get(entity)
         return None if found is None else found.visibility
 
@@ -232,7 +232,7 @@ class WorldState:
         return self.facts.get(fact)
 
     def in_slot(self, subject: EntityId, predicate: str) -> list[Fact]:
-        """In the order in which they were stated, like the following methods."""
+        """Return the facts of a slot in the order in which they were stated, as do the following methods."""
         self._need(("slot", subject, predicate), self._knows_all_of(subject))
         return self._facts(("slot", subject, predicate))
 

@@ -250,7 +250,7 @@ async def found_pages(desk: Desk, words: str) -> list[Shown]:
     for each in desk.seen:
         entity = each.entity
         url = f"/desk/world/{quote(entity.id, safe='')}"
-        _rank(ranked, wanted, (entity.name, *entity.aliases), f"{entity.name}, {entity.type}", url)
+        _rank(ranked, wanted, entity.names, f"{entity.name}, {entity.type}", url)
     for session, name in session_names(desk).items():
         title, url = f"{name.capitalize()} ({session})", f"/desk/sessions/{quote(session, safe='')}"
         _rank(ranked, wanted, (session, name), title, url)

@@ -86,7 +86,7 @@ class WorldLog(CampaignStatements):
         return await self._decoded(await self._fetch("undoing_events"))
 
     async def names_changed(self, events: Collection[int]) -> None:
-        """Tell open tables of the names whose wrong forms these events are about, at the end of the transaction."""
+        """Notify open tables, at commit, of the names whose wrong forms these events concern."""
         await self._fetch("names_changed", sorted(events))
 
     async def first_after(self, at_ms: int) -> int | None:

@@ -180,7 +180,7 @@ class PostgresInspection(CampaignQueries):
         return [said_of_row(row) for row in await self._fetch("recent", campaign, session, limit)]
 
     async def lines(self, campaign: CampaignId, session: SessionId, *, first: int, limit: int) -> list[CitedUtterance]:
-        """In order, from the ordinal `first`."""
+        """Return utterances in order, from the ordinal `first`."""
         return [said_of_row(row) for row in await self._fetch("lines", campaign, session, first, limit)]
 
     async def own_lines(

@@ -139,8 +139,8 @@ class PostgresLearnedNames:
         async with self._reading(campaign, entities=entities) as forms:
             return await forms.entries()
 
-    async def statuses(self, campaign: CampaignId, heard: str | None = None) -> list[LearnedName]:
-        async with self._reading(campaign, heard) as forms:
+    async def statuses(self, campaign: CampaignId) -> list[LearnedName]:
+        async with self._reading(campaign) as forms:
             return await forms.pairs()
 
     async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
