@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 
 from benchmarks.invented import Embeddings, InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning_of
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import with_hot_context
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, PlayerId, UtteranceId
 from glyphoxa.names.table_names import TableNames
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.identity import beginning_of
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import with_hot_context
+from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery

@@ -36,12 +36,12 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
 from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Prompt, with_hot_context
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.commands import Mute, SayAs, Unmute
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.session import TableSession
+from glyphoxa.prompt.prompt import Prompt, with_hot_context
 
 ARMS: Final = ("window", "summary", "all")
 """The hot window alone; with the summaries before it; with everything that the product adds."""

@@ -11,14 +11,14 @@ from benchmarks.table import memory_of
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.selection import ByName
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.graph import Neighbourhood, Walk
 

@@ -23,12 +23,12 @@ from benchmarks.recall_data import WITNESS, Question, campaign_of, read_data, tu
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import percent, percentiles, positive, run, tell
 from benchmarks.table import memory_of
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets, HotContext, tokens_of
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import Budgets, HotContext, tokens_of
+from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300

@@ -38,10 +38,6 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.identity import examples_draft, persona_draft
-from glyphoxa.context.prompt import BEHIND_THE_QUESTION, PromptLimits
-from glyphoxa.context.prompt_composition import ComposedPrompt, compose
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import FactDesk
@@ -65,6 +61,10 @@ from glyphoxa.names.learning import NamesDesk
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.composition import ComposedPrompt, compose
+from glyphoxa.prompt.identity import examples_draft, persona_draft
+from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import SessionMark

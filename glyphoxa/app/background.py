@@ -33,7 +33,6 @@ from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.when import days_in
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
@@ -42,6 +41,7 @@ from glyphoxa.judgement.safety import AllowedLines, SafetyTopics, topics_of
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
+from glyphoxa.prompt.when import days_in
 from glyphoxa.providers.building import (
     CHRONICLE,
     LLM,

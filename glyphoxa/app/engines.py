@@ -22,7 +22,6 @@ from glyphoxa.config.located_yaml import Wrong, YamlPath
 from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import HotContextSource
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
@@ -32,6 +31,7 @@ from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.prompt.prompt import HotContextSource
 from glyphoxa.providers.building import NONE, Choice, names
 from glyphoxa.providers.extras import not_installed
 

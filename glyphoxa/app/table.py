@@ -37,15 +37,6 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
 from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning_of
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.rolling_summary import RollingSummary
-from glyphoxa.context.scene import Past
-from glyphoxa.context.selection import ByName
-from glyphoxa.context.when import SaidWhen
-from glyphoxa.context.wording import wording
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -67,6 +58,15 @@ from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.identity import beginning_of
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.scene import Past
+from glyphoxa.prompt.selection import ByName
+from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import wording
 from glyphoxa.providers.extras import need
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.journal import SessionMark

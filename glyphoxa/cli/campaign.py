@@ -52,9 +52,6 @@ from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import Beginning, template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.context.identity import Bible, Identities, KnownSentences, beginning_of
-from glyphoxa.context.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
-from glyphoxa.context.selection import ByName
 from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.dm.wording import plain
@@ -66,6 +63,9 @@ from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
+from glyphoxa.prompt.identity import Bible, Identities, KnownSentences, beginning_of
+from glyphoxa.prompt.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
+from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState

@@ -1,6 +1,6 @@
 """`glyphoxa recall`: what an NPC would recall for a question, and why. Nothing is changed, and no deadline applies.
 
-Recall and selection work as in a turn: `glyphoxa.context.selection` decides.
+Recall and selection work as in a turn: `glyphoxa.prompt.selection` decides.
 """
 
 from __future__ import annotations
@@ -15,10 +15,6 @@ from typing import Final, get_args
 from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.context.facts import sentences_of
-from glyphoxa.context.identity import Identities
-from glyphoxa.context.selection import IN_EVERY_PROMPT, ByName, Candidates, Selection, select
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen, found_by
@@ -29,6 +25,10 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.language.facts import moment, reason_in_words
 from glyphoxa.memory_graph.settings import RecallMethod
+from glyphoxa.prompt.facts import sentences_of
+from glyphoxa.prompt.identity import Identities
+from glyphoxa.prompt.selection import IN_EVERY_PROMPT, ByName, Candidates, Selection, select
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import LONGEST_MS

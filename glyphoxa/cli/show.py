@@ -55,8 +55,8 @@ from glyphoxa.transcript.ports import TalkFilter
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.context.prompt_composition import ComposedPrompt
     from glyphoxa.desk import Desk, Rehearsal
+    from glyphoxa.prompt.composition import ComposedPrompt
 
 _MOST_FACTS: Final = 50
 _MOST_SAID: Final = 20

@@ -14,8 +14,6 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
-from glyphoxa.context.prompt import PERSONA_TOKENS
-from glyphoxa.context.wording import SAYS
 from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
 from glyphoxa.domain.campaign import (
     BIDIRECTIONAL_RELATIONS,
@@ -37,6 +35,8 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.relations import RelationWords, spelled_types
+from glyphoxa.prompt.prompt import PERSONA_TOKENS
+from glyphoxa.prompt.wording import SAYS
 from glyphoxa.recall.table_calendar import read_zone
 from glyphoxa.world.state import DEFAULT_RULES
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import BUDGETS
+from glyphoxa.prompt.prompt import BUDGETS
 from glyphoxa.providers.chat_models import PROFILES
 from glyphoxa.providers.rows import ROWS, Provider
 

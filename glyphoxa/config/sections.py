@@ -18,10 +18,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import CoreSchema, core_schema
 
 from glyphoxa.config.located_yaml import Wrong, short, written_as
-from glyphoxa.context.prompt import Placement, Role
-from glyphoxa.context.prompt_composition import AT_MOST_LATER_MS
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.prompt.composition import AT_MOST_LATER_MS
+from glyphoxa.prompt.prompt import Placement, Role
 from glyphoxa.providers.building import NONE, names
 from glyphoxa.providers.rows import Kind
 from glyphoxa.turns.barge_in import AFTER_MS

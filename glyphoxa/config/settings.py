@@ -42,8 +42,8 @@ from glyphoxa.config.sections import (
     or_empty,
     wrong_engine,
 )
-from glyphoxa.context.prompt import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.prompt.prompt import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from glyphoxa.context.prompt_composition import ComposedPrompt
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review, Turns, Uttered
 from glyphoxa.dm.wording import IndentedLine, plain, signals_in_words
@@ -31,6 +29,8 @@ from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, Turn
 from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact
+from glyphoxa.prompt.composition import ComposedPrompt
+from glyphoxa.prompt.wording import recalled_line
 
 LAST: Final = "last"
 _MAX_LISTED: Final = 10

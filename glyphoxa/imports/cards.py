@@ -15,7 +15,6 @@ from itertools import islice, pairwise
 from typing import Any, Final
 
 from glyphoxa.config.campaign_text import as_meant
-from glyphoxa.context.wording import wording
 from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.domain.turn import Asked, Character
@@ -27,6 +26,7 @@ from glyphoxa.imports.source_words import fields_of, json_of
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import language_of
+from glyphoxa.prompt.wording import wording
 
 _VALID: Final = "valid are a character card (PNG, .charx, JSON with `name` and `description`) or JSON with `entries`"
 _MOST_BYTES, _MOST_PIXELS = 64 << 20, 8_192

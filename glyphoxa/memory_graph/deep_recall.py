@@ -20,7 +20,6 @@ from loguru import logger
 from numpy import float32, float64, int32
 from numpy.typing import NDArray
 
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance, Signal, Viewer
@@ -29,6 +28,7 @@ from glyphoxa.memory_graph.graph import Read, TalkGraph, graph_of_view
 from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.ranking import Ranked, RankingWeights
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import SCALE, by_words, rarity

@@ -16,8 +16,6 @@ from loguru import logger
 
 from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Mailbox
-from glyphoxa.context.conversation import Conversation, others_line, own_line
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
@@ -26,6 +24,8 @@ from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Outcome, TierChoice
 from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
+from glyphoxa.prompt.conversation import Conversation, others_line, own_line
+from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume, Say
 
 

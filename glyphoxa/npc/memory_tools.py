@@ -13,9 +13,6 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
-from glyphoxa.context.conversation import of_others
-from glyphoxa.context.facts import told_sentence
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import (
     MAX_LISTED,
@@ -46,6 +43,9 @@ from glyphoxa.npc.budget import (
     lower_tier,
 )
 from glyphoxa.npc.tool_spec import Tools, ToolSpec, given, moment, noted, tool
+from glyphoxa.prompt.conversation import of_others
+from glyphoxa.prompt.facts import told_sentence
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.transcript.sessions import is_episode

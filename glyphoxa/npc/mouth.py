@@ -24,11 +24,11 @@ from typing import Final, Protocol
 from loguru import logger
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import PromptPart, Rejected, Stage, TierChoice, Unsaid
+from glyphoxa.prompt.prompt import Prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from loguru import logger
 
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.identity import beginning_of
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
@@ -38,6 +36,8 @@ from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, TableState, TypedLines
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TalkDecisions
 from glyphoxa.transcript.reviser import Reviser

@@ -17,13 +17,13 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.chronicle.summaries import LineSelection, Summariser, in_order
-from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.npc.actor import Cover
+from glyphoxa.prompt.rolling_summary import RollingSummary
 from glyphoxa.transcript.ports import SessionStates
 
 NEW_NPC: Final = "new_npc"

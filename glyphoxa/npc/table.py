@@ -8,14 +8,14 @@ from typing import Final, Literal, Protocol
 
 from loguru import logger
 
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.events import MemoryHealth, TableEvent, UtteranceKept
 from glyphoxa.domain.heard import EarEvent, Utterance
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, TurnId, UtteranceId, line_of
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.rolling_summary import RollingSummary
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000

@@ -194,10 +194,10 @@ class Profile:
     Attributes:
         context_tokens: Reliable size of prompt and reply together.
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
-            `glyphoxa.context.prompt.Budgets`.
+            `glyphoxa.prompt.prompt.Budgets`.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
         needs_repairs: Whether a small model's slips are repaired (see `glyphoxa.judgement.repairs`), the prompt lists
-            what the NPC does not know (see `glyphoxa.context.repairs`), and questions about that bypass the model.
+            what the NPC does not know (see `glyphoxa.prompt.repairs`), and questions about that bypass the model.
     """
 
     name: str

@@ -10,9 +10,9 @@ from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import MouthSpec
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
+from glyphoxa.prompt.prompt import Prompt
 from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_pipelines.parts import MouthParts, host_of
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame

@@ -17,8 +17,6 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Budgets, PromptLimits
-from glyphoxa.context.wording import StandIns, wording
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.guard import invented_rolls
@@ -28,6 +26,8 @@ from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
+from glyphoxa.prompt.prompt import Budgets, PromptLimits
+from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
 from glyphoxa.providers.chat_dialect import Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s

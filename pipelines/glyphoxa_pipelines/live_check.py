@@ -16,10 +16,10 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.adapters.chat_completions import NoAnswer
-from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa.providers.building import KINDS, Choice
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import make_endpoint

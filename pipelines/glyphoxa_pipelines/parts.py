@@ -12,7 +12,7 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
 from glyphoxa.app.engines import EarSpec, MouthSpec
-from glyphoxa.context.prompt import UNLIMITED, PromptLimits
+from glyphoxa.prompt.prompt import UNLIMITED, PromptLimits
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.hot_context import Shrug
 from glyphoxa_processors.spoken_text import NewCheck, Splitter, SpokenForm, StandIn, no_stand_in

@@ -15,10 +15,10 @@ from pipecat.metrics.metrics import (
     TTFBMetricsData,
 )
 
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, TierChoice, Unsaid
 from glyphoxa.observability.timing import Measure, ServiceTime
+from glyphoxa.prompt.prompt import Prompt
 
 
 @dataclass

@@ -18,8 +18,8 @@ from google import genai
 from google.genai import errors, types
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from glyphoxa.context.prompt import Message
 from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
 from glyphoxa_processors.s2s_session import (
     OPEN_WITHIN_S,

@@ -19,7 +19,12 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
-from glyphoxa.context.prompt import (
+from glyphoxa.domain.ids import PlayerId, TurnId
+from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
+from glyphoxa.npc.mouth import Injected
+from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.prompt.composition import compose, composed
+from glyphoxa.prompt.prompt import (
     BEHIND_THE_QUESTION,
     UNLIMITED,
     HotContext,
@@ -29,12 +34,7 @@ from glyphoxa.context.prompt import (
     PromptLimits,
     direction_of,
 )
-from glyphoxa.context.prompt_composition import compose, composed
-from glyphoxa.context.wording import SAYS, Cue, cue_for
-from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
-from glyphoxa.npc.mouth import Injected
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.prompt.wording import SAYS, Cue, cue_for
 from glyphoxa_processors.frames import (
     AnotherTryFrame,
     BeginFrame,

@@ -20,8 +20,8 @@ from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from glyphoxa.context.prompt import Message
 from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
 from glyphoxa_processors.s2s_session import (
     OPEN_WITHIN_S,

@@ -23,9 +23,9 @@ from loguru import logger
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
-from glyphoxa.context.prompt import Message
 from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.prompt.prompt import Message
 
 OPEN_WITHIN_S = 5.0
 

@@ -11,13 +11,13 @@ from loguru import logger
 from pipecat.frames.frames import Frame, InterruptionFrame, LLMContextFrame, SystemFrame, TTSAudioRawFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
-from glyphoxa.context.prompt import Message
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
 from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.prompt.prompt import Message
 from glyphoxa_processors.frames import (
     FillerFrame,
     PieceEndFrame,

@@ -16,13 +16,13 @@ from glyphoxa.app.table import table_context
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.prompt import HotContext, with_hot_context
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.npc.table import TableState
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.recall.vectors import TextVectors
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactRejected, FactStated

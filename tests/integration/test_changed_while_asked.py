@@ -9,12 +9,12 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.memory import TableMemory
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets, HotContext
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import Budgets, HotContext
+from glyphoxa.prompt.selection import ByName
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone
 from glyphoxa.world.fact_events import FactRejected, FactScoped, FactStated

@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply, tokens
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings, OpenAiStructuredLlm
-from glyphoxa.context.prompt import Message
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import Marked
+from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.chat_dialect import Habits
 from glyphoxa_processors.cloud_llm import make_llm

@@ -12,16 +12,16 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.chronicle.chronicler import ChronicleWorker
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Message, Prompt, with_hot_context
-from glyphoxa.context.selection import ByName
 from glyphoxa.desk import Desk, desk_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import Message, Prompt, with_hot_context
+from glyphoxa.prompt.selection import ByName
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.minds import PATIENT
 

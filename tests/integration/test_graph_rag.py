@@ -12,11 +12,11 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.entity_events import EntityAdded

@@ -20,8 +20,8 @@ from pipecat.services.tts_service import TTSService
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Reply
-from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, PrimeFrame, ReplyEndFrame

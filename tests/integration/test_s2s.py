@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import ToolCall
-from glyphoxa.context.prompt import Message
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
+from glyphoxa.prompt.prompt import Message
 from glyphoxa_pipelines.s2s import make_endpoint
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.memory_twins import tools_of

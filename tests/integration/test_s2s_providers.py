@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_processors.openai_realtime import RealtimeLimits
 from tests.support.builders import an_utterance
 from tests.support.gemini_live_server import GeminiLiveServer

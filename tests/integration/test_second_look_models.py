@@ -20,7 +20,6 @@ from glyphoxa.app.background import local_slots, open_asking, transcribed
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
@@ -31,6 +30,7 @@ from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.dm_channel import Revisions
 from glyphoxa.npc.table import TableState
+from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.reviser import Asking, Reviser
 from glyphoxa.transcript.spool import Spool

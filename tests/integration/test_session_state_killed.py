@@ -13,14 +13,14 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_log
 from glyphoxa.chronicle.episodes import said_in
 from glyphoxa.chronicle.summaries import LineSelection
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Covered, TableState
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.rolling_summary import RollingSummary
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import IS_PROOF

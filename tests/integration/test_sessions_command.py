@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.context.scene import Past
 from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.prompt.scene import Past
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 

@@ -10,11 +10,11 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns, turn_of_row
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.recalled import a_fact, heard

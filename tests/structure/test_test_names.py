@@ -17,7 +17,7 @@ LONG = {
     "tests/unit/benchmarks": 16,
     "tests/unit/chronicle": 11,
     "tests/unit/cli": 4,
-    "tests/unit/context": 27,
+    "tests/unit/prompt": 27,
     "tests/unit/demo": 4,
     "tests/unit/language": 6,
     "tests/unit/memory_graph": 9,

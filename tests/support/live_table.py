@@ -17,8 +17,6 @@ from glyphoxa.app import engines
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.table import OpenedTable, open_table
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Prompt
-from glyphoxa.context.prompt_composition import compose
 from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
@@ -28,6 +26,8 @@ from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Ear
+from glyphoxa.prompt.composition import compose
+from glyphoxa.prompt.prompt import Prompt
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from glyphoxa.context.assembly import HotContextAssembly
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.identity import beginning_of
-from glyphoxa.context.prefetch import Prefetch
-from glyphoxa.context.prompt import Budgets, Message
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.identity import beginning_of
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import Budgets, Message
+from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.world_memory import known_in
 from glyphoxa.world.file_claims import state_of_file
 from tests.support.memory import ByNameTwin, GraphTwin

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
+from glyphoxa.prompt.prompt import Prompt
 
 
 class MouthTwin:

@@ -22,7 +22,6 @@ from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import HotContext, Message, Prompt
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, TurnId
@@ -30,6 +29,7 @@ from glyphoxa.domain.turn import Verdict
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.prompt.prompt import HotContext, Message, Prompt
 from glyphoxa.providers.building import Connection
 from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Npc, Safety
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
@@ -19,6 +18,7 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Move, Room, room_mailbox
 from glyphoxa.npc.table import TableState
+from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.turns.dm_controls import DmControls

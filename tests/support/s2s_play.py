@@ -12,11 +12,11 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import TierChoice, Verdict
 from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sMouth, S2sParts, graph, make_endpoint
 from tests.support.gemini_live_server import GeminiLiveServer

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion, _listing
 from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.context.prompt import Budgets, HotContext
-from glyphoxa.context.selection import IN_EVERY_PROMPT, ByName
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.prompt.prompt import Budgets, HotContext
+from glyphoxa.prompt.selection import IN_EVERY_PROMPT, ByName
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign

@@ -13,11 +13,11 @@ from glyphoxa.cli.main import main
 from glyphoxa.config.campaign_checks import SecretBlock, hint_for, remark_on_secret, role_in
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.context.selection import ByName
 from glyphoxa.domain.campaign import Npc, Relationship
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
+from glyphoxa.prompt.selection import ByName
 from tests.support.proof import n_examples
 
 MIRA, GRIM = Npc(NpcId("mira"), EntityId("mira"), "Mira", ""), Npc(NpcId("grim"), EntityId("grim"), "Grim", "")

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.cli.render import show_lines
-from glyphoxa.context.facts import written
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.dm.turns import LAST, TurnDesk, told
 from glyphoxa.dm.wording import IndentedLine
@@ -19,6 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, 
 from glyphoxa.domain.judgement import Judged, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.prompt.facts import written
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH

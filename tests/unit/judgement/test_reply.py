@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.context.identity import default_examples
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.reply import ReplyCheck, fact_about
 from glyphoxa.language.text import language_of
+from glyphoxa.prompt.identity import default_examples
 from tests.unit.judgement.cases import wrong_ones
 
 BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))

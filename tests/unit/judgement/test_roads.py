@@ -31,11 +31,6 @@ from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.config.settings import Settings
-from glyphoxa.context import assembly
-from glyphoxa.context.conversation import Conversation, others_line
-from glyphoxa.context.prompt import HotContext, with_hot_context
-from glyphoxa.context.scene import Past
-from glyphoxa.context.wording import wording
 from glyphoxa.desk import SessionRecaps
 from glyphoxa.dm.player_safe import PlayersView, PublicPart
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
@@ -54,6 +49,11 @@ from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory, specs_in
 from glyphoxa.npc.table import Covered, TableState
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa.prompt import assembly
+from glyphoxa.prompt.conversation import Conversation, others_line
+from glyphoxa.prompt.prompt import HotContext, with_hot_context
+from glyphoxa.prompt.scene import Past
+from glyphoxa.prompt.wording import wording
 from glyphoxa.recall.world_memory import NamedWorld
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import LastSessions

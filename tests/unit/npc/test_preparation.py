@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.prompt import Prompt
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
@@ -16,6 +14,8 @@ from glyphoxa.npc.actor import Ask, Expect, GetReady, NpcActor
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.table import TableEvents
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.turns.effects import Begin
 from tests.support.builders import TAMSIN
 from tests.support.mouth_twin import MouthTwin

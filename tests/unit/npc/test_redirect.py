@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from glyphoxa.context.prompt import Prompt
-from glyphoxa.context.wording import wording
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.npc.actor import Cover, GetReady
+from glyphoxa.prompt.prompt import Prompt
+from glyphoxa.prompt.wording import wording
 from tests.support.builders import MARKET, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins
 

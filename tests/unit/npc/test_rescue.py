@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from glyphoxa.context.prompt import Message, Prompt
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import MAX_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
+from glyphoxa.prompt.prompt import Message, Prompt
 from tests.support.mouth_twin import MouthTwin
 from tests.support.pipecat_fakes import GRIMJAW
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.context.conversation import Conversation
 from glyphoxa.domain.campaign import Player, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.session import LiveSeat, TableSeats, enter, wait_until_deserted
 from glyphoxa.npc.table import TableState
+from glyphoxa.prompt.conversation import Conversation
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time

@@ -11,9 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.chronicle.summaries import LineSelection
-from glyphoxa.context.conversation import Conversation
-from glyphoxa.context.prompt import tokens_of
-from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRetracted
 from glyphoxa.domain.heard import Utterance
@@ -22,6 +19,9 @@ from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence
 from glyphoxa.npc.actor import Cover
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Covered, TableState
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.prompt import tokens_of
+from glyphoxa.prompt.rolling_summary import RollingSummary
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
 

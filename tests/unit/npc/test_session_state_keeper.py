@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from glyphoxa.chronicle.summaries import LineSelection
-from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
+from glyphoxa.prompt.rolling_summary import RollingSummary
 from tests.support.builders import an_utterance
 
 AT = (CampaignId("c"), SessionId("s"))

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId
@@ -14,6 +13,7 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.prompt.wording import recalled_line
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
 from tests.support.recalled import heard, said_itself
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from glyphoxa.chronicle.summaries import LineSelection
-from glyphoxa.context.rolling_summary import RollingSummary
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.npc.session_state import SessionStateKeeper
+from glyphoxa.prompt.rolling_summary import RollingSummary
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 EVERYBODY = (SMITH, INNKEEPER)

@@ -5,7 +5,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.context.prompt import Message
+from glyphoxa.prompt.prompt import Message
 from glyphoxa_processors.openai_realtime import ClientEvent, RealtimeTalk
 
 PERSONA = Message("system", "You are Grimjaw.")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.facts import select_facts
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
 from glyphoxa.language.relations import IN_ENGLISH
+from glyphoxa.prompt.facts import select_facts
 from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.world_memory import NamedWorld
 from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
 from glyphoxa.memory_graph.deep_recall import DeepRecall, with_second_hop
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.ranking import DEFAULT
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery

@@ -9,12 +9,12 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.context.wording import recalled_line
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder, QuestionVectors
 from glyphoxa.world.graph import Neighbourhood, Passage, TalkAround

@@ -1,0 +1,371 @@
+"""Define the prompt of an engine, and add the hot context to it.
+
+By default, memory is in the last user message, after the question. Everything before it stays the same from turn to
+turn, and the question is read while it is still being spoken, so a prompt cache (a provider's, or the local model's KV
+cache) is hit. The small local model also uses facts better there than before the question. An NPC's examples have the
+same form.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from string import digits
+from typing import Final, Literal, Protocol
+
+from glyphoxa.domain.campaign import Scene
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.knowledge import Recalled
+from glyphoxa.domain.turn import Rejected, TierChoice
+from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.prompt_quotes import as_fact, as_told, in_one_line
+from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SCENE
+
+# The interface between a pipeline's hot-context injector and the assembly of hot context.
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """How a part of a hot context was gathered.
+
+    Attributes:
+        source: Where its words come from.
+        took_us: How long it took, in microseconds; None for a part that was present before.
+    """
+
+    source: str
+    took_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HotContext:
+    """Everything that an NPC has in mind for one turn.
+
+    Attributes:
+        facts: Its knowledge of the world: short sentences in reading order, already visible to this NPC.
+        not_known: The facts that say that it knows nothing about the question.
+        shrugs: Replies to that without a model, of which one is enough; empty if it needs the model.
+        told: Replies from what the asker told it about this, the best first.
+        remembered: Past utterances, each with its speaker; they need not be true. Also visible and in order.
+        recalled: Both with their provenance.
+        omitted: "scene: late by 12 ms", "recall: database away": missing parts, each with its reason.
+        identity: Its knowledge of itself: its description, its relationships. The same from turn to turn.
+        glossary: Terms of the campaign, each with its meaning. Others that the question or the talk has are in `facts`.
+        scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
+        kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
+        guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
+        past: Events of earlier sessions that it recalls unasked.
+        direction: How to answer, if what it recalls must not be described.
+        rejected: Other recalled items that are not in the prompt, each with the reason.
+        gathered: How each part was gathered, by its name.
+    """
+
+    facts: tuple[str, ...] = ()
+    not_known: tuple[str, ...] = ()
+    shrugs: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    omitted: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    glossary: tuple[str, ...] = ()
+    scenes: Mapping[Scene, str] = field(default_factory=dict)
+    past: str = ""
+    direction: str = ""
+    rejected: tuple[Rejected, ...] = ()
+    kept: tuple[str, ...] = ()
+    keeps: str = ""
+    guarded: tuple[str, ...] = ()
+    gathered: Mapping[str, Gathered] = field(default_factory=dict)
+
+
+class HotContextSource(Protocol):
+    """Assembles hot context. Each part has its own deadline; a late one is left out and reported."""
+
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
+        """Return all parts, for an answer. Never raises, never takes longer than the longest deadline.
+
+        Args:
+            asker: The asker's name; empty if it is unknown.
+            within_ms: For look-ups that the question asks for: a session, a time, a relation of two entities. Other
+                parts keep their own deadlines.
+        """
+        ...
+
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
+        """Return what is already in memory (pre-fetched on partial transcripts), to prepare a prompt cache."""
+        ...
+
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a prompt.
+
+    Attributes:
+        is_synthetic: Nobody said it: it summarises lines that are not in the prompt.
+    """
+
+    role: Role
+    content: str
+    is_synthetic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The place of recalled items in the prompt.
+
+    Attributes:
+        depth: In a message of its own, with that many messages of the transcript after it. 0 is after the question, and
+            a number above the number of messages is before the transcript. None: in the question's message, after it.
+        role: Role of that message. Past utterances never have the role `system`: they follow, as the user's.
+    """
+
+    depth: int | None = None
+    role: Role = "system"
+
+
+BEHIND_THE_QUESTION: Final = Placement()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The request to an NPC's engine, before the injector adds the hot context.
+
+    Attributes:
+        messages: Persona, examples, summary of this session, transcript; the last one is the user's and contains the
+            question.
+        scenes: Each scene of the transcript, and the user's message with which it starts.
+        question: The words to answer, for recall.
+        speaker_name: The asker; empty if it is unknown.
+        n_examples: Messages after the first that precede the transcript.
+        tier: How deep the answer may search memory; None without a question.
+        direction: The DM's direction for this answer. It is for this NPC only, and not part of the transcript.
+        flags: Topics that the question touches: see `glyphoxa.judgement.safety`. Then `direction` leads away from it,
+            too.
+        words: An answer from the DM: then no model is asked.
+        is_brief: The answer is one sentence.
+        language: BCP 47 tag of the talk.
+    """
+
+    npc: NpcId
+    messages: tuple[Message, ...]
+    question: str
+    speaker_name: str
+    scenes: tuple[tuple[int, Scene], ...] = ()
+    n_examples: int = 0
+    tier: TierChoice | None = None
+    direction: str = ""
+    flags: tuple[str, ...] = ()
+    words: str = ""
+    is_brief: bool = False
+    language: str = "en"
+
+    @property
+    def is_bare(self) -> bool:
+        """Return whether it has no transcript and no question yet."""
+        return not self.question and len(self.messages) == self.n_examples + 2
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """Return the messages about lines of this session that are not in the prompt."""
+        return tuple(message.content for message in self.messages if message.is_synthetic)
+
+    @property
+    def before(self) -> tuple[tuple[str, str], ...]:
+        """Return what was said to the NPC and what it answered, oldest first."""
+        talk = self.messages[self.n_examples + 1 : -1]
+        return tuple(
+            (SAYS.sub("", asked.content, count=1), reply.content)
+            for asked, reply in pairwise(talk)
+            if asked.role == "user" and reply.role == "assistant" and not asked.is_synthetic
+        )
+
+
+def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION) -> Prompt:
+    """Return a copy of the prompt with the hot context in it.
+
+    The persona joins the system message, and summaries of earlier sessions the first words of the transcript. A scene
+    is placed where its part of the transcript starts and stays there, so that a prompt cache stays valid with the next
+    question and after a move. Recalled items are placed at `facts_at`. Secrets follow, separate from what the NPC may
+    tell, and the DM's direction is last.
+    """
+    messages = list(prompt.messages)
+    for at, scene in prompt.scenes:
+        if line := hot.scenes.get(scene):
+            messages[at] = replace(messages[at], content=_joined(f"{SCENE}{as_fact(line)}", messages[at].content))
+    if hot.past:
+        talk_begins = next(at for at in range(prompt.n_examples + 1, len(messages)) if messages[at].role == "user")
+        messages[talk_begins] = replace(
+            messages[talk_begins], content=_joined(f"{PAST}{as_told(hot.past)}", messages[talk_begins].content)
+        )
+    first, *between, last = messages
+    for standing in (hot.identity, hot.glossary):
+        if standing:
+            first = replace(first, content=_joined(first.content, as_fact(" ".join(standing))))
+    facts, remembered = as_fact(" ".join(hot.facts)), in_one_line(" ".join(hot.remembered))
+    in_mind = _in_mind(facts, remembered)
+    asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
+    asked = with_kept(asked, hot.keeps, as_fact(" ".join(hot.kept)))
+    if direction := direction_of(prompt, hot):
+        asked = _joined(asked, f"{DIRECTION}{in_one_line(direction)}")
+    talk = [*between, replace(last, content=asked)]
+    if facts_at.depth is not None:
+        at = max(0, len(talk) - facts_at.depth)
+        talk[at:at] = _apart(facts_at.role, facts, remembered)
+    return replace(prompt, messages=(first, *talk))
+
+
+def direction_of(prompt: Prompt, hot: HotContext) -> str:
+    """Return the direction for an answer, in which nothing is twice."""
+    return prompt.direction if hot.direction in prompt.direction else f"{prompt.direction} {hot.direction}".strip()
+
+
+def with_kept(question: str, keeps: str, secret: str) -> str:
+    """Append a secret that bears on the question, after the words that mark it."""
+    return f"{question}\n{keeps}{secret}" if secret else question
+
+
+def with_facts(question: str, facts: str, remembered: str = "") -> str:
+    """Append the facts and the remembered lines that bear on a question, as the model reads them.
+
+    Remembered lines are separate from facts.
+    """
+    return _joined(question, *_in_mind(facts, remembered))
+
+
+def _in_mind(facts: str, remembered: str) -> list[str]:
+    return [f"{label}{text}" for label, text in ((FACTS, facts), (REMEMBERED, remembered)) if text]
+
+
+def _apart(role: Role, facts: str, remembered: str) -> list[Message]:
+    apart: list[tuple[Role, list[str]]] = [(role, _in_mind(facts, remembered))]
+    if role == "system":
+        apart = [("system", _in_mind(facts, "")), ("user", _in_mind("", remembered))]
+    return [Message(each, _joined(*lines)) for each, lines in apart if lines]
+
+
+def _joined(*lines: str) -> str:
+    return "\n".join(lines)
+
+
+# Budgets of the parts of a prompt, and deadlines for gathering them.
+
+
+PERSONA_TOKENS = 300
+"""Budget of an NPC's text by its author. Beyond that, a small model's 2,048 tokens leave little for the transcript."""
+STANDING_TOKENS = 800
+"""Persona, frame and examples of an NPC, which precede the parts with budgets, and its reply."""
+GLOSSARY_TOKENS = 298
+"""Room for a glossary in a small model's 2,048 tokens, beside the above and its budgets."""
+BUDGETS = ("identity_tokens", "scene_tokens", "bible_tokens", "past_tokens", "facts_tokens", "history_tokens")
+"""The fields of `Budgets` that a model's profile sets."""
+_TOKENS_A_LINE = 22
+"""A line of transcript at a table, with its speaker."""
+_SHORTEST_LINE = 12
+_LEAST_RECALLED = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """
+    Attributes:
+        identity_tokens: An NPC's knowledge of itself, and each secret it has in mind. A small local model gets few,
+            because they weaken its voice.
+        scene_tokens: The line with the NPC's place. From 100 it contains more, see `glyphoxa.prompt.scene`.
+        bible_tokens: The campaign's bible, see `glyphoxa.prompt.identity`.
+        glossary_tokens: The room that all other budgets leave in the model's window. A longer glossary is reduced to
+            terms that occur in the prompt.
+        past_tokens: The summaries of earlier sessions, see `glyphoxa.prompt.scene`.
+        facts_tokens: Recalled and looked-up sentences together, tokens of 4 characters. A small model uses few; a large
+            one's budget covers nearly everything that is found at all (94 % of LoCoMo's questions in 1,500).
+        max_facts: The same in lines; None: as many as usually fit.
+        history_tokens: The transcript with its summary.
+        summary_tokens: That summary.
+        window_tokens: The whole prompt, counted by `tokens_at_most`.
+    """
+
+    identity_tokens: int = 120
+    scene_tokens: int = 60
+    bible_tokens: int = 120
+    glossary_tokens: int = GLOSSARY_TOKENS
+    past_tokens: int = 60
+    facts_tokens: int = 90
+    max_facts: int | None = None
+    history_tokens: int = 500
+    summary_tokens: int = 125
+    window_tokens: int = 1_928
+    part_deadline_ms: int = 50
+    recall_deadline_ms: int = 50
+
+    @property
+    def most_facts(self) -> int:
+        return self.facts_tokens // _TOKENS_A_LINE if self.max_facts is None else self.max_facts
+
+    @property
+    def max_recalled(self) -> int:
+        """Utterances to request from memory, from which these are selected."""
+        return max(_LEAST_RECALLED, self.facts_tokens // _SHORTEST_LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLimits:
+    """The limits of one engine's prompts.
+
+    Attributes:
+        window_tokens: See `Budgets`.
+        smaller: The budgets of a smaller model that answers instead of the one that the context is gathered for.
+    """
+
+    window_tokens: int = sys.maxsize
+    smaller: Budgets | None = None
+
+
+UNLIMITED: Final = PromptLimits()
+
+
+# Estimate how many tokens a text takes, for every budget and every record.
+#
+# No chat model's tokenizer is available within a turn: a local model's server has it behind HTTP, and a provider's is
+# remote. Budgets need an estimate only; a whole prompt is estimated with care, because a longer one is refused.
+
+
+CHARS_PER_TOKEN: Final = 4
+"""Approximate size of a token in English text."""
+_BYTES_PER_TOKEN: Final = {"en": 3.4}
+_BYTES_PER_OTHER_TOKEN: Final = 3.0
+"""The local model's tokenizer: 3.9 bytes in the demo's prompts, 3.3 in German, 2.5 in invented names."""
+_TOKENS_PER_MESSAGE: Final = 6
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
+    return max(1, round(len(text) / CHARS_PER_TOKEN)) if text else 0
+
+
+def tokens_at_most(prompt: Prompt) -> int:
+    """Return how many tokens a whole prompt takes at most, with the marks around its messages."""
+    text = "".join(message.content for message in prompt.messages)
+    n_digits = sum(map(text.count, digits))  # each is a token
+    by_language = _BYTES_PER_TOKEN.get(primary_language(prompt.language), _BYTES_PER_OTHER_TOKEN)
+    return n_digits + round((len(text.encode()) - n_digits) / by_language) + _TOKENS_PER_MESSAGE * len(prompt.messages)
+
+
+def characters_in(tokens: int) -> int:
+    """Return the length of a text with that many tokens."""
+    return tokens * CHARS_PER_TOKEN
+
+
+def within(texts: Iterable[str], left: int) -> tuple[list[str], int]:
+    """Return the first texts that fit into that many characters, each with a space, and the rest of the room."""
+    fitting: list[str] = []
+    for text in texts:
+        if len(text) + 1 > left:
+            break
+        fitting.append(text)
+        left -= len(text) + 1
+    return fitting, left

@@ -1,0 +1,275 @@
+"""Describe an NPC's place in one line, as the world is now and as far as that NPC may know.
+
+    1. time of day, and the place by its present name          always
+    2. the NPCs that hear what is said there                   always
+    3. the place's description, if the DM changed it           if there is room, as all below
+    4. what the campaign's file says about the scene
+    5. the story day                                           if a scene has `_ROOM_FOR_MORE`, as all below
+    6. others at the place
+    7. active quests in which this NPC has a part
+    8. the place's description from the campaign's file
+
+The last is trimmed first. Players are not named: they come and go, and each line of the transcript names its speaker.
+The line is placed where the scene starts in the transcript, where a change makes a prompt cache read everything after
+it again. So an earlier scene keeps its line, unless the NPC may no longer know something in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from glyphoxa.domain.campaign import Campaign, Entity, Scene
+from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
+from glyphoxa.domain.knowledge import Fact, RecalledSummary
+from glyphoxa.language.facts import fact_sentence
+from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.sentences import first_sentences, shortened
+from glyphoxa.prompt.identity import KnownSentences
+from glyphoxa.prompt.prompt import characters_in, within
+from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import QUEST_OVER, recalled_line, wording
+from glyphoxa.recall.facts import is_secret
+from glyphoxa.transcript.ports import SessionSummaries
+from glyphoxa.world.graph import Known
+
+_LEAST_DESCRIPTION = 20
+"""Characters; a shorter rest means nothing."""
+_ROOM_FOR_MORE: Final = 100
+"""Tokens of a scene. A small model with fewer needs the place only."""
+_JOINED: Final = 8
+"""Characters between two names in any language."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """A scene in words, and what an NPC must know for them.
+
+    Attributes:
+        left: Characters of room.
+        facts: Each with an entity that it is about.
+    """
+
+    left: int
+    entities: set[EntityId] = field(default_factory=set)
+    facts: set[tuple[EntityId, FactId]] = field(default_factory=set)
+    text: str = ""
+
+    def has_room(self, characters: int) -> bool:
+        """Take the room and return True if there is enough."""
+        if characters > self.left:
+            return False
+        self.left -= characters
+        return True
+
+
+class Scenes:
+    """A campaign's scenes, each as one NPC may know it.
+
+    Args:
+        tokens: Budget of a line. Time, place and company are included even if they are longer.
+        story_day: In words; empty if it is unknown.
+    """
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        sentences: KnownSentences,
+        *,
+        tokens: int,
+        story_day: Callable[[], str] = str,
+    ) -> None:
+        self._campaign = campaign
+        self._words = wording(campaign.language)
+        self._relations = RelationWords.of(campaign)
+        self._speaking = {npc.entity_id for npc in campaign.npcs}
+        self._in_file = {entity.id: entity.attributes.get("description") for entity in campaign.entities}
+        self._most_characters = characters_in(tokens)
+        self._has_room_for_more = tokens >= _ROOM_FOR_MORE
+        self._sentences = sentences
+        self._story_day = story_day
+        self._told: dict[tuple[Scene, NpcId], _Line] = {}
+
+    def line(self, scene: Scene, npc: NpcId) -> str:
+        """Return the line of the table's scene."""
+        line = self._told[scene, npc] = self._line(scene, npc)
+        return line.text
+
+    def line_of_left(self, scene: Scene, npc: NpcId) -> str:
+        """Return the line of an earlier scene, as it was last."""
+        told = self._told.get((scene, npc))
+        return self.line(scene, npc) if told is None or not self._may_still_know(npc, told) else told.text
+
+    def _line(self, scene: Scene, npc: NpcId) -> _Line:
+        place = self._sentences.known(npc, scene.location)
+        when = [scene.time_of_day] if scene.time_of_day else []
+        where = [place.entity.name] if place is not None else []
+        here = [known.entity for known in self._others(scene, npc)]
+        least = f"{_sentence([*when, *where])} {self._words.here([one.name for one in here])} "
+        told = _Line(self._most_characters - len(least), {one.id for one in here})
+        looks, quests = "", ""
+        if place is not None:
+            told.entities.add(place.entity.id)
+            looks = self._looks(npc, place, told, is_changed=True)
+        of_scene = self._fitting(scene.description, npc, told)
+        if self._has_room_for_more:
+            day = self._story_day()
+            when += [day] if day and told.has_room(len(day) + 2) else []
+            for other, fact in self._also_there(place):
+                if told.has_room(len(other.name) + _JOINED):
+                    here.append(other)
+                    told.entities.add(other.id)
+                    told.facts.add((fact.claim.subject, fact.id))
+            quests = self._quests(npc, told)
+            if place is not None and not looks:
+                looks = self._looks(npc, place, told, is_changed=False)
+        parts = (_sentence([*when, *where]), looks, of_scene, self._words.here([one.name for one in here]), quests)
+        told.text = " ".join(part for part in parts if part)
+        return told
+
+    def _may_still_know(self, npc: NpcId, told: _Line) -> bool:
+        if any(self._sentences.known(npc, one) is None for one in told.entities):
+            return False
+        for entity, fact in told.facts:
+            known = self._sentences.known(npc, entity)
+            if known is None or all(fact != one.id for one in _facts(known)):
+                return False
+        return True
+
+    def _others(self, scene: Scene, npc: NpcId) -> Iterator[Known]:
+        """Yield those who hear what is said, by their present names."""
+        for other in scene.npcs:
+            known = None if other == npc else self._sentences.known(npc, self._campaign.npc(other).entity_id)
+            if known is not None:
+                yield known
+
+    def _also_there(self, place: Known | None) -> Iterator[tuple[Entity, Fact]]:
+        """Yield persons without a voice. An NPC is where the scene says, and hears nothing elsewhere."""
+        for fact, other in place.relations if place is not None else ():
+            is_there = fact.claim.predicate == "LOCATED_AT" and fact.claim.subject == other.id
+            if is_there and other.type == "npc" and other.id not in self._speaking and not is_secret(fact):
+                yield other, fact
+
+    def _quests(self, npc: NpcId, told: _Line) -> str:
+        own = self._campaign.npc(npc).entity_id
+        itself = self._sentences.known(npc, own)
+        names: dict[str, None] = {}
+        for fact, other in itself.relations if itself is not None else ():
+            if other.type != "quest" or other.name in names or is_secret(fact) or not self._is_under_way(npc, other.id):
+                continue
+            if told.has_room(len(other.name) + (2 if names else len(self._words.to_do) + 2)):
+                names[other.name] = None
+                told.entities.add(other.id)
+                told.facts.add((own, fact.id))
+        return f"{self._words.to_do}{', '.join(names)}." if names else ""
+
+    def _is_under_way(self, npc: NpcId, quest: EntityId) -> bool:
+        known = self._sentences.known(npc, quest)
+        if known is None:
+            return False
+        said = (fact.claim.content for fact in known.attributes if fact.claim.predicate.casefold() == "status")
+        return not any(isinstance(status, str) and status.strip().casefold() in QUEST_OVER for status in said)
+
+    def _looks(self, npc: NpcId, place: Known, told: _Line, *, is_changed: bool) -> str:
+        """Return the place's description, if it is one that the DM changed, or if it is not."""
+        described = next((fact for fact in place.attributes if fact.claim.predicate == "description"), None)
+        if described is None or is_secret(described):
+            return ""
+        if is_changed != (described.claim.content != self._in_file.get(place.entity.id)):
+            return ""
+        text = self._fitting(fact_sentence(described, place.entity, words=self._relations), npc, told)
+        if text:
+            told.facts.add((place.entity.id, described.id))
+        return text
+
+    def _fitting(self, text: str, npc: NpcId, told: _Line) -> str:
+        """Return what fits, without the sentences that name what the NPC may not know."""
+        known = self._sentences.of(npc, text)
+        found = shortened(" ".join(sentence for sentence, _ in known), max(told.left - 1, 0))
+        if told.left <= _LEAST_DESCRIPTION or not found:
+            return ""
+        told.has_room(len(found) + 1)
+        told.entities.update(one for _, named in known for one in named)
+        return found
+
+
+def _facts(known: Known) -> Iterator[Fact]:
+    yield from known.attributes
+    yield from (fact for fact, _ in known.relations)
+
+
+def _sentence(parts: list[str]) -> str:
+    return f"{', '.join(parts)}." if parts else ""
+
+
+# What an NPC recalls of earlier sessions unasked: what it got or gave, what is still open, and the latest summaries.
+#
+# Read once, when the table opens, and the same for the whole session, because it precedes the transcript.
+
+
+_MOST_SESSIONS: Final = 5
+
+
+class Past:
+    """
+    Args:
+        summaries: None without long-term memory.
+        session: The present one.
+        tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
+        threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
+        when: Adds when things were said; None adds nothing.
+    """
+
+    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+        self,
+        campaign: Campaign,
+        summaries: SessionSummaries | None,
+        *,
+        session: SessionId,
+        tokens: int,
+        threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
+        when: SaidWhen | None = None,
+    ) -> None:
+        self._campaign = campaign
+        self._summaries = summaries
+        self._session = session
+        self._threads = threads
+        self._dated: Callable[[RecalledSummary], RecalledSummary] = (lambda one: one) if when is None else when.dated
+        self._most_characters = characters_in(tokens)
+        self._read: dict[NpcId, str] = {}
+
+    async def read(self, npc: NpcId, holdings: Sequence[str] = ()) -> None:
+        """Read the summaries, once for each NPC.
+
+        Args:
+            holdings: Lines about things that the NPC got or gave.
+
+        Raises:
+            Unavailable: The database is unavailable. The next call tries again.
+        """
+        if self._summaries is None or npc in self._read or not self._most_characters:
+            return
+        found = await self._summaries.latest(self._campaign.id, npc, but=self._session, limit=_MOST_SESSIONS)
+        threads = await self._threads(npc) if self._threads is not None else ()
+        own = [line for line in holdings if not any(line in one.text for one in found)]
+        new = (each for each in threads if not any(each.text in one.text for one in found))
+        own += (recalled_line(self._dated(each)) for each in new)
+        self._read[npc] = self._fitting([recalled_line(self._dated(one)) for one in found], own)
+
+    def of(self, npc: NpcId) -> str:
+        """Return the summaries in chronological order; empty if there are none, or they were not read."""
+        return self._read.get(npc, "")
+
+    def _fitting(self, latest_first: list[str], own: list[str]) -> str:
+        own, left = within(own, self._most_characters // 2)
+        left, kept = left + self._most_characters - self._most_characters // 2, list[str]()
+        for text in latest_first:
+            words = " ".join(text.split())
+            shown = words if len(words) <= left else first_sentences(words, left)
+            if shown:
+                kept.insert(0, shown)
+            left -= len(shown) + 1
+            if shown != words or left <= 0:
+                break
+        return " ".join((*kept, *own))

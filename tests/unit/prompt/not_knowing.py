@@ -1,0 +1,48 @@
+"""Contents of a prompt, for its sentences where memory is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
+from glyphoxa.prompt.repairs import InMind, PromptRepair
+from glyphoxa.prompt.selection import without_call
+
+
+def a_mind(
+    *facts: str, remembered: Sequence[str] = (), talk: Sequence[str] = (), known: Sequence[str] = (), path: str = ""
+) -> InMind:
+    """Mirelle's, asked by Wenna. `remembered` are lines of Wenna's, unless they say who said them."""
+    return InMind(
+        "Mirelle",
+        facts=[RecalledFact(text, FactId("f"), path=path) for text in facts],
+        remembered=[said(text) for text in remembered],
+        talk=talk,
+        beside=("Mirelle keeps the Salted Eel, where a room costs four pennies.",),
+        is_known=lambda name: name in known,
+        asker="Wenna",
+    )
+
+
+def said(text: str, *, by: str = "Wenna", similarity: float | None = None) -> RecalledUtterance:
+    by, text = text.split(" said: ") if " said: " in text else (by, text)
+    return RecalledUtterance(
+        UtteranceId("u"),
+        SessionId("s"),
+        SpeakerId(by),
+        by,
+        text,
+        at_ms=None,
+        is_own=by == "Mirelle",
+        similarity=similarity,
+    )
+
+
+def repair(question: str, mind: InMind | None = None, *, language: str = "en") -> PromptRepair:
+    mind = mind or a_mind()
+    return PromptRepair(without_call(question, mind.name), mind, language=language)
+
+
+def sentences(question: str, mind: InMind | None = None, *, language: str = "en") -> tuple[str, ...]:
+    return repair(question, mind, language=language).not_known().facts

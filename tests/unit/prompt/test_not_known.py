@@ -1,0 +1,107 @@
+"""Sentences of a prompt where memory is silent. Most questions are in `questions.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from glyphoxa.prompt.repairs import InMind
+from tests.unit.prompt.not_knowing import a_mind, repair, said, sentences
+
+UNTOLD = "Nobody has told Mirelle anything about that."
+HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "mind"),
+    [
+        ("What did I tell you about my brother?", "en", a_mind(talk=["My brother is lost."])),
+        ("Do you know Hesper?", "en", a_mind("Hesper carries wool.", known=["Hesper"])),
+        ("Tell me about Hesper.", "en", a_mind("Hesper carries wool.", known=["Hesper"])),
+        ("Erzähl mir von Hesper.", "de", a_mind("Hesper carries wool.", known=["Hesper"])),
+        (
+            "Is the Marigold hers, or whose?",
+            "en",
+            a_mind("Hesper owns the Marigold.", known=["Marigold"], path="Marigold, asks for OWNS"),
+        ),
+        ("You promised me a free room, remember?", "en", a_mind(talk=["The room is yours."])),
+        ("What did I tell you about Hesper?", "en", replace(a_mind(), told=["A horse threw Hesper."])),
+    ],
+)
+def test_nothing_is_said_to_be_unknown_where_something_bears_on_the_question(
+    question: str, language: str, mind: InMind
+) -> None:
+    assert sentences(question, mind, language=language) == ()
+    assert sentences(question, language=language) != ()
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        ("Why did Captain Hesper murder the mayor?", "Mirelle knows nothing more about it."),
+        ("What did Captain Hesper say about me?", UNTOLD),
+    ],
+)
+def test_somebody_known_may_be_asked_for_more_than_is_known(question: str, line: str) -> None:
+    assert sentences(question, HESPER) == (line,)
+
+
+def test_own_promise_is_told_by_own_words_alone() -> None:
+    assert sentences("You promised me a free room, remember?") == ("Mirelle never said that.",)
+
+
+def test_any_unknown_name_is_called_unknown_so_nobody_learns_that_there_is_one() -> None:
+    told = [sentences(f"Who is {name}?") for name in ("Velkoreth", "Nobodeth")]
+    assert [line[0].split()[-1] for line in told] == ["Velkoreth.", "Nobodeth."]
+
+
+def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
+    mind = replace(a_mind(), remembered=[said("Her name is Juniper.", similarity=0.6)])
+    assert sentences("What is my horse called?", mind) == ()
+    assert sentences("Wie heißt mein Pferd?", mind, language="de") != ()
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "mind", "has_replies"),
+    [
+        ("Did Korvald tell you about my brother?", "en", a_mind(), True),
+        ("Did Korvald tell you about my brother?", "en", a_mind(known=["Korvald"]), True),
+        ("Hat dir Korvald von meinem Bruder erzählt?", "de", a_mind(), True),
+        ("I will keep your secret.", "en", HESPER, False),
+        ("Is Captain Hesper kind?", "en", HESPER, False),
+        ("I remember my first voyage.", "en", HESPER, False),
+    ],
+)
+def test_model_is_asked_only_what_does_not_ask_of_the_past(
+    question: str, language: str, mind: InMind, has_replies: bool
+) -> None:
+    assert bool(repair(question, mind, language=language).not_known().replies) is has_replies
+
+
+def test_reply_without_a_model_fits_what_is_missing() -> None:
+    questions = ("Who is Tarquin?", "You lied!")
+    replies = {asked: repair(asked).not_known().replies for asked in questions}
+    assert all("Tarquin" in reply for reply in replies["Who is Tarquin?"])
+    assert "I never said that." in replies["You lied!"]
+
+
+def test_word_of_the_npcs_own_name_may_be_what_is_asked_for() -> None:
+    mind = replace(a_mind(remembered=["Your father fell at the ford."]), name="Father Ulric")
+    assert sentences("Where did my father fall?", mind) == ()
+    assert sentences("Where did my sister drown, Ulric?", mind) == (
+        "Nobody has told Father Ulric anything about that.",
+    )
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Is the GPS working?", "Do you have a TV?", "Do you speak French?", "Is it Christmas?", "Is the Internet down?"],
+)
+def test_word_of_common_knowledge_is_not_called_an_unheard_name(question: str) -> None:
+    assert sentences(question) == ()
+
+
+def test_first_name_in_a_dictionary_is_an_unheard_name() -> None:
+    told = [sentences(f"Do you know {name}?") for name in ("Godfrey", "Peter", "Matsuda")]
+    assert [line[0].split()[-1] for line in told] == ["Godfrey.", "Peter.", "Matsuda."]
