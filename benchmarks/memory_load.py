@@ -1,8 +1,8 @@
 """Load the invented campaigns into memory as the program does, and measure how fast that is.
 
-Utterances go through the transcript log and the world's events through `World.commit`. Only vectors take a shortcut:
-they are copied in and indexed afterwards, like a restored backup. One by one, a hundred thousand of them would take the
-embedding model ten minutes and the index two.
+Utterances go through the transcript log and the world's events through `WorldHistory.commit`. Only vectors take a
+shortcut: they are copied in and indexed afterwards, like a restored backup. One by one, a hundred thousand of them
+would take the embedding model ten minutes and the index two.
 """
 
 from __future__ import annotations

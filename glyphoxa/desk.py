@@ -588,7 +588,7 @@ def rehearsal_guard(store: Store) -> MemoryGuard:
     async def ping() -> None: ...
 
     watch = MemoryWatch(ping=ping, make_good=ping, changed=lambda: None, now_ms=now_ms)
-    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, by_name=store.by_name)
+    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, worlds=store.worlds)
 
 
 def rehearsal_names(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
@@ -637,7 +637,7 @@ class Rehearsal:
         try:
             if self.memory is not None:
                 await self.memory.past_talk.transcripts.refresh(state.campaign.id)
-                await self.memory.by_name.refresh(state.campaign.id)
+                await self.memory.worlds.refresh(state.campaign.id)
             await enter(state.scene, state, self.context)
             yield
         finally:

@@ -113,7 +113,7 @@ class TableMemory:
         self.around: TalkAround | None = None
         if store is not None:
             log = _TableLog(store, self.store_campaign)
-            self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, by_name=store.by_name)
+            self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, worlds=store.worlds)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.over(around)
         self.journal = Journal(
@@ -173,7 +173,7 @@ class TableMemory:
             self._is_stored = True
         _log_changes(self._campaign, done)
         await self._read_ahead("past talk", self.store.past_talk.transcripts.refresh)
-        await self._read_ahead("world knowledge", self.store.by_name.refresh)
+        await self._read_ahead("world knowledge", self.store.worlds.refresh)
 
     async def _read_ahead(self, what: str, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:
         """Load data into memory before anybody waits for an answer. A failure does not block writing."""

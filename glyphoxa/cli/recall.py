@@ -88,10 +88,10 @@ async def _run(options: argparse.Namespace) -> int:
         if options.around is not None:
             return await _answer_around(desk, store.graph_rag, question, options)
         campaign = await store.campaigns.get(desk.campaign)
-        by_name = ByName(campaign, store.by_name)
+        by_name = ByName(campaign, store.worlds)
         await by_name.refresh()
         if not options.lexical:
-            await store.by_name.meanings.wait_until_learned()
+            await store.worlds.meanings.wait_until_learned()
         return await _answer(desk, campaign, question, by_name, options)
 
 

@@ -31,7 +31,7 @@ from glyphoxa.world.entity_events import (
 from glyphoxa.world.events import Cause, Event, WorldEvent, dropped
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.file_claims import attribute_claims, offered
-from glyphoxa.world.graph import World
+from glyphoxa.world.graph import WorldHistory
 from glyphoxa.world.state import rule_of
 
 # Resolving the names that a DM uses.
@@ -168,7 +168,7 @@ class Decisions:
     """
 
     campaign: CampaignId
-    world: World
+    world: WorldHistory
     review: Review
     resolver: NameResolver
     now_ms: Callable[[], int]

@@ -16,7 +16,7 @@ from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced, FactScoped
-from glyphoxa.world.graph import World
+from glyphoxa.world.graph import WorldHistory
 
 MAX_CHARACTERS: Final = 4_000
 """Maximum characters of a summary. It precedes the conversation in a prompt, which has at most 1,000 tokens for it."""
@@ -44,7 +44,7 @@ class SessionDesk:
     """
 
     campaign: CampaignId
-    world: World
+    world: WorldHistory
     review: Review
     talk: TalkSearch
     now_ms: Callable[[], int]

@@ -29,7 +29,7 @@ from glyphoxa.world.events import (
     replay,
 )
 from glyphoxa.world.fact_events import FactReplaced, FactStated
-from glyphoxa.world.graph import World, may_know
+from glyphoxa.world.graph import WorldHistory, may_know
 from glyphoxa.world.state import WorldState
 
 # Reading a campaign's log of events.
@@ -38,7 +38,7 @@ from glyphoxa.world.state import WorldState
 _AT_ONCE: Final = 5_000
 
 
-async def all_events(world: World, campaign: CampaignId) -> list[WorldEvent]:
+async def all_events(world: WorldHistory, campaign: CampaignId) -> list[WorldEvent]:
     """Return all events in order."""
     events: list[WorldEvent] = []
     while True:
@@ -120,7 +120,7 @@ class Timeline:
     """
 
     campaign: CampaignId
-    world: World
+    world: WorldHistory
     review: Review
     now_ms: Callable[[], int]
 

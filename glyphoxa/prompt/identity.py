@@ -22,7 +22,7 @@ from glyphoxa.prompt.facts import OwnSecret, fitting, recalled, sentences_of, to
 from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
 from glyphoxa.prompt.selection import ByName
 from glyphoxa.prompt.wording import OCCUPATIONS, SAYS, said_line, wording
-from glyphoxa.recall.world_memory import NamedWorld, known_in, snapshot_in
+from glyphoxa.recall.world import World, known_in, snapshot_in
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import IdentitySnapshot, Known
 from glyphoxa.world.state import WorldState
@@ -109,7 +109,7 @@ class Identities:
             self._read_file(npc)
         return self.last(npc)
 
-    def _read_world(self, npc: NpcId, world: NamedWorld) -> None:
+    def _read_world(self, npc: NpcId, world: World) -> None:
         own, before = self._campaign.npc(npc).entity_id, self._snapshots.get(npc)
         snapshot = world.identity(npc, own)
         if snapshot is not None and snapshot is not before:

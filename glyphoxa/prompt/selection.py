@@ -40,9 +40,10 @@ from glyphoxa.prompt.facts import select_facts
 from glyphoxa.prompt.prompt import Budgets, tokens_of
 from glyphoxa.prompt.wording import recalled_line, recalled_of
 from glyphoxa.recall.exact_match import KnownByName
+from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.vectors import NOTHING_NEAR
-from glyphoxa.recall.world_memory import FactsByName, NamedWorld
+from glyphoxa.recall.world import World, Worlds
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import Known
 
@@ -419,7 +420,9 @@ class ByName:
         place: Where the NPCs are; None before the first scene.
     """
 
-    def __init__(self, campaign: Campaign, memory: FactsByName | None, *, accept_at: float = AUTO_ACCEPT) -> None:
+    def __init__(
+        self, campaign: Campaign, memory: Worlds | MemoryGuard | None, *, accept_at: float = AUTO_ACCEPT
+    ) -> None:
         self.place: EntityId | None = None
         self.accept_at = accept_at
         self._campaign = campaign
@@ -505,11 +508,11 @@ class ByName:
         return None if found is None or not visibility_of(found).is_visible_to(npc) else Known(found)
 
     def terms(self, npc: NpcId) -> Sequence[tuple[str, str]]:
-        """Return the terms coined in play that an NPC may know; see `NamedWorld.terms`."""
+        """Return the terms coined in play that an NPC may know; see `World.terms`."""
         return () if self.world is None else self.world.terms(npc)
 
     @property
-    def world(self) -> NamedWorld | None:
+    def world(self) -> World | None:
         """The world in memory, or without long-term memory that of the file; None before the first read."""
         return self._of_file if self._memory is None else self._memory.world(self._campaign.id)
 
@@ -523,7 +526,7 @@ class ByName:
         return select_facts(found, question, npc, words=self._relations, itself=itself)
 
 
-def _world_of_file(campaign: Campaign, accept_at: float) -> NamedWorld:
+def _world_of_file(campaign: Campaign, accept_at: float) -> World:
     also = {npc.entity_id: (npc.name, *npc.aliases) for npc in campaign.npcs}
     state = state_of_file(campaign, accept_at=accept_at)
-    return NamedWorld(state, now_ms=lambda: _NOW_MS, language=campaign.language, also_called=also)
+    return World(state, now_ms=lambda: _NOW_MS, language=campaign.language, also_called=also)

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import RecalledTalk
-from glyphoxa.recall.world_memory import FactsByName
+from glyphoxa.recall.world import Worlds
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.graph import KnowledgeGraph, TalkAround
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class MemoryGuard:
-    """Wraps a `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `FactsByName`. See the module."""
+    """Wraps a `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `Worlds`. See the module."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class MemoryGuard:
         summaries: SessionSummaries,
         watch: MemoryWatch,
         *,
-        by_name: FactsByName,
+        worlds: Worlds,
     ) -> None:
         self._talk = talk
         self._watch = watch
@@ -51,11 +51,11 @@ class MemoryGuard:
         self.facts = self.guarded(graph.facts)
         self.summary = self.guarded(summaries.summary)
         self.latest = self.guarded(summaries.latest)
-        self.refresh = self.guarded(by_name.refresh)
+        self.refresh = self.guarded(worlds.refresh)
         # Reads of what is in memory, which are never late.
         self.recall_nowait = talk.recall_nowait
-        self.meanings = by_name.meanings
-        self.world = by_name.world
+        self.meanings = worlds.meanings
+        self.world = worlds.world
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False

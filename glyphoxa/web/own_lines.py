@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, SpeakerId, Utte
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.web.events import Json
 from glyphoxa.world.events import Cause
-from glyphoxa.world.graph import World
+from glyphoxa.world.graph import WorldHistory
 
 LINES_PER_PAGE: Final = 30
 
@@ -63,7 +63,7 @@ class OwnLinesOfTable:
     campaign: CampaignId
     session: SessionId
     transcript: OwnLines
-    world: World
+    world: WorldHistory
     now_ms: Callable[[], int]
 
     async def lines(self, player: PlayerId, *, before: str | None) -> Json:

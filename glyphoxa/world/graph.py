@@ -295,7 +295,7 @@ def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Vis
     return all((seen := visibility_of(end)) is not None and seen.is_visible_to(viewer) for end in fact.claim.ends)
 
 
-class World(Protocol):
+class WorldHistory(Protocol):
     """Write access to memory level 3: all changes are events. See `glyphoxa.world`."""
 
     async def commit(

@@ -26,7 +26,7 @@ from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.recall.vectors import TextVectors
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactRejected, FactStated
-from glyphoxa.world.graph import World
+from glyphoxa.world.graph import WorldHistory
 from tests.support.minds import beginning
 from tests.support.patience import DEADLINE_MS
 from tests.support.weights import weights
@@ -52,7 +52,7 @@ def minilm() -> MiniLm:
 class Station:
     state: TableState
     context: HotContextAssembly
-    world: World
+    world: WorldHistory
     meanings: TextVectors
 
     async def asked(self, npc: str, question: str, asker: str = "Ilse") -> HotContext:
@@ -77,8 +77,8 @@ async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Sta
         state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
         context = table_context(settings, state, store, memory.guard)
         await context.enter(CAMPAIGN.scenes[0])
-        await store.by_name.meanings.wait_until_learned()
-        yield Station(state, context, store.world, store.by_name.meanings)
+        await store.worlds.meanings.wait_until_learned()
+        yield Station(state, context, store.world, store.worlds.meanings)
         await context.prefetch.close()
         await memory.close()
 

@@ -80,7 +80,7 @@ async def prompt_of(
         heard.hear(line)
     prefetch = Prefetch(
         campaign.id,
-        by_name=ByName(campaign, store.by_name),
+        by_name=ByName(campaign, store.worlds),
         talk=store.past_talk,
         language=campaign.language,
         present=lambda: {each.id: each.name for each in campaign.npcs},

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
-from glyphoxa.recall.world_memory import NamedWorld, WorldMemory
+from glyphoxa.recall.world import World, Worlds
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, dropped
 from glyphoxa.world.fact_events import FactStated
@@ -29,9 +29,9 @@ ELDRINAX, SECOND = EntityId("e-eldrinax"), SessionId("s2")
 BY_DM = Cause("dm", NOW)
 
 
-def held_by(store: Store) -> WorldMemory:
+def held_by(store: Store) -> Worlds:
     """Another process's."""
-    return WorldMemory(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
+    return Worlds(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
 
 
 def _holds(fact: Fact) -> bool:
@@ -50,7 +50,7 @@ def as_held(known: Known | None) -> Known | None:
     )
 
 
-async def says_what_the_graph_says(store: Store, campaign: CampaignId, world: NamedWorld | None) -> None:
+async def says_what_the_graph_says(store: Store, campaign: CampaignId, world: World | None) -> None:
     assert world is not None
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     for viewer in viewers:
@@ -96,7 +96,7 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
 
 
 async def named(store: Store, question: str, npc: NpcId = SMITH) -> list[str]:
-    world = await store.by_name.refresh(CAMPAIGN)
+    world = await store.worlds.refresh(CAMPAIGN)
     return [one.known.entity.name for one in world.by_name(npc, question)]
 
 
@@ -121,7 +121,7 @@ async def test_what_is_rolled_back_is_not_known_any_more(store: Store) -> None:
     await store.world.commit(CAMPAIGN, [FactStated(learned)], Cause("talk", NOW, SECOND, 2, said.id))
 
     async def fears() -> list[Fact]:
-        (one, *_) = (await store.by_name.refresh(CAMPAIGN)).by_name(SMITH, "What of Eldrinax?")
+        (one, *_) = (await store.worlds.refresh(CAMPAIGN)).by_name(SMITH, "What of Eldrinax?")
         return [fact for fact, _ in one.known.relations if fact.claim == learned]
 
     assert len(await fears()) == 1
@@ -138,8 +138,8 @@ async def test_while_the_database_is_away_who_is_named_is_known(dsn: str, tmp_pa
         before = await named(table, "Has Eldrinax paid the smith?")
         network.cut()
         with pytest.raises(Unavailable):
-            await table.by_name.refresh(CAMPAIGN)
-        world = table.by_name.world(CAMPAIGN)
+            await table.worlds.refresh(CAMPAIGN)
+        world = table.worlds.world(CAMPAIGN)
         assert world is not None
         found = world.by_name(SMITH, "Has Eldrinax paid the smith?")
         assert [one.known.entity.name for one in found] == before

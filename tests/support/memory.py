@@ -27,7 +27,7 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import words
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world import World, Worlds
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import Pending, SpoolPosition
 from glyphoxa.world.file_claims import state_of_file
@@ -214,25 +214,25 @@ class GraphTwin:
         return ScopedKnowledge(self.scoped, self.of_world)
 
 
-class ByNameTwin:
-    """Who is named, in the world of a graph as it was when it was read last."""
+class WorldsTwin(Worlds):
+    """The world of a graph as it was when it was read last."""
 
     def __init__(self, graph: GraphTwin) -> None:
         self._graph = graph
-        self._world: NamedWorld | None = None
+        self._world: World | None = None
         self.meanings = TextVectors(None, QuestionVectors(None))
 
-    async def refresh(self, campaign: CampaignId) -> NamedWorld:
+    async def refresh(self, campaign: CampaignId) -> World:
         await self._graph.weather.pass_through()
         state = WorldState()
         scoped = self._graph.scoped
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
         state.load((), StateRows(entities=entities, facts=self._graph.of_world))
-        self._world = NamedWorld(state, now_ms=lambda: 0)
+        self._world = World(state, now_ms=lambda: 0)
         self.meanings.learn(self._world.texts)
         return self._world
 
-    def world(self, campaign: CampaignId) -> NamedWorld | None:
+    def world(self, campaign: CampaignId) -> World | None:
         return self._world
 
 

@@ -14,9 +14,9 @@ from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, Message
 from glyphoxa.prompt.selection import ByName
-from glyphoxa.recall.world_memory import known_in
+from glyphoxa.recall.world import known_in
 from glyphoxa.world.file_claims import state_of_file
-from tests.support.memory import ByNameTwin, GraphTwin
+from tests.support.memory import GraphTwin, WorldsTwin
 from tests.support.patience import DEADLINE_MS
 
 PATIENT = Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS)
@@ -39,7 +39,7 @@ class Mind:
         campaign: Campaign,
         *,
         graph: GraphTwin | None = None,
-        by_name: ByNameTwin | None = None,
+        by_name: WorldsTwin | None = None,
         talk: Any = None,
         present: Callable[[], Mapping[NpcId, str]] | None = None,
         conversations: Mapping[NpcId, Conversation] | None = None,
@@ -47,7 +47,7 @@ class Mind:
         **options: Any,
     ) -> None:
         self.graph = graph or GraphTwin.of(campaign)
-        self.by_name = by_name or ByNameTwin(self.graph)
+        self.by_name = by_name or WorldsTwin(self.graph)
         self.prefetch = Prefetch(
             campaign.id,
             by_name=ByName(campaign, self.by_name),

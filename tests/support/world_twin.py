@@ -1,4 +1,4 @@
-"""A campaign's world in memory: a list of events and its replay. Answers as `World` and as the DM's `Review`."""
+"""A campaign's world in memory: a list of events and its replay. Answers as `WorldHistory` and as the DM's `Review`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WorldTwin:
     def state(self) -> WorldState:
         return replay(self.log)
 
-    # As `World`
+    # As `WorldHistory`
 
     async def commit(
         self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None

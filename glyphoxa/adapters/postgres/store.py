@@ -23,7 +23,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
-from glyphoxa.recall.world_memory import WorldMemory
+from glyphoxa.recall.world import Worlds
 
 
 class Store:
@@ -52,7 +52,7 @@ class Store:
         read_times = self.times.times
         self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
         meanings = TextVectors(embedder, self.past_talk.vectors)
-        self.by_name = WorldMemory(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
+        self.worlds = Worlds(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
         self.graph = PostgresGraph(database)
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
         self.world = PostgresWorld(database, accept_at=auto_accept)
@@ -111,7 +111,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     finally:
         await store.listener.close()
         await store.past_talk.close()
-        await store.by_name.close()
+        await store.worlds.close()
         try:
             await database.close()
         finally:

@@ -28,7 +28,7 @@ from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
-from tests.support.memory import ByNameTwin, GraphTwin
+from tests.support.memory import GraphTwin, WorldsTwin
 from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 from tests.support.recalled import heard, said_itself
@@ -85,7 +85,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         safety=topics_of(campaign),
     )
     search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
-    by_name = ByName(campaign, ByNameTwin(graph))
+    by_name = ByName(campaign, WorldsTwin(graph))
     await by_name.refresh()
     return await ExplainedQuestion(desk, campaign, npc, question, by_name, search).ask(limit=100, by_words=False)
 

@@ -54,7 +54,7 @@ from glyphoxa.prompt.conversation import Conversation, others_line
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.wording import wording
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
@@ -62,7 +62,7 @@ from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said
-from tests.support.memory import ByNameTwin, GraphTwin
+from tests.support.memory import GraphTwin, WorldsTwin
 from tests.support.minds import PATIENT, Mind, beginning
 from tests.support.proof import n_examples
 from tests.support.web_table import TwinTable
@@ -218,10 +218,10 @@ async def glossary(campaign: Campaign, text: str) -> str:
     return await in_mind(replace(campaign, glossary={"Zorn": text}), "What is the Zorn?")
 
 
-class WithTerm(ByNameTwin):
+class WithTerm(WorldsTwin):
     text = ""
 
-    def world(self, campaign: CampaignId) -> NamedWorld | None:
+    def world(self, campaign: CampaignId) -> World | None:
         world = super().world(campaign)
         if world is not None:
             world.terms = lambda _viewer: [("Zorn", self.text)]  # type: ignore[method-assign]

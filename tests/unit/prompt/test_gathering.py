@@ -14,7 +14,7 @@ from glyphoxa.prompt.composition import compose
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import Budgets, HotContext, Message
 from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
+from tests.support.memory import GraphTwin, LogTwin, WorldsTwin
 from tests.support.minds import Mind
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -31,7 +31,7 @@ class Memory:
     def __init__(self) -> None:
         self.how: dict[str, How] = dict.fromkeys(PARTS, "there")
         graph, log = GraphTwin.of(a_campaign()), LogTwin()
-        by_name = ByNameTwin(graph)
+        by_name = WorldsTwin(graph)
         self._answers = {"facts": by_name.refresh, "recall": log.recall}
         by_name.refresh = self._through("facts")  # type: ignore[method-assign] # the network
         log.recall = self._through("recall")  # type: ignore[method-assign]

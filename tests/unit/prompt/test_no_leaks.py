@@ -17,9 +17,9 @@ from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prompt import Budgets, HotContext, with_hot_context
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world import World
 from tests.support.embedders import embedder_of_one_topic
-from tests.support.memory import ByNameTwin, LogTwin
+from tests.support.memory import LogTwin, WorldsTwin
 from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import IS_PROOF, n_examples
@@ -32,12 +32,12 @@ TAMSIN = PlayerId("tamsin")
 MOST_SAID = 60
 
 
-class WhenChanged(ByNameTwin):
+class WhenChanged(WorldsTwin):
     """It reads a world again only when that is another one, as the product does."""
 
     is_old = True
 
-    async def refresh(self, campaign: CampaignId) -> NamedWorld:
+    async def refresh(self, campaign: CampaignId) -> World:
         known = self.world(campaign)
         if known is None or self.is_old:
             known = await super().refresh(campaign)

@@ -6,7 +6,7 @@ from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.prompt.facts import recalled_of
 from glyphoxa.recall.facts import facts_asked
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world import World
 from glyphoxa.world.graph import Known
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
@@ -133,7 +133,7 @@ def by_name(fact: Fact, question: str, *entities: Entity) -> list[str]:
     state = WorldState()
     nodes = [WorldEntity(one.id, one.type, one.name, one.aliases) for one in entities]
     state.load((), StateRows(entities=nodes, facts=[fact]))
-    return [one.known.entity.id for one in NamedWorld(state, now_ms=lambda: 0).by_name(NpcId("barmaid"), question)]
+    return [one.known.entity.id for one in World(state, now_ms=lambda: 0).by_name(NpcId("barmaid"), question)]
 
 
 def test_an_npc_is_told_the_answer_and_why_it_may_know_it() -> None:

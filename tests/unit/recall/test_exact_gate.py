@@ -12,7 +12,7 @@ from glyphoxa.domain.knowledge import ALWAYS, HIDDEN, PUBLIC, Claim, Fact, Valid
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.names.naming import Entry, Speech
 from glyphoxa.names.reader import NameReader
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world import World
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 from tests.support.proof import n_examples
 
@@ -70,7 +70,7 @@ RAMBLING = (
 
 def a_world(
     items: Iterable[Named], *, may_see: Callable[[Named], bool] = everything, at_ms: int = 0, language: str = "en"
-) -> NamedWorld:
+) -> World:
     there = {item.id: item for item in items if item.names and not item.has_ended}
     entities = [
         WorldEntity(EntityId(item.id), item.kind, item.names[0], item.names[1:], PUBLIC if may_see(item) else HIDDEN)
@@ -91,10 +91,10 @@ def a_world(
     }
     state = WorldState()
     state.load((), StateRows(entities=entities, facts=facts.values()))
-    return NamedWorld(state, now_ms=lambda: at_ms, language=language)
+    return World(state, now_ms=lambda: at_ms, language=language)
 
 
-def answers(world: NamedWorld, question: str) -> list[str]:
+def answers(world: World, question: str) -> list[str]:
     return [one.known.entity.id for one in world.by_name(NPC, question)]
 
 

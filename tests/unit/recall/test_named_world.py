@@ -14,7 +14,7 @@ from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity,
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.prompt.facts import select_facts
 from glyphoxa.recall.exact_match import KnownByName
-from glyphoxa.recall.world_memory import NamedWorld
+from glyphoxa.recall.world import World
 from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
@@ -69,10 +69,10 @@ def facts_of(drawn: list[tuple[EntityId, str, EntityId, Visibility]]) -> list[Fa
     return list(found.values())
 
 
-def a_world(entities: list[WorldEntity], facts: list[Fact], *, now_ms: Callable[[], int] = lambda: NOW) -> NamedWorld:
+def a_world(entities: list[WorldEntity], facts: list[Fact], *, now_ms: Callable[[], int] = lambda: NOW) -> World:
     state = WorldState()
     state.load((), StateRows(entities=entities, facts=facts))
-    return NamedWorld(state, now_ms=now_ms)
+    return World(state, now_ms=now_ms)
 
 
 def told(found: list[KnownByName], question: str) -> list[object]:
@@ -98,7 +98,7 @@ def test_what_an_npc_may_not_know_changes_nothing_of_what_is_called_for_it(
         assert answers[0] == answers[1]
 
 
-def answers(world: NamedWorld) -> list[object]:
+def answers(world: World) -> list[object]:
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     questions = [f"Where is {entity.title()}, and who owns it?" for entity in (*ENTITIES, "Guild", "the lamp")]
     names = " and ".join(entity.title() for entity in ENTITIES)
@@ -115,11 +115,11 @@ def answers(world: NamedWorld) -> list[object]:
 def test_a_world_that_follows_events_is_the_one_that_is_read_after_them(seed: int) -> None:
     """However they come in: corrections, approvals, merges, what is hidden and revealed."""
     events = a_history(seed, length=24, with_undo=False)
-    world = NamedWorld(replay(events[:8]), now_ms=lambda: NOW)
+    world = World(replay(events[:8]), now_ms=lambda: NOW)
     for at in range(8, len(events), 3):
         answers(world)  # what was asked before is not kept
         world.take(events[at : at + 3])
-        assert answers(world) == answers(NamedWorld(replay(events[: at + 3]), now_ms=lambda: NOW))
+        assert answers(world) == answers(World(replay(events[: at + 3]), now_ms=lambda: NOW))
 
 
 def happens(*events: Event) -> list[WorldEvent]:
@@ -130,7 +130,7 @@ TOWER = WorldEntity(EntityId("tower"), "location", "Skarnfell")
 MAREK = WorldEntity(EntityId("marek"), "npc", "Marek")
 
 
-def called(world: NamedWorld, question: str, viewer: Viewer = NPC) -> list[str]:
+def called(world: World, question: str, viewer: Viewer = NPC) -> list[str]:
     return [one.known.entity.id for one in world.by_name(viewer, question)]
 
 
@@ -182,7 +182,7 @@ def test_what_waits_for_the_dm_is_not_known() -> None:
 def test_what_a_file_calls_its_npc_is_a_name_for_those_who_know_of_it() -> None:
     state = WorldState()
     state.load((), StateRows(entities=[replace(MAREK, visibility=secret_of([OTHER]))]))
-    world = NamedWorld(state, now_ms=lambda: NOW, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
+    world = World(state, now_ms=lambda: NOW, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
     assert called(world, "the smith at the spire", OTHER) == ["marek"]
     assert called(world, "the smith at the spire") == []
 

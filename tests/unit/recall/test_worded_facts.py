@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId
-from glyphoxa.recall.world_memory import WordedFacts
+from glyphoxa.recall.world import WordedFacts
 from tests.support.proof import n_examples
 
 TOWN = "Pinewatch is a walled town. Its gate closes at sunset."

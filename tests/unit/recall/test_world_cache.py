@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
-from glyphoxa.recall.world_memory import WorldMemory
+from glyphoxa.recall.world import Worlds
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
@@ -29,11 +29,11 @@ def a_town() -> WorldFeedTwin:
     )
 
 
-def held_of(feed: WorldFeedTwin) -> WorldMemory:
-    return WorldMemory(feed, now_ms=lambda: 1_000)
+def held_of(feed: WorldFeedTwin) -> Worlds:
+    return Worlds(feed, now_ms=lambda: 1_000)
 
 
-def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
+def named(held: Worlds, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
     world = held.world(TOWN)
     if world is None:
@@ -202,7 +202,7 @@ async def test_unreadable_event_reloads_the_world(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_the_world_that_was_asked_for_longest_ago_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glyphoxa.recall.world_memory._MOST_CAMPAIGNS", 1)
+    monkeypatch.setattr("glyphoxa.recall.world._MOST_CAMPAIGNS", 1)
     held = held_of(a_town())
     await held.refresh(TOWN)
     await held.refresh(CampaignId("other"))

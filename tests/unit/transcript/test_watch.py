@@ -14,7 +14,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.graph import Passage
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
-from tests.support.memory import ByNameTwin, GraphTwin, LogTwin
+from tests.support.memory import GraphTwin, LogTwin, WorldsTwin
 from tests.support.virtual_time import run_in_virtual_time
 
 GRIMJAW = EntityId("e-grimjaw")
@@ -37,7 +37,7 @@ class Memory:
         self.looks_ms: list[int] = []
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
-        self.guard = MemoryGuard(self.graph, self.log, NoSummaries(), self.watch, by_name=ByNameTwin(self.graph))
+        self.guard = MemoryGuard(self.graph, self.log, NoSummaries(), self.watch, worlds=WorldsTwin(self.graph))
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)

@@ -113,7 +113,7 @@ def commit_deadline_ms(amount: int) -> int:
 async def commit(
     world: WorldTransaction, events: Sequence[Event], cause: Cause, *, accept_at: float, expect: int | None = None
 ) -> list[WorldEvent]:
-    """See `World.commit`. The caller holds the lock of the campaign."""
+    """See `WorldHistory.commit`. The caller holds the lock of the campaign."""
     with gc_paused(amount=len(events)):
         return await _commit(world, [_with_threshold(event, accept_at) for event in events], cause, expect=expect)
 
@@ -211,7 +211,7 @@ class WorldWriting:
         return await self._world.tables.read_current()
 
     async def commit(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
-        """See `World.commit`."""
+        """See `WorldHistory.commit`."""
         made = await commit(self._world, events, cause, accept_at=self._accept_at)
         self.recorded += made
         return made
@@ -229,7 +229,7 @@ class WorldWriting:
 
 
 class PostgresWorld:
-    """Implements `World`; late is `Unavailable`, and nothing was written.
+    """Implements `WorldHistory`; late is `Unavailable`, and nothing was written.
 
     Deadlines: reading events 1 s, a commit 10 s and 5 ms per event, a past state a minute, undoing ten minutes, a fork
     an hour.

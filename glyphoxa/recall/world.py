@@ -1,4 +1,4 @@
-"""Hold a campaign's world in memory, and query it by name for a viewer.
+"""Hold a campaign's world in memory, and query it for a viewer, without awaiting anything.
 
     the world's state ──▶ names and relations ──▶ named entities that the viewer may know
           ▲                                            │
@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import count, islice
 from operator import attrgetter
-from typing import Final, Protocol
+from typing import Final
 
 from loguru import logger
 
@@ -38,30 +38,6 @@ from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.events import Undoing, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
-
-# -- by name
-
-
-class FactsByName(Protocol):
-    """Worlds of campaigns in memory, queried by name."""
-
-    @property
-    def meanings(self) -> TextVectors:
-        """Vectors of the texts of the world, and of those of its author."""
-        ...
-
-    async def refresh(self, campaign: CampaignId) -> NamedWorld:
-        """Load the current state into memory.
-
-        Raises:
-            Unavailable: It cannot be read; the memory is unchanged.
-        """
-        ...
-
-    def world(self, campaign: CampaignId) -> NamedWorld | None:
-        """Return the state of the last read at once; None if nothing is in memory."""
-        ...
-
 
 # -- worded facts
 #
@@ -133,8 +109,8 @@ _MOST_BY_WORDS: Final = 2
 _MOST_BY_MEANING: Final = 3
 
 
-class NamedWorld:
-    """Changes and queries come from one thread.
+class World:
+    """A campaign's world. Changes and queries come from one thread.
 
     Args:
         state: Complete, except for ended facts. This object takes ownership of it.
@@ -426,17 +402,20 @@ _FEW: Final = 50
 
 
 @dataclass(slots=True, eq=False)
-class _World:
-    named: NamedWorld
+class _Held:
+    world: World
     cursor: Cursor[WorldEvent]
 
 
-class WorldMemory:
-    """Implements `FactsByName`: keeps the worlds of campaigns up to date with their events.
+class Worlds:
+    """Worlds of campaigns in memory, kept up to date with their events.
 
     Args:
         now_ms: Session time.
         meanings: None: facts are found by names and words only.
+
+    Attributes:
+        meanings: Vectors of the texts of the worlds, and of those of their authors.
     """
 
     def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int], meanings: TextVectors | None = None) -> None:
@@ -445,37 +424,37 @@ class WorldMemory:
         self._now_ms = now_ms
         self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
 
-    def world(self, campaign: CampaignId) -> NamedWorld | None:
+    def world(self, campaign: CampaignId) -> World | None:
         """Return the state of the last read; None if there was none."""
         held = self._held.get(campaign)
-        return None if held is None else held.named
+        return None if held is None else held.world
 
-    async def refresh(self, campaign: CampaignId) -> NamedWorld:
+    async def refresh(self, campaign: CampaignId) -> World:
         """Apply all events so far; on first use, read everything. See `CampaignCache.refresh`.
 
         Raises:
             Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
-        return (await self._held.refresh(campaign)).named
+        return (await self._held.refresh(campaign)).world
 
     async def close(self) -> None:
         """Stop reading and release everything."""
         await self._held.close()
         await self.meanings.close()
 
-    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_World]) -> None:
+    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_Held]) -> None:
         if entry.held is not None and await self._take_new(campaign, entry.held):
             return
         entry.held = None
         read = await self._feed.read(campaign)
         world = await asyncio.to_thread(
-            NamedWorld, read.state, now_ms=self._now_ms, language=read.language, also_called=read.also_called
+            World, read.state, now_ms=self._now_ms, language=read.language, also_called=read.also_called
         )
         cursor = Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"), last=read.last)
-        entry.held = _World(world, cursor)
+        entry.held = _Held(world, cursor)
         self.meanings.learn(world.texts)
 
-    async def _take_new(self, campaign: CampaignId, held: _World) -> bool:
+    async def _take_new(self, campaign: CampaignId, held: _Held) -> bool:
         """Return False if the world must be read again."""
         is_empty = held.cursor.last is None
         changes = await held.cursor.read(
@@ -487,11 +466,11 @@ class WorldMemory:
         if len(new) > _FEW or any(isinstance(recorded.event, Undoing) for recorded in new):
             return False
         try:
-            held.named.take(new)
+            held.world.take(new)
         except Exception:
             # Whatever the error, half of the events may be applied by now.
             logger.exception("what happened in {} cannot be applied; its world is read again", campaign)
             return False
         if new:
-            self.meanings.learn(held.named.texts)
+            self.meanings.learn(held.world.texts)
         return True
