@@ -76,7 +76,7 @@ def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
         data_dir=directory,
         providers=ProvidersSettings(llm=llm),
         turns=TurnsSettings(reply_deadline_ms=PATIENCE_MS),
-        context=ContextSettings(part_deadline_ms=_PART_MS, recall_deadline_ms=_PART_MS),
+        context=ContextSettings(recall_deadline_ms=_PART_MS),
     )
 
 

@@ -28,12 +28,12 @@ from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, PlayerId, UtteranceId
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import with_hot_context
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery
@@ -125,18 +125,13 @@ class _Mind:
         self._names.on(SceneChanged(campaign.scenes[0], 0))
         self._conversation = Conversation(self._npc, beginning=beginning_of(campaign, self._npc, None))
         self._prefetch = Prefetch(
-            campaign.id,
-            by_name=ByName(campaign, None),
+            KnownWorld(campaign, None),
             talk=None,
-            language=campaign.language,
             present=lambda: self._present,
             conversations={self._npc.id: self._conversation},
         )
-        self._assembly = HotContextAssembly(
-            campaign,
-            graph=None,
-            talk=None,
-            prefetch=self._prefetch,
+        self._assembly = HotContexts(
+            self._prefetch,
         )
         self._addressing = Addressing()
 

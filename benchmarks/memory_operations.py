@@ -16,9 +16,9 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
-from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.graph import Neighbourhood, Walk
 
@@ -161,19 +161,16 @@ class Operations:
         scene = self._world.campaign.scenes[0]
         names = {npc: self._world.campaign.npc(npc).name for npc in scene.npcs}
         prefetch = Prefetch(
-            self._id,
-            by_name=ByName(self._world.campaign, memory),
+            KnownWorld(self._world.campaign, memory),
             talk=memory,
-            language=self._world.campaign.language,
             present=lambda: names,
         )
-        context = HotContextAssembly(self._world.campaign, graph=memory, talk=memory, prefetch=prefetch)
+        context = HotContexts(prefetch)
         await memory.refresh(self._id)
         await context.enter(scene)
 
         def prepare(n: int) -> Call:
             npc, question = scene.npcs[n % len(scene.npcs)], self._question()
-            context.new_speech()
 
             async def call() -> int:
                 gathered = await context.gather(npc, question)

@@ -25,10 +25,10 @@ from benchmarks.runner import percent, percentiles, positive, run, tell
 from benchmarks.table import memory_of
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
-from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, HotContext, tokens_of
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300
@@ -148,13 +148,11 @@ class Table:
         self._talk = talk
         self._campaign = campaign_of(question.campaign, talk.data.turns[question.campaign])
         self._past = talk.recall_with(RecallSettings())
-        budgets = Budgets(facts_tokens=budget_tokens, part_deadline_ms=_PATIENCE_MS, recall_deadline_ms=_PATIENCE_MS)
+        budgets = Budgets(facts_tokens=budget_tokens, recall_deadline_ms=_PATIENCE_MS)
         present = {npc.id: npc.name for npc in self._campaign.npcs}
         self._prefetch = Prefetch(
-            self._campaign.id,
-            by_name=ByName(self._campaign, memory_of(talk.store)),
+            KnownWorld(self._campaign, memory_of(talk.store)),
             talk=self._past,
-            language=self._campaign.language,
             present=lambda: present,
             max_recalled=budgets.max_recalled,
         )
@@ -165,8 +163,7 @@ class Table:
 
     async def speak(self, text: str, evidence: Sequence[str]) -> Spoken:
         """Say something to the NPC."""
-        self._prefetch.forget(_PLAYER)
-        self._context.new_speech()
+        self._prefetch.begin(_PLAYER)
         words = text.split()
         partial_ms: list[float] = []
         seen = [Injected(), Injected()]
@@ -181,7 +178,6 @@ class Table:
             if look_ups and (is_looked_at or n % _WAITED_FOR == 0):
                 await asyncio.wait(look_ups, timeout=_WORD_MS / 1_000)
             if is_looked_at:
-                self._onlooker.new_speech()
                 seen.append(self._injected(self._onlooker.gather_nowait(WITNESS, partial), evidence))
         began = perf_counter()
         hot = await self._context.gather(WITNESS, text)
@@ -192,12 +188,9 @@ class Table:
     async def close(self) -> None:
         await self._prefetch.close()
 
-    def _assembly(self, budgets: Budgets) -> HotContextAssembly:
-        return HotContextAssembly(
-            self._campaign,
-            graph=memory_of(self._talk.store),
-            talk=self._past,
-            prefetch=self._prefetch,
+    def _assembly(self, budgets: Budgets) -> HotContexts:
+        return HotContexts(
+            self._prefetch,
             budgets=budgets,
         )
 

@@ -61,8 +61,8 @@ from glyphoxa.names.learning import NamesDesk
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.composition import ComposedPrompt, compose
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import examples_draft, persona_draft
 from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, PromptLimits
 from glyphoxa.recall.guard import MemoryGuard
@@ -611,7 +611,7 @@ class Rehearsal:
     settings: Settings
     memory: Store | None
     state: TableState
-    context: HotContextAssembly
+    context: HotContexts
     npc: Npc
     player: Player
 
@@ -623,12 +623,11 @@ class Rehearsal:
         text = names.correct(" ".join(line.split())).text
         state.add_player(player)
         async with self._in_the_scene():
-            self.context.prefetch.forget(player.id)
-            self.context.new_speech()
+            self.context.prefetch.begin(player.id)
             prompt = state.conversations[self.npc.id].prompt(text, player.name)
             facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
-            deadline_ms, limits = self.settings.context.deadline_ms, PromptLimits(self.settings.budgets.window_tokens)
-            return await compose(self.context, prompt, facts_at, deadline_ms=deadline_ms, limits=limits)
+            limits = PromptLimits(self.settings.budgets.window_tokens)
+            return await compose(self.context, prompt, facts_at, limits=limits)
 
     @asynccontextmanager
     async def _in_the_scene(self) -> AsyncIterator[None]:

@@ -58,13 +58,13 @@ from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.rolling_summary import RollingSummary
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.providers.extras import need
@@ -235,9 +235,7 @@ def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
     return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
 
 
-def table_context(
-    settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None
-) -> HotContextAssembly:
+def table_context(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> HotContexts:
     """Create the context of the NPCs' answers.
 
     Args:
@@ -246,10 +244,8 @@ def table_context(
     campaign = state.campaign
     budgets = settings.budgets
     prefetch = Prefetch(
-        campaign.id,
-        by_name=ByName(campaign, guard, accept_at=settings.memory.auto_accept),
+        KnownWorld(campaign, guard, accept_at=settings.memory.auto_accept),
         talk=guard,
-        language=campaign.language,
         present=state.present_names,
         conversations=state.conversations,
         max_recalled=budgets.max_recalled,
@@ -261,11 +257,8 @@ def table_context(
 
     when = SaidWhen(campaign, state.session, None if store is None else store.past_talk.transcripts)
 
-    return HotContextAssembly(
-        campaign,
-        graph=guard,
-        talk=guard,
-        prefetch=prefetch,
+    return HotContexts(
+        prefetch,
         when=when,
         budgets=budgets,
         past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens, threads=threads, when=when),

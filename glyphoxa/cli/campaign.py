@@ -64,8 +64,8 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
 from glyphoxa.prompt.identity import Bible, Identities, KnownSentences, beginning_of
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState
@@ -267,9 +267,9 @@ def _entities(n: int) -> str:
 async def _prompt(options: argparse.Namespace) -> int:
     campaign = read_campaign(options.file).campaign
     npc = npc_called(options.npc, campaign)
-    by_name = ByName(campaign, None)
-    identity = Identities(campaign, by_name, tokens=Budgets().identity_tokens).read(npc.id)
-    bible = Bible(campaign, KnownSentences(campaign, by_name.known), budgets=Budgets())
+    world = KnownWorld(campaign, None)
+    identity = Identities(campaign, world, tokens=Budgets().identity_tokens).read(npc.id)
+    bible = Bible(campaign, KnownSentences(campaign, world.known), budgets=Budgets())
     asked = Prompt(npc.id, (*beginning_of(campaign, npc, identity.known), Message("user", "")), "", "")
     standing = HotContext(
         identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id, [npc.persona])

@@ -27,7 +27,8 @@ from glyphoxa.language.facts import moment, reason_in_words
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.prompt.facts import sentences_of
 from glyphoxa.prompt.identity import Identities
-from glyphoxa.prompt.selection import IN_EVERY_PROMPT, ByName, Candidates, Selection, select
+from glyphoxa.prompt.known_world import KnownWorld
+from glyphoxa.prompt.selection import IN_EVERY_PROMPT, Candidates, Selection, select
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
@@ -88,14 +89,16 @@ async def _run(options: argparse.Namespace) -> int:
         if options.around is not None:
             return await _answer_around(desk, store.graph_rag, question, options)
         campaign = await store.campaigns.get(desk.campaign)
-        by_name = ByName(campaign, store.worlds)
+        by_name = KnownWorld(campaign, store.worlds)
         await by_name.refresh()
         if not options.lexical:
             await store.worlds.meanings.wait_until_learned()
         return await _answer(desk, campaign, question, by_name, options)
 
 
-async def _answer(desk: Desk, campaign: Campaign, question: str, by_name: ByName, options: argparse.Namespace) -> int:
+async def _answer(
+    desk: Desk, campaign: Campaign, question: str, by_name: KnownWorld, options: argparse.Namespace
+) -> int:
     npc = desk.resolver.npc(options.npc)
     who = desk.resolver.person(npc)
     search: Search = partial(desk.store.past_talk.search, desk.campaign, npc, by_words=options.lexical, patient=True)
@@ -179,7 +182,7 @@ class ExplainedQuestion:
     campaign: Campaign
     npc: NpcId
     question: str
-    by_name: ByName
+    by_name: KnownWorld
     search: Search
 
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
@@ -201,7 +204,7 @@ class ExplainedQuestion:
         # A turn chooses among so many.
         talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
         own = Identities(self.campaign, self.by_name, tokens=budgets.identity_tokens).read(self.npc)
-        world = self.by_name.world
+        world = self.by_name.current
         named = () if world is None else world.by_name(self.npc, asked)
         if own.known is not None and any(one.known.entity.id == own.known.entity.id for one in named):
             left_out.append(f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")

@@ -20,7 +20,6 @@ from pydantic_core import CoreSchema, core_schema
 from glyphoxa.config.located_yaml import Wrong, short, written_as
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.prompt.composition import AT_MOST_LATER_MS
 from glyphoxa.prompt.prompt import Placement, Role
 from glyphoxa.providers.building import NONE, names
 from glyphoxa.providers.rows import Kind
@@ -170,8 +169,8 @@ class ContextSettings(Section):
     """Contents of the prompt for one turn.
 
     Attributes:
-        part_deadline_ms: Deadline for reading changes of the world. Later ones are not in the answer.
-        recall_deadline_ms: Deadline for recalling earlier utterances.
+        recall_deadline_ms: Deadline for memory: earlier utterances and changes of the world. What is later is not in
+            the answer.
         identity_tokens: Budget for what the NPC knows about itself, in tokens of 4 characters. Default of this and of
             the other budgets: the model's profile.
         scene_tokens: Budget for the NPC's location and who is present.
@@ -192,7 +191,6 @@ class ContextSettings(Section):
             secrets as such, and the model decides.
     """
 
-    part_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
     recall_deadline_ms: Annotated[int, Field(ge=1, le=5000)] = 50
     identity_tokens: Annotated[int, Field(ge=20, le=4_000)] | None = None
     scene_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
@@ -211,11 +209,6 @@ class ContextSettings(Section):
     def facts_at(self) -> Placement:
         """Return where in the prompt the facts stand."""
         return Placement(self.facts_depth, self.facts_role)
-
-    @property
-    def deadline_ms(self) -> int:
-        """Return the deadline of a context whose parts miss theirs."""
-        return max(self.part_deadline_ms, self.recall_deadline_ms) + AT_MOST_LATER_MS
 
     def contradictions(self) -> Wrong:
         role = self.facts_role

@@ -228,7 +228,6 @@ class Settings(Section):
             glossary_tokens=max(0, self.context_tokens - STANDING_TOKENS - sum(budgets.values())),
             window_tokens=max(self.context_tokens - self.providers.llm.max_tokens, self.context_tokens // 2),
             max_facts=context.max_facts,
-            part_deadline_ms=context.part_deadline_ms,
             recall_deadline_ms=context.recall_deadline_ms,
         )
 

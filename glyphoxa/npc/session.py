@@ -36,7 +36,7 @@ from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, TableState, TypedLines
-from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TalkDecisions
@@ -130,7 +130,7 @@ class TableSession:
         room: Room,
         *,
         names: TableNames,
-        context: HotContextAssembly,
+        context: HotContexts,
         memory: SessionMemory,
         keeper: SessionStateKeeper,
         mark: SessionMark,
@@ -343,8 +343,7 @@ class TableSession:
 
     def _hear(self, event: EarEvent) -> None:
         if isinstance(event, SpeechStarted):
-            self.context.prefetch.forget(event.player)
-            self.context.new_speech()
+            self.context.prefetch.begin(event.player)
         self.room.mailbox.post(event)
 
     def _left(self, player: PlayerId) -> None:
@@ -429,7 +428,7 @@ async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> N
         empty_ms = empty_ms + _LOOK_EVERY_MS if is_empty() else 0
 
 
-async def enter(scene: Scene, state: TableState, context: HotContextAssembly) -> None:
+async def enter(scene: Scene, state: TableState, context: HotContexts) -> None:
     """Enter a scene after loading what its NPCs know there."""
     await context.enter(scene)
     state.scene = scene

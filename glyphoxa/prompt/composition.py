@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import SAFETY, PromptPart, Rejected
-from glyphoxa.prompt.assembly import OF_FILE
+from glyphoxa.prompt.gather import OF_FILE
 from glyphoxa.prompt.prompt import (
     BEHIND_THE_QUESTION,
     UNLIMITED,
@@ -32,8 +31,6 @@ from glyphoxa.prompt.wording import recalled_line
 THE_SESSION: Final = "this session"
 EARLIER_SESSIONS: Final = "summaries of earlier sessions"
 THE_DM: Final = "the DM"
-AT_MOST_LATER_MS: Final = 450
-"""A source has its own deadlines. One that exceeds them is waited for this much longer than the longest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +57,12 @@ async def compose(
     prompt: Prompt,
     facts_at: Placement = BEHIND_THE_QUESTION,
     *,
-    deadline_ms: int,
     limits: PromptLimits = UNLIMITED,
 ) -> ComposedPrompt:
     """Return the prompt with what its NPC has in mind. Never raises."""
-    return composed(prompt, await _gathered(source, prompt, deadline_ms), facts_at, limits)
+    within_ms = 0 if prompt.tier is None else prompt.tier.ceiling_ms
+    hot = await source.gather(prompt.npc, prompt.question, asker=prompt.speaker_name, within_ms=within_ms)
+    return composed(prompt, hot, facts_at, limits)
 
 
 def composed(
@@ -118,18 +116,6 @@ def _without(hot: HotContext, one: Recalled) -> HotContext:
         recalled=tuple(other for other in hot.recalled if other is not one),
         rejected=(*hot.rejected, Rejected(one, _NO_ROOM)),
     )
-
-
-async def _gathered(source: HotContextSource, prompt: Prompt, deadline_ms: int) -> HotContext:
-    within_ms = 0 if prompt.tier is None else prompt.tier.ceiling_ms
-    deadline_ms += within_ms
-    try:
-        async with asyncio.timeout(deadline_ms / 1_000):
-            return await source.gather(prompt.npc, prompt.question, asker=prompt.speaker_name, within_ms=within_ms)
-    except TimeoutError:
-        return HotContext(omitted=(f"hot context: later than {deadline_ms} ms",))
-    except Exception as error:  # a custom source may raise: the NPC then answers without memory
-        return HotContext(omitted=(f"hot context: {error}",))
 
 
 def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:

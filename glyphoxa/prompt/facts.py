@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
-from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
@@ -19,7 +18,7 @@ from glyphoxa.prompt.prompt import characters_in
 from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.facts import LINKED_TO, TOOK_PART, FactsAsked, facts_asked, is_secret
 from glyphoxa.transcript.sessions import EPISODE, is_episode
-from glyphoxa.world.graph import KnowledgeGraph, Known
+from glyphoxa.world.graph import Known
 
 # A fact as a short sentence.
 
@@ -42,7 +41,7 @@ def sentences_of(known: Known, words: RelationWords, *, sex: int = 0) -> dict[st
     found: dict[str, Fact] = {}
     for fact, other in _most_important_first(known):
         is_asked = sex > 0 and other is not None and fact.claim.object == other.id
-        text = _worded(fact, other, known, words, sex_of_object=sex if is_asked else None)
+        text = worded(fact, other, known, words, sex_of_object=sex if is_asked else None)
         if text:
             found.setdefault(text, fact)
     return found
@@ -58,7 +57,7 @@ def most_telling(known: Known, npc: NpcId, words: RelationWords) -> list[Recalle
         if found and why_known(fact.visibility, npc) == "public":
             continue
         is_object = other is not None and fact.claim.object == known.entity.id
-        text = _worded(fact, other, known, words, sex_of_object=0 if is_object else None)
+        text = worded(fact, other, known, words, sex_of_object=0 if is_object else None)
         if text and all(text != one.text for one in found):
             found.append(recalled(text, fact, npc))
             if len(found) == 2:
@@ -77,7 +76,7 @@ def _most_important_first(known: Known) -> Iterator[tuple[Fact, Entity | None]]:
             yield fact, other
 
 
-def _worded(
+def worded(
     fact: Fact, other: Entity | None, known: Known, words: RelationWords, *, sex_of_object: int | None = None
 ) -> str:
     """Return the sentence about a fact of an entity.
@@ -134,64 +133,8 @@ def fitting(sentences: Iterable[str], *, tokens: int) -> list[str]:
     return found
 
 
-# How two entities in a question are related. The prompt contains the facts about each of them. A chain over others ("Is
-# Orla anything to Bram?": she is Tamsin's sister, and Tamsin works for him) is not found by name, and a small model
-# cannot ask for it. So if a question asks for a relation, the chain is read before the answer.
-
-_FARTHEST: Final = 4
-"""Most relations in a chain. A longer one means nothing and fills the prompt."""
 _BESIDE: Final = 0.5
-"""Weight of other facts about both entities; the chain has 1."""
-
-
-class HowRelated:
-    """Finds how two entities in a question are related.
-
-    Args:
-        graph: None without long-term memory: nothing is found.
-    """
-
-    def __init__(self, campaign: Campaign, graph: KnowledgeGraph | None) -> None:
-        self._campaign = campaign
-        self._graph = graph
-        self._words = RelationWords.of(campaign)
-
-    def ends(self, npc: NpcId, question: str, named: Callable[[], Sequence[KnownByName]]) -> tuple[Entity, ...]:
-        """Return the two entities whose relation a question asks for; empty if it does not ask for one.
-
-        Args:
-            named: Returns the entities in the question that the NPC may know.
-        """
-        asked = question_of(question, self._campaign.language)
-        if self._graph is None or not asked.has(AskKind.HOW_RELATED):
-            return ()
-        two = [one.known.entity for one in named() if one.is_named][:2]
-        if len(two) == 1 and asked.has(AskKind.NPC):
-            own = self._campaign.npc(npc)
-            two.append(Entity(own.entity_id, "npc", own.name))
-        return tuple(two) if len(two) == 2 else ()
-
-    async def chain(self, npc: NpcId, ends: Sequence[Entity]) -> tuple[RecalledFact, ...]:
-        """Return the shortest chain of relations that the NPC may know and tell; empty if there is none.
-
-        Raises:
-            GlyphoxaError: Memory is unavailable.
-        """
-        if self._graph is None or not ends:
-            return ()
-        at, other = ends
-        steps = await self._graph.path(self._campaign.id, npc, at.id, other.id, max_depth=_FARTHEST)
-        found: list[RecalledFact] = []
-        for fact, entity in steps or ():
-            if is_secret(fact):
-                return ()
-            text = _worded(fact, entity, Known(at), self._words)
-            if not text:
-                return ()
-            why = f"asks how {ends[0].name!r} and {ends[1].name!r} are related"
-            found.append(replace(recalled(text, fact, npc), path=why))
-            at = entity
-        return tuple(found)
+"""Weight of other facts about two entities whose relation is asked for; the chain between them has 1."""
 
 
 def with_chain(chain: Sequence[RecalledFact], facts: Sequence[RecalledFact]) -> tuple[RecalledFact, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import DM, HOLDINGS, Fact, RecalledFact
+from glyphoxa.domain.knowledge import HOLDINGS, Fact, RecalledFact
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, is_named_in, spoken
 from glyphoxa.language.prompt_quotes import in_one_line
@@ -19,13 +19,10 @@ from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.prompt.wording import OCCUPATIONS, SAYS, said_line, wording
-from glyphoxa.recall.world import World, known_in, snapshot_in
-from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import IdentitySnapshot, Known
-from glyphoxa.world.state import WorldState
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,52 +78,31 @@ class Identities:
         tokens: Budget of one identity without its secrets.
     """
 
-    def __init__(self, campaign: Campaign, by_name: ByName, *, tokens: int) -> None:
+    def __init__(self, campaign: Campaign, world: KnownWorld, *, tokens: int) -> None:
         self._campaign = campaign
         self._words = RelationWords.of(campaign)
-        self._by_name = by_name
+        self._world = world
         self._tokens = tokens
-        self._last: dict[NpcId, Identity] = {}
-        self._snapshots: dict[NpcId, IdentitySnapshot] = {}
-
-    @cached_property
-    def _of_file(self) -> WorldState:
-        return state_of_file(self._campaign, accept_at=self._by_name.accept_at)
+        self._last: dict[NpcId, tuple[IdentitySnapshot | None, Identity]] = {}
 
     def last(self, npc: NpcId) -> Identity:
         """Return the identity as it was read last."""
-        return self._last.get(npc, NOTHING_KNOWN)
+        return self._last[npc][1] if npc in self._last else NOTHING_KNOWN
 
     def read(self, npc: NpcId) -> Identity:
         """Return what an NPC knows of itself now, or knew at the last reading while the world is not in memory.
 
-        Before the first reading, and until the campaign is stored, it is what the file lets it know.
+        Before the first reading it is what the file lets it know.
         """
-        world = self._by_name.world
-        if world is not None:
-            self._read_world(npc, world)
-        elif npc not in self._last:
-            self._read_file(npc)
+        world = self._world.current
+        if world is None and npc in self._last:
+            return self.last(npc)
+        world = world or self._world.of_file
+        snapshot = world.identity(npc, self._campaign.npc(npc).entity_id)
+        if npc not in self._last or self._last[npc][0] is not snapshot:
+            known = partial(world.known, npc)
+            self._last[npc] = snapshot, NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, known)
         return self.last(npc)
-
-    def _read_world(self, npc: NpcId, world: World) -> None:
-        own, before = self._campaign.npc(npc).entity_id, self._snapshots.get(npc)
-        snapshot = world.identity(npc, own)
-        if snapshot is not None and snapshot is not before:
-            self._snapshots[npc] = snapshot
-            self._last[npc] = self._in_words(npc, snapshot, partial(world.known, npc))
-        elif snapshot is None and (before is not None or world.known(DM, own) is not None):
-            # It was removed, or this NPC may not know it, whatever it or the file knew before.
-            self._last[npc] = NOTHING_KNOWN
-        elif snapshot is None:
-            self._read_file(npc)  # it is not stored yet
-
-    def _read_file(self, npc: NpcId) -> None:
-        known = partial(known_in, self._of_file, npc)
-        secrets = (fact for fact in self._of_file.facts.values() if fact.visibility.scope == "secret")
-        itself = known(self._campaign.npc(npc).entity_id)
-        snapshot = None if itself is None else snapshot_in(self._of_file, npc, itself, secrets)
-        self._last[npc] = NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, known)
 
     def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, known: Callable[[EntityId], Known | None]) -> Identity:
         secrets = [self._secret(npc, fact, known) for fact in snapshot.secrets]

@@ -82,15 +82,14 @@ class HotContext:
 
 
 class HotContextSource(Protocol):
-    """Assembles hot context. Each part has its own deadline; a late one is left out and reported."""
+    """Gathers hot contexts."""
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
-        """Return all parts, for an answer. Never raises, never takes longer than the longest deadline.
+        """Return all parts, for an answer. Never raises, never takes longer than the deadline for memory.
 
         Args:
             asker: The asker's name; empty if it is unknown.
-            within_ms: For look-ups that the question asks for: a session, a time, a relation of two entities. Other
-                parts keep their own deadlines.
+            within_ms: The deadline, if it is longer and the question asks for a session or a time.
         """
         ...
 
@@ -299,7 +298,6 @@ class Budgets:
     history_tokens: int = 500
     summary_tokens: int = 125
     window_tokens: int = 1_928
-    part_deadline_ms: int = 50
     recall_deadline_ms: int = 50
 
     @property

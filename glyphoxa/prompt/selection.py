@@ -13,39 +13,27 @@ In a tight budget, long lines are cut to the sentences that bear on the question
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
-from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import (
     ANSWERING,
-    AUTO_ACCEPT,
     Recalled,
     RecalledFact,
     RecalledSummary,
     RecalledTalk,
     RecalledUtterance,
     Signal,
-    visibility_of,
 )
 from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.prompt_quotes import in_one_line
-from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.conversation import of_others
-from glyphoxa.prompt.facts import select_facts
 from glyphoxa.prompt.prompt import Budgets, tokens_of
 from glyphoxa.prompt.wording import recalled_line, recalled_of
-from glyphoxa.recall.exact_match import KnownByName
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.ranking import BY_WORDS
-from glyphoxa.recall.vectors import NOTHING_NEAR
-from glyphoxa.recall.world import World, Worlds
-from glyphoxa.world.file_claims import state_of_file
-from glyphoxa.world.graph import Known
 
 # Which recalled utterances are worth their place. Recall always finds something. A small model does better with nothing
 # than with what does not bear on the question, and every sentence delays the first word.
@@ -400,133 +388,3 @@ def _without(kept: Sequence[Recalled], of: Sequence[Recalled]) -> Iterator[Recal
 
 def no_room(budgets: Budgets) -> str:
     return f"no room among {budgets.most_facts} in {budgets.facts_tokens} tokens"
-
-
-# The entities in a question that one NPC knows, from memory and at once.
-
-
-_NOW_MS = 0
-"""The content of a campaign's file holds at all times."""
-
-
-class ByName:
-    """
-    Args:
-        memory: None without long-term memory: the campaign's file is the source. With it the file is not used, even
-            while the database is unavailable, because the DM may have hidden what the file makes public.
-        accept_at: The certainty from which the file's facts are accepted, if it is the source.
-
-    Attributes:
-        place: Where the NPCs are; None before the first scene.
-    """
-
-    def __init__(
-        self, campaign: Campaign, memory: Worlds | MemoryGuard | None, *, accept_at: float = AUTO_ACCEPT
-    ) -> None:
-        self.place: EntityId | None = None
-        self.accept_at = accept_at
-        self._campaign = campaign
-        self._relations = RelationWords.of(campaign)
-        self._memory = memory
-        self._of_file = _world_of_file(campaign, accept_at) if memory is None else None
-        self._in_file = {entity.id: entity for entity in campaign.entities}
-        self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
-        self._called = {npc.id: (npc.name, (*npc.aliases, *filter(None, (npc.role,)))) for npc in campaign.npcs}
-        self._may_be_old = False
-        self._n_forgotten = 0
-
-    def forget(self) -> None:
-        """Return nothing until `refresh` has ended, because the memory may be outdated."""
-        self._may_be_old = self._memory is not None
-        self._n_forgotten += 1
-
-    def asked(self, npc: NpcId, question: str) -> str:
-        """Return the question without the words that call the NPC."""
-        name, aliases = self._called[npc]
-        return without_call(question, name, aliases)
-
-    def learn(self, texts: Iterable[str]) -> None:
-        """Embed texts in the background, so that `nearest` finds them."""
-        if self._memory is not None:
-            self._memory.meanings.learn(texts)
-
-    async def understand(self, npc: NpcId, question: str, *, deadline_ms: int) -> None:
-        """Embed a question, so that facts are found by its meaning. Never raises for an error of the model."""
-        if self._memory is not None:
-            await self._memory.meanings.ask(self.asked(npc, question), deadline_ms=deadline_ms)
-
-    def nearest(self, npc: NpcId, question: str) -> Mapping[str, float]:
-        """Return the texts of any campaign, world or author that are nearest to a question; see `TextVectors.nearest`.
-
-        They are no answer: an NPC may know only some of them.
-        """
-        if self._memory is None:
-            return NOTHING_NEAR
-        return self._memory.meanings.nearest(self.asked(npc, question))
-
-    async def refresh(self) -> None:
-        """Load the current state into memory.
-
-        Raises:
-            GlyphoxaError: It cannot be read; the memory is unchanged.
-        """
-        n_forgotten = self._n_forgotten
-        try:
-            if self._memory is not None:
-                await self._memory.refresh(self._campaign.id)
-        finally:
-            if n_forgotten == self._n_forgotten:  # otherwise it started too early for the present speaker
-                self._may_be_old = False
-
-    def named(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[KnownByName]:
-        """Return the entities in the question that the NPC knows, except itself, whose identity is in every prompt, and
-        facts that are near to the question in meaning.
-
-        Empty if nothing is in memory.
-
-        Args:
-            is_read: The caller has refreshed since the question was known, so another player's speech does not concern
-                it.
-        """
-        world = self.world
-        if world is None or not question or (self._may_be_old and not is_read):
-            return []
-        own = self._own.get(npc)
-        at_hand = [one for one in (own, self.place) if one is not None]
-        found = world.by_name(npc, question, nearest=self.nearest(npc, question), at_hand=at_hand)
-        return [one for one in found if one.known.entity.id != own or one.similarity is not None]
-
-    def known(self, npc: NpcId, entity: EntityId) -> Known | None:
-        """Return what an NPC may know of an entity now; None if nothing.
-
-        While the campaign is not stored or not read, it is only that the campaign's file has the entity.
-        """
-        world = self.world
-        if world is not None and (self._memory is None or world.known(npc, self._own[npc]) is not None):
-            return world.known(npc, entity)
-        found = self._in_file.get(entity)
-        return None if found is None or not visibility_of(found).is_visible_to(npc) else Known(found)
-
-    def terms(self, npc: NpcId) -> Sequence[tuple[str, str]]:
-        """Return the terms coined in play that an NPC may know; see `World.terms`."""
-        return () if self.world is None else self.world.terms(npc)
-
-    @property
-    def world(self) -> World | None:
-        """The world in memory, or without long-term memory that of the file; None before the first read."""
-        return self._of_file if self._memory is None else self._memory.world(self._campaign.id)
-
-    def facts(self, npc: NpcId, question: str, *, is_read: bool = False) -> list[RecalledFact]:
-        """Return the facts about them that fit into a prompt. See `named`."""
-        found = self.named(npc, question, is_read=is_read)
-        # "Who is your sister?" asks the NPC about itself, "Do you know my sister?" does not.
-        asked = question_of(question, self._campaign.language)
-        is_of_itself = asked.has(AskKind.NPC) and not asked.has(AskKind.ASKER)
-        itself = self.known(npc, self._own[npc]) if is_of_itself else None
-        return select_facts(found, question, npc, words=self._relations, itself=itself)
-
-
-def _world_of_file(campaign: Campaign, accept_at: float) -> World:
-    also = {npc.entity_id: (npc.name, *npc.aliases) for npc in campaign.npcs}
-    state = state_of_file(campaign, accept_at=accept_at)
-    return World(state, now_ms=lambda: _NOW_MS, language=campaign.language, also_called=also)

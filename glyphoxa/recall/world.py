@@ -107,6 +107,10 @@ _MOST_BROUGHT: Final = 8
 
 _MOST_BY_WORDS: Final = 2
 _MOST_BY_MEANING: Final = 3
+_MOST_RELATIONS: Final = 5_000
+"""Relations of one level of a path that are looked at: about 5 ms."""
+_Way = dict[EntityId, tuple[Fact, EntityId] | None]
+"""The entities reached from one end of a path, each with the relation to one that is nearer to the end."""
 
 
 class World:
@@ -147,6 +151,11 @@ class World:
     def texts(self) -> Collection[str]:
         """The texts by whose meaning facts are found."""
         return self._texts.keys()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it has no entity, as before a campaign is stored."""
+        return not self._state.entities
 
     def take(self, events: Iterable[WorldEvent]) -> None:
         """Apply new events.
@@ -257,6 +266,50 @@ class World:
                 self._identities.clear()
             self._identities[npc, entity] = snapshot
         return snapshot
+
+    def path(
+        self, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
+    ) -> list[tuple[Fact, Entity]] | None:
+        """Return a shortest chain of relations that hold now, each with the entity it leads to.
+
+        None if there is none, or none among the first relations that are looked at; `[]` from an entity to itself.
+        """
+        found = [self._visible(viewer, end) for end in (source, target)]
+        ends = [node.id for node in found if node is not None]
+        if len(ends) < len(found):
+            return None
+        # Both ends search, the one with fewer entities first: two citizens meet in their capital, and neither looks at
+        # all the others.
+        ways: list[_Way] = [{end: None} for end in ends]
+        levels = [set(way) for way in ways]
+        for _ in range(max_depth):
+            if not levels[0].isdisjoint(levels[1]):
+                break
+            fewer = len(levels[0]) > len(levels[1])
+            levels[fewer] = self._next_level(viewer, levels[fewer], ways[fewer])
+        met = min(levels[0] & levels[1], default=None)
+        if met is None:
+            return None
+        there, back = (list(_way_to_end(way, met)) for way in ways)
+        leads_to = [*((fact, reached) for fact, reached, _ in reversed(there)), *((fact, end) for fact, _, end in back)]
+        return [(fact, _entity(self._state.entities[reached])) for fact, reached in leads_to]
+
+    def _visible(self, viewer: Viewer, entity: EntityId) -> WorldEntity | None:
+        """Return an entity, or the one it was merged into; None if there is none for this viewer."""
+        node = self._state.entity(entity)
+        return node if node is not None and node.visibility.is_visible_to(viewer) else None
+
+    def _next_level(self, viewer: Viewer, level: Iterable[EntityId], way: _Way) -> set[EntityId]:
+        """Return the entities that are one relation away from a level and not on the way, and add them to it."""
+        found: _Way = {}
+        relations = ((entity, fact) for entity in sorted(level) for fact in self._state.touching(entity))
+        for entity, fact in islice(relations, _MOST_RELATIONS):
+            other = fact.claim.ends[-1] if fact.claim.subject == entity else fact.claim.subject
+            is_new = other not in way and other not in found and other in self._state.entities
+            if is_new and may_know(viewer, fact, self._state.visibility_of) and self._holds(fact):
+                found[other] = fact, entity
+        way |= found
+        return set(found)
 
     def terms(self, viewer: Viewer) -> list[tuple[str, str]]:
         """Return the terms coined in play that a viewer may know, each with its accepted meaning or "".
@@ -382,6 +435,14 @@ def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known
                 yield fact, None if other is None else _entity(other)
 
     return Known.of(_entity(node), with_ends())
+
+
+def _way_to_end(way: _Way, reached: EntityId) -> Iterator[tuple[Fact, EntityId, EntityId]]:
+    """Yield the relations back to the end, each with the entity that it was reached by and the next one."""
+    while (step := way[reached]) is not None:
+        fact, nearer = step
+        yield fact, reached, nearer
+        reached = nearer
 
 
 def _entity(entity: WorldEntity) -> Entity:

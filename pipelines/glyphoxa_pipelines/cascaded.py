@@ -34,7 +34,6 @@ def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
         tools=spec.tools,
         facts_at=settings.facts_at,
         shrug=parts.shrug,
-        deadline_ms=settings.deadline_ms,
         limits=parts.limits,
     )
 

@@ -64,7 +64,6 @@ class HotContextInjector(FrameProcessor):
         facts_at: Position of recalled facts.
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
             the model.
-        deadline_ms: Limit in case the source exceeds its own deadlines.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -75,7 +74,6 @@ class HotContextInjector(FrameProcessor):
         tools: CallableTools | None = None,
         facts_at: Placement = BEHIND_THE_QUESTION,
         shrug: Shrug | None = None,
-        deadline_ms: int = 500,
         limits: PromptLimits = UNLIMITED,
     ) -> None:
         super().__init__()
@@ -84,7 +82,6 @@ class HotContextInjector(FrameProcessor):
         self._tools = tools
         self._facts_at = facts_at
         self._shrug = shrug
-        self._deadline_ms = deadline_ms
         self._limits = limits
         self._turn: TurnId | None = None
         self._asked: Prompt | None = None
@@ -116,7 +113,7 @@ class HotContextInjector(FrameProcessor):
             self._speaker.mark(turn, Stage.CONTEXT_READY)
             await self.push_frame(GivenWordsFrame(turn, prompt.words))
             return
-        asked = await compose(self._source, prompt, self._facts_at, deadline_ms=self._deadline_ms, limits=self._limits)
+        asked = await compose(self._source, prompt, self._facts_at, limits=self._limits)
         hot = asked.hot
         knows_nothing = hot.shrugs and not prompt.direction
         line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""

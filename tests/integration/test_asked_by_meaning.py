@@ -20,8 +20,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.npc.table import TableState
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.recall.vectors import TextVectors
 from glyphoxa.world.events import Cause
@@ -51,7 +51,7 @@ def minilm() -> MiniLm:
 @dataclass(frozen=True, slots=True)
 class Station:
     state: TableState
-    context: HotContextAssembly
+    context: HotContexts
     world: WorldHistory
     meanings: TextVectors
 
@@ -65,7 +65,7 @@ class Station:
 
 @pytest.fixture
 async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Station]:
-    patient = ContextSettings(part_deadline_ms=5_000, recall_deadline_ms=5_000)
+    patient = ContextSettings(recall_deadline_ms=5_000)
     settings = Settings(data_dir=tmp_path, context=patient)
     async with open_store(dsn, data_dir=tmp_path, embedder=embedder_of(LocalModels(minilm=minilm))) as store:
         memory = TableMemory(store, CAMPAIGN, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 90_000_000)

@@ -11,10 +11,10 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
-from glyphoxa.prompt.assembly import HotContextAssembly
+from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, HotContext
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone
 from glyphoxa.world.fact_events import FactRejected, FactScoped, FactStated
@@ -58,18 +58,13 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
     memory = TableMemory(store, campaign, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: NOW)
     await memory.open()
     prefetch = Prefetch(
-        CAMPAIGN,
-        by_name=ByName(campaign, memory.guard),
+        KnownWorld(campaign, memory.guard),
         talk=memory.guard,
-        language=campaign.language,
         present=lambda: {SMITH: "Grimjaw"},
     )
-    assembly = HotContextAssembly(
-        campaign,
-        graph=memory.guard,
-        talk=memory.guard,
-        prefetch=prefetch,
-        budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
+    assembly = HotContexts(
+        prefetch,
+        budgets=Budgets(recall_deadline_ms=DEADLINE_MS),
     )
     await assembly.enter(campaign.scenes[0])
     if any(isinstance(one, FactStated) for one in change):
@@ -77,11 +72,10 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
     told = await store.world.commit(CAMPAIGN, [FactStated(RUMOUR), FactStated(FEARS)], BY_DM)
     assert _says_it(await assembly.gather(SMITH, f"{ASKED}?"))
 
-    prefetch.forget(TAMSIN)
-    assembly.new_speech()
+    prefetch.begin(TAMSIN)
     prefetch.on_partial(TAMSIN, ASKED)
     assembly.gather_nowait(SMITH, ASKED)
-    await prefetch.by_name.refresh()
+    await prefetch.world.refresh()
     if change:
         await store.world.commit(CAMPAIGN, change, BY_DM)
     for event in [] if change else told:

@@ -28,7 +28,7 @@ def settings_file(tmp_path: Path, dsn: str) -> Path:
     campaign = write_campaign(tmp_path, more=[KNOWN])
     settings = settings_for(campaign, dsn, tmp_path / "data")
     document = settings.model_dump(mode="json", include={"campaign", "data_dir", "memory", "providers"})
-    document["context"] = {"part_deadline_ms": 5_000, "recall_deadline_ms": 5_000}
+    document["context"] = {"recall_deadline_ms": 5_000}
     path = tmp_path / "settings.yaml"
     path.write_text(yaml.safe_dump(document), "utf-8")
     return path

@@ -160,7 +160,7 @@ def settings_of(language: str, directory: Path, dsn: str) -> Settings:
         secrets=[{"text": SECRETS[language], "known_by": ["Grimjaw"]}],
     )
     settings = settings_for(campaign, dsn, directory)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     short = {"history_tokens": 400, "memory_interval": 1}
     return settings.model_copy(update={"context": settings.context.model_copy(update={**patient, **short})})
 

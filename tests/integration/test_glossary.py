@@ -17,11 +17,11 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Fact
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Message, Prompt, with_hot_context
-from glyphoxa.prompt.selection import ByName
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.minds import PATIENT
 
@@ -79,18 +79,13 @@ async def prompt_of(
     for line in held:
         heard.hear(line)
     prefetch = Prefetch(
-        campaign.id,
-        by_name=ByName(campaign, store.worlds),
+        KnownWorld(campaign, store.worlds),
         talk=store.past_talk,
-        language=campaign.language,
         present=lambda: {each.id: each.name for each in campaign.npcs},
         conversations={npc: heard},
     )
-    context = HotContextAssembly(
-        campaign,
-        graph=store.graph,
-        talk=store.past_talk,
-        prefetch=prefetch,
+    context = HotContexts(
+        prefetch,
         budgets=PATIENT,
     )
     await context.enter(campaign.scene(FORGE))

@@ -24,7 +24,7 @@ PROMISE = "Grimjaw, I promise to bring you the six crowns and the silver ring."
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = with_chronicle(settings_for(write_campaign(tmp_path), dsn, tmp_path))
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 

@@ -48,7 +48,7 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def settings_at(directory: Path, dsn: str, **memory: object) -> Settings:
     settings = settings_for(write_campaign(directory), dsn, directory)
     asking = settings.model_dump() | {"chronicle": {"llm": MODEL}, "memory": settings.memory.model_dump() | memory}
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     found = Settings.model_validate(asking)
     return found.model_copy(update={"context": found.context.model_copy(update=patient)})
 

@@ -32,7 +32,7 @@ async def test_a_place_that_is_hidden_is_in_neither_the_scene_nor_the_default_ex
 ) -> None:
     lives = {"source": "Grimjaw", "type": "LOCATED_AT", "target": "Ironhold"}
     settings = settings_for(write_campaign(tmp_path, relationships=[lives]), dsn, tmp_path)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
     async with an_evening(settings, monkeypatch) as evening:
         await evening.table.move(SceneId("inn"))

@@ -27,7 +27,7 @@ CLAIM = "It was Eldrinax who stole the tithe box."
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = settings_for(write_campaign(tmp_path), dsn, tmp_path)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 

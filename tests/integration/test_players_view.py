@@ -221,7 +221,7 @@ def settings(tmp_path: Path, network: Network, monkeypatch: pytest.MonkeyPatch) 
         campaign={"id": "town", "name": "The Town", "language": "en", "bible": "Nobody recalls the year of salt."},
     )
     settings = settings_for(campaign, network.dsn, tmp_path / "data")
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 

@@ -38,7 +38,7 @@ async def test_who_hears_the_name_of_a_secret_identity_is_not_told_whose_it_is(
         ],
     )
     settings = settings_for(campaign, dsn, tmp_path)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
     async with an_evening(settings, monkeypatch) as evening:
         async with open_store(dsn, data_dir=Path("unused")) as store:

@@ -23,7 +23,7 @@ PARTY = [{"name": "Tamsin"}, {"name": "Bran"}, {"name": "The Game Master", "dm":
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = settings_for(write_campaign(tmp_path, players=PARTY), dsn, tmp_path)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 

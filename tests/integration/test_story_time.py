@@ -35,7 +35,7 @@ def campaign_file(directory: Path, *, today: str = "", language: str = "en") -> 
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = settings_for(campaign_file(tmp_path, today="12 Hammer 1492"), dsn, tmp_path)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 

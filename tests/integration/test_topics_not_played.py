@@ -85,7 +85,7 @@ async def test_dm_sees_why_a_turn_was_redirected_and_no_prompt_recalls_it(
 ) -> None:
     campaign = write_campaign(tmp_path, safety={"lines": ["spiders"], "veils": ["torture"]})
     settings = settings_for(campaign, dsn, tmp_path)
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
     async with an_evening(settings, monkeypatch, session="s1") as evening:
         await asked(evening, "Grimjaw, a spider bit my brother Joren at the mill.")

@@ -24,7 +24,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
     campaign = write_campaign(tmp_path, others=["Eldrinax"])
     settings = settings_for(campaign, dsn, tmp_path)
     # A slow machine is no reason to leave a part out here.
-    patient = {"part_deadline_ms": DEADLINE_MS, "recall_deadline_ms": DEADLINE_MS}
+    patient = {"recall_deadline_ms": DEADLINE_MS}
     return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
 
 

@@ -182,7 +182,6 @@ class AnsweringMouth(MouthTwin):
         self.looks_up: tuple[str, dict[str, object]] | None = None
         self.fails_with = ""
         self._context = order.context
-        self._deadline_ms = order.settings.context.deadline_ms
         self._thinking: asyncio.Task[None] | None = None
         self._may_be_heard = False
 
@@ -204,7 +203,7 @@ class AnsweringMouth(MouthTwin):
         await super().close()
 
     async def _think(self, turn: TurnId, prompt: Prompt) -> None:
-        asked = await compose(self._context, prompt, deadline_ms=self._deadline_ms)
+        asked = await compose(self._context, prompt)
         if self.turn != turn:
             return
         hot = asked.hot

@@ -8,18 +8,18 @@ from typing import Any
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, Message
-from glyphoxa.prompt.selection import ByName
 from glyphoxa.recall.world import known_in
 from glyphoxa.world.file_claims import state_of_file
 from tests.support.memory import GraphTwin, WorldsTwin
 from tests.support.patience import DEADLINE_MS
 
-PATIENT = Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS)
+PATIENT = Budgets(recall_deadline_ms=DEADLINE_MS)
 """Twins answer at once, or, told to be late, never."""
 
 
@@ -31,7 +31,7 @@ class Mind:
         talk: Memory of what was said; None without.
         present: The NPCs in the scene; None: all.
         conversations: The NPCs' transcripts.
-        options: Options of `HotContextAssembly`.
+        options: Options of `HotContexts`.
     """
 
     def __init__(
@@ -49,27 +49,18 @@ class Mind:
         self.graph = graph or GraphTwin.of(campaign)
         self.by_name = by_name or WorldsTwin(self.graph)
         self.prefetch = Prefetch(
-            campaign.id,
-            by_name=ByName(campaign, self.by_name),
+            KnownWorld(campaign, self.by_name),
             talk=talk,
-            language=campaign.language,
             present=present or (lambda: {npc.id: npc.name for npc in campaign.npcs}),
             conversations=conversations,
             max_recalled=budgets.max_recalled,
         )
-        self.assembly = HotContextAssembly(
-            campaign,
-            graph=self.graph,
-            talk=talk,
-            prefetch=self.prefetch,
-            budgets=budgets,
-            **options,
-        )
+        self.assembly = HotContexts(self.prefetch, budgets=budgets, **options)
 
     async def partial(self, player: PlayerId, text: str) -> None:
         """Somebody begins to speak, a partial transcript, and the look-ups these start."""
         before = asyncio.all_tasks()
-        self.prefetch.forget(player)
+        self.prefetch.begin(player)
         self.prefetch.on_partial(player, text)
         await asyncio.gather(*(asyncio.all_tasks() - before))
 

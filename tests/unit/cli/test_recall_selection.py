@@ -22,8 +22,9 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prompt import Budgets, HotContext
-from glyphoxa.prompt.selection import IN_EVERY_PROMPT, ByName
+from glyphoxa.prompt.selection import IN_EVERY_PROMPT
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
@@ -85,7 +86,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         safety=topics_of(campaign),
     )
     search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
-    by_name = ByName(campaign, WorldsTwin(graph))
+    by_name = KnownWorld(campaign, WorldsTwin(graph))
     await by_name.refresh()
     return await ExplainedQuestion(desk, campaign, npc, question, by_name, search).ask(limit=100, by_words=False)
 
@@ -136,7 +137,7 @@ def test_a_desk_and_a_table_choose_the_same_and_reject_the_rest_for_the_same_rea
     npc: NpcId, question: str, talk: list[RecalledTalk], rumours: list[str], budget: tuple[int, int | None]
 ) -> None:
     tokens, most = budget
-    budgets = Budgets(facts_tokens=tokens, max_facts=most, part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS)
+    budgets = Budgets(facts_tokens=tokens, max_facts=most, recall_deadline_ms=DEADLINE_MS)
     context = ContextSettings(facts_tokens=tokens, max_facts=most)
     found, graph = Found(talk), a_graph(rumours)
     hot = asyncio.run(at_a_table(npc, question, found, graph, budgets))

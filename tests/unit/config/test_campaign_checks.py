@@ -17,7 +17,7 @@ from glyphoxa.domain.campaign import Npc, Relationship
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
-from glyphoxa.prompt.selection import ByName
+from glyphoxa.prompt.known_world import KnownWorld
 from tests.support.proof import n_examples
 
 MIRA, GRIM = Npc(NpcId("mira"), EntityId("mira"), "Mira", ""), Npc(NpcId("grim"), EntityId("grim"), "Grim", "")
@@ -105,7 +105,7 @@ def test_public_fact_of_one_town_is_unknown_in_another(tmp_path: Path) -> None:
     known_by = knowers(tmp_path, TWO_TOWNS)
     assert known_by["The Tithe"] == ("mira",)
     assert {known_by[name] for name in ("Mira", "Grim", "Saltmere", "Drumkeld", "Tamsin")} == {()}
-    by_name = ByName(read_campaign(tmp_path / "campaign.yaml").campaign, None)
+    by_name = KnownWorld(read_campaign(tmp_path / "campaign.yaml").campaign, None)
     asked = "What do you know of The Tithe?"
     assert [one.text for one in by_name.facts(NpcId("mira"), asked)] == ["The Tithe was doubled."]
     assert by_name.facts(NpcId("grim"), asked) == []

@@ -49,7 +49,7 @@ from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory, specs_in
 from glyphoxa.npc.table import Covered, TableState
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.npc.toolbox import OutsideTool, Toolbox
-from glyphoxa.prompt import assembly
+from glyphoxa.prompt import gather
 from glyphoxa.prompt.conversation import Conversation, others_line
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.prompt.scene import Past
@@ -514,7 +514,7 @@ def test_every_tool_and_every_part_of_a_hot_context_is_on_a_road() -> None:
     assert {spec.name.rpartition(".")[2] for spec in specs_in("en").values()} == set(tools)
     records = {"recalled", "rejected", "omitted", "gathered", "guarded", "keeps"}
     """They are shown to the DM, or are no text of the campaign."""
-    parts = {*assembly._LINES, "scenes", "past", "direction"}
+    parts = {*gather._LINES, "scenes", "past", "direction"}
     assert {each.name for each in fields(HotContext)} == parts | records
 
 

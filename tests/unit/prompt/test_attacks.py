@@ -25,7 +25,6 @@ from glyphoxa.prompt.wording import wording
 from tests.support.builders import INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import PATIENT, Mind, beginning
-from tests.support.patience import DEADLINE_MS
 
 FORMS: Final = Path(__file__).parents[3] / "benchmarks" / "data" / "injection" / "attacks.yaml"
 TRIGGER: Final = "Mandragora"
@@ -101,7 +100,7 @@ class Evening:
         await self.mind.assembly.enter(self.town.scene(MARKET))
         self.talk.enter(self.town.scene(MARKET))
         await self.mind.partial(TAMSIN, question)
-        made = await compose(self.mind.assembly, self.talk.prompt(question, "Tamsin"), deadline_ms=DEADLINE_MS)
+        made = await compose(self.mind.assembly, self.talk.prompt(question, "Tamsin"))
         assert made.hot.omitted == ()
         return MARKERS.in_messages({"role": one.role, "content": one.content} for one in made.prompt.messages)
 

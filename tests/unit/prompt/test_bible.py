@@ -9,8 +9,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN
 from glyphoxa.prompt.identity import Bible, KnownSentences
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prompt import Budgets, characters_in
-from glyphoxa.prompt.selection import ByName
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign
 from tests.support.memory import GraphTwin
 from tests.support.minds import Mind
@@ -34,7 +34,7 @@ def lines(campaign: Campaign, *, tokens: int) -> tuple[str, ...]:
 
 def bible(campaign: Campaign, *, tokens: int = 100, glossary_tokens: int = 298, **options: Any) -> Bible:
     budgets = Budgets(bible_tokens=tokens, glossary_tokens=glossary_tokens, facts_tokens=90)
-    return Bible(campaign, KnownSentences(campaign, ByName(campaign, None).known), budgets=budgets, **options)
+    return Bible(campaign, KnownSentences(campaign, KnownWorld(campaign, None).known), budgets=budgets, **options)
 
 
 def test_what_is_always_kept_to_is_told_however_little_room_there_is() -> None:

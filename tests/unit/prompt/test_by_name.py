@@ -8,7 +8,7 @@ from glyphoxa.domain.campaign import Entity, Relationship
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of
 from glyphoxa.prompt.identity import Identities
-from glyphoxa.prompt.selection import ByName
+from glyphoxa.prompt.known_world import KnownWorld
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
 from tests.support.memory import GraphTwin, WorldsTwin
 
@@ -32,8 +32,8 @@ def a_feud() -> GraphTwin:
     return graph
 
 
-async def of(graph: GraphTwin) -> ByName:
-    by_name = ByName(a_campaign(), WorldsTwin(graph))
+async def of(graph: GraphTwin) -> KnownWorld:
+    by_name = KnownWorld(a_campaign(), WorldsTwin(graph))
     await by_name.refresh()
     return by_name
 
@@ -114,14 +114,14 @@ async def test_secret_participants_are_not_named() -> None:
 
 async def test_without_long_term_memory_the_file_tells() -> None:
     """Each NPC what is for it."""
-    by_name = ByName(a_campaign(), None)
+    by_name = KnownWorld(a_campaign(), None)
     await by_name.refresh()
     assert [one.text for one in by_name.facts(SMITH, "What of Eldrinax?")] == ["Eldrinax is an old wizard."]
 
 
 async def test_with_it_nobody_is_named_before_it_was_read() -> None:
     """The DM may have hidden since what the file tells everybody."""
-    by_name = ByName(a_campaign(), WorldsTwin(GraphTwin.of(a_campaign())))
+    by_name = KnownWorld(a_campaign(), WorldsTwin(GraphTwin.of(a_campaign())))
     assert by_name.facts(SMITH, "What of Eldrinax?") == []
 
 
@@ -130,7 +130,7 @@ async def test_what_the_file_is_less_sure_of_than_the_settings_want_is_told_to_n
     campaign = replace(a_campaign(), relationships=(unsure,))
     asked = "What does Eldrinax own?"
     for accept_at, knows in ((0.7, True), (0.9, False)):
-        by_name = ByName(campaign, None, accept_at=accept_at)
+        by_name = KnownWorld(campaign, None, accept_at=accept_at)
         told = by_name.facts(SMITH, asked)
         assert any(one.text.startswith("Eldrinax owns") for one in told) is knows
         identities = Identities(campaign, by_name, tokens=120)

@@ -50,7 +50,6 @@ class LyingTable:
         await self.log.append([said])
 
     async def prompt(self, npc: NpcId, question: str) -> str:
-        self.mind.assembly.new_speech()
         hot = await self.mind.assembly.gather(npc, question, asker="Tamsin")
         messages = with_hot_context(self.talks[npc].prompt(question, "Tamsin"), hot).messages
         return "\n".join(message.content for message in messages)

@@ -1,4 +1,4 @@
-"""Each part of a hot context has its own deadline, whatever becomes of the others."""
+"""What is awaited for a hot context has one deadline, and each part is there or not whatever becomes of the others."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Literal
 
+import pytest
+
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.prompt.assembly import AS_BEFORE, RECALLED_AHEAD, Gathering
 from glyphoxa.prompt.composition import compose
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.gather import AS_BEFORE, RECALLED_AHEAD
 from glyphoxa.prompt.prompt import Budgets, HotContext, Message
 from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import GraphTwin, LogTwin, WorldsTwin
@@ -42,13 +44,12 @@ class Memory:
             by_name=by_name,
             talk=log,
             present=lambda: {SMITH: "Grimjaw"},
-            budgets=Budgets(part_deadline_ms=DEADLINE_MS, recall_deadline_ms=DEADLINE_MS),
-            now_us=lambda: round(now_ms() * 1_000),
+            budgets=Budgets(recall_deadline_ms=DEADLINE_MS),
         )
         self.prefetch, self.assembly = mind.prefetch, mind.assembly
 
     async def at_the_forge(self) -> None:
-        await self.prefetch.by_name.refresh()
+        await self.prefetch.world.refresh()
         await self.assembly.enter(a_campaign().scene(FORGE))
         await self.log.append([BROTHER])
 
@@ -96,7 +97,7 @@ def test_each_part_alone_and_together_is_there_or_left_out_with_the_reason() -> 
             assert "Grimjaw is a smith." in hot.identity  # else as it was read before
             assert hot.facts == ("Eldrinax is an old wizard.",)
             assert bool(hot.remembered) == (memory.how["recall"] not in WHY)
-            assert hot.gathered["identity"].took_us == 0
+            assert hot.gathered["identity"].took_us is None  # it is in memory
             assert (hot.gathered["identity"].source == AS_BEFORE) == (memory.how["facts"] in WHY)
         memory.how = dict.fromkeys(PARTS, "there")
         await memory.prefetch.close()
@@ -118,21 +119,6 @@ def test_what_was_answered_while_it_was_asked_is_noted_as_such() -> None:
         await memory.prefetch.close()
 
     run_in_virtual_time(scene())
-
-
-async def test_a_part_that_comes_in_the_second_reading_is_not_left_out() -> None:
-    parts = Gathering(lambda: 0)
-
-    async def away() -> None:
-        raise Unavailable("the database is away")
-
-    async def there() -> str:
-        return "a smith"
-
-    assert await parts.part("identity", away(), 60_000, source="memory") is None
-    assert parts.omitted == ("identity: the database is away",)
-    assert await parts.part("identity", there(), 60_000, source="memory") == "a smith"
-    assert parts.omitted == ()
 
 
 class Source:
@@ -161,7 +147,7 @@ async def test_a_prompt_says_what_it_consists_of_and_leaves_nothing_out() -> Non
     hot = HotContext(
         identity=words, scenes={forge: words[0]}, facts=words, remembered=words, kept=words, keeps="Kept: "
     )
-    composed = await compose(Source(hot), prompt, deadline_ms=60_000)
+    composed = await compose(Source(hot), prompt)
     names = ["persona", "identity", "examples", "talk", "scene", "question", "facts", "recall", "secrets"]
     assert [part.name for part in composed.parts] == names
     said = sum(len(message.content) for message in composed.prompt.messages)
@@ -169,13 +155,14 @@ async def test_a_prompt_says_what_it_consists_of_and_leaves_nothing_out() -> Non
     assert 0 <= labels < 100
 
 
-async def test_a_source_that_breaks_costs_memory_and_not_the_answer() -> None:
-    class Broken(Source):
-        async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
-            raise ZeroDivisionError("oh")
+async def test_a_bug_in_memory_costs_memory_and_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("oh")
 
+    mind = Mind(a_campaign())
+    monkeypatch.setattr(mind.prefetch.world, "facts", broken)
     prompt = Conversation(a_campaign().npc(SMITH), beginning=(Message("system", "You."),)).prompt("Hello?", "Tamsin")
-    composed = await compose(Broken(HotContext()), prompt, deadline_ms=60_000)
+    composed = await compose(mind.assembly, prompt)
     assert composed.prompt == prompt
-    assert composed.hot.omitted == ("hot context: oh",)
+    assert composed.hot.omitted == ("hot context: ZeroDivisionError",)
     assert [part.name for part in composed.parts] == ["persona", "question"]

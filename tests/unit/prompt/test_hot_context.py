@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Campaign, Entity
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
     PUBLIC,
@@ -29,18 +29,19 @@ from glyphoxa.domain.knowledge import (
     secret_of,
 )
 from glyphoxa.language.relations import IN_ENGLISH
-from glyphoxa.prompt.assembly import HotContextAssembly
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.facts import fitting
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import KnownSentences, beginning_of, identity_of
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.scene import Scenes
-from glyphoxa.prompt.selection import OWN_WORDS, ByName
+from glyphoxa.prompt.selection import OWN_WORDS
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Known
-from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
+from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import GraphTwin, LogTwin, ScopedKnowledge
 from tests.support.minds import PATIENT, Mind
 from tests.support.patience import DEADLINE_MS
@@ -72,7 +73,7 @@ class AMind(Mind):
         super().__init__(
             a_campaign(),
             talk=self.log,
-            budgets=Budgets(part_deadline_ms=deadline_ms, recall_deadline_ms=deadline_ms),
+            budgets=Budgets(recall_deadline_ms=deadline_ms),
             conversations=self.talks,
         )
 
@@ -126,31 +127,12 @@ async def test_somebody_else_who_begins_to_speak_takes_no_facts_from_an_answer(m
     async def meanwhile(*asked: Any, **options: Any) -> list[Recalled]:
         for _ in range(20):  # until what is new was read
             await asyncio.sleep(0)
-        mind.prefetch.by_name.forget()
+        mind.prefetch.begin(PlayerId("bran"))
         return await recall(*asked, **options)
 
     mind.log.recall = meanwhile  # type: ignore[method-assign] # another player coughs
     hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
     assert hot.facts == ("Eldrinax is an old wizard.",)
-
-
-async def test_a_reading_that_began_before_somebody_spoke_is_not_the_one_they_wait_for(mind: AMind) -> None:
-    by_name, may_end = mind.prefetch.by_name, asyncio.Event()
-    read = mind.by_name.refresh
-
-    async def slowly(campaign: CampaignId) -> None:
-        await read(campaign)
-        await may_end.wait()
-
-    mind.by_name.refresh = slowly  # type: ignore[method-assign] # the network
-    early = asyncio.create_task(by_name.refresh())
-    await asyncio.sleep(0)
-    by_name.forget()
-    may_end.set()
-    await early
-    assert by_name.named(SMITH, "Eldrinax?") == []
-    await by_name.refresh()
-    assert by_name.named(SMITH, "Eldrinax?") != []
 
 
 async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: AMind) -> None:
@@ -175,7 +157,6 @@ async def test_who_asks_how_two_hang_together_is_told_the_chain_between_them(min
     """Its second link stands in the identity already."""
     mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
     hot = await mind.assembly.gather(SMITH, "How is Eldrinax related to you?", within_ms=DEADLINE_MS)
-    assert mind.graph.walked == [(ELDRINAX, EntityId("e-grimjaw"))]
     assert hot.facts[0] == "Mirelle owns Eldrinax."
     [link] = [one for one in hot.recalled if recalled_line(one) == hot.facts[0]]
     assert isinstance(link, RecalledFact)
@@ -183,9 +164,10 @@ async def test_who_asks_how_two_hang_together_is_told_the_chain_between_them(min
 
 
 @pytest.mark.parametrize("question", ["What do you know of Eldrinax?", "How are you related to the moon?", "Good day."])
-async def test_what_asks_for_no_relation_of_somebody_known_walks_nowhere(mind: AMind, question: str) -> None:
-    await mind.assembly.gather(SMITH, question, within_ms=DEADLINE_MS)
-    assert mind.graph.walked == []
+async def test_what_asks_for_no_relation_of_somebody_known_gets_no_chain(mind: AMind, question: str) -> None:
+    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
+    hot = await mind.assembly.gather(SMITH, question)
+    assert not any(isinstance(one, RecalledFact) and "related" in one.path for one in hot.recalled)
 
 
 async def test_a_chain_over_a_secret_is_not_told(mind: AMind) -> None:
@@ -194,15 +176,6 @@ async def test_a_chain_over_a_secret_is_not_told(mind: AMind) -> None:
     for npc in (SMITH, INNKEEPER):
         hot = await mind.assembly.gather(npc, question, within_ms=DEADLINE_MS)
         assert hot.facts == ("Eldrinax is an old wizard.",)
-    assert len(mind.graph.walked) == 2
-
-
-async def test_a_chain_that_comes_too_late_is_left_out_and_recorded(hasty_mind: AMind) -> None:
-    mind = hasty_mind
-    await mind.assembly.gather(SMITH, "What do you know of Eldrinax?")
-    mind.graph.weather.late = True
-    hot = await mind.assembly.gather(SMITH, "How is Eldrinax related to you?")
-    assert any(part.startswith("relations: not there within") for part in hot.omitted)
 
 
 async def test_what_is_asked_while_it_is_spoken_is_decided_by_the_whole_question(mind: AMind) -> None:
@@ -342,7 +315,7 @@ def test_a_german_genitive_of_a_hidden_name_is_not_told_with_the_scene() -> None
 
 
 def scenes_of(town: Campaign) -> Scenes:
-    return Scenes(town, KnownSentences(town, ByName(town, None).known), tokens=60)
+    return Scenes(town, KnownSentences(town, KnownWorld(town, None).known), tokens=60)
 
 
 def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> None:
@@ -460,7 +433,7 @@ async def test_a_secret_about_others_is_told_with_their_names(mind: AMind) -> No
 async def test_changed_fact_is_reread_in_the_next_speech(mind: AMind) -> None:
     await mind.partial(TAMSIN, "What do you know of Eldrinax")
     mind.graph.of_world.append(told_to(SMITH, "Eldrinax is dead."))
-    mind.prefetch.forget(TAMSIN)
+    mind.prefetch.begin(TAMSIN)
     await mind.partial(TAMSIN, "What do you know of Eldrinax")
     assert "Eldrinax is dead." in mind.assembly.gather_nowait(SMITH, "What of Eldrinax").facts
 
@@ -534,7 +507,9 @@ async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the
     asyncio.get_running_loop().call_soon(happened.append, "sound")
     await asyncio.gather(*(asyncio.all_tasks() - before))
     assert happened == [INNKEEPER, "sound", SMITH]
-    assert [one.utterance_id for one in mind.prefetch.recalled(SMITH)] == ["told"]
+    assert [
+        one.utterance_id for one in mind.prefetch.recalled(SMITH, "Mirelle, do you remember my brother Joren?")
+    ] == ["told"]
 
 
 async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind: AMind) -> None:
@@ -596,8 +571,7 @@ async def test_the_prompt_cache_is_primed_with_the_words_of_the_answer(mind: AMi
 
 async def test_a_new_speech_starts_with_an_empty_sheet(mind: AMind) -> None:
     await mind.partial(TAMSIN, "do you remember my brother Joren then")
-    mind.prefetch.forget(TAMSIN)
-    mind.assembly.new_speech()
+    mind.prefetch.begin(TAMSIN)
     assert mind.assembly.gather_nowait(SMITH, "Hello there.").facts == ()
 
 
@@ -605,13 +579,11 @@ async def test_the_table_plays_on_without_memory() -> None:
     """`none`."""
     campaign = a_campaign()
     prefetch = Prefetch(
-        CAMPAIGN,
-        by_name=ByName(campaign, None),
+        KnownWorld(campaign, None),
         talk=None,
-        language=campaign.language,
         present=lambda: {SMITH: "Grimjaw"},
     )
-    assembly = HotContextAssembly(campaign, graph=None, talk=None, prefetch=prefetch)
+    assembly = HotContexts(prefetch)
     prefetch.on_partial(TAMSIN, "do you remember Eldrinax from last time")
     assert (await assembly.gather(SMITH, "Hello?")).facts == ()
 
@@ -660,8 +632,7 @@ def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
                 for claim, visibility in zip(claims, visibilities, strict=True)
             ]
             await mind.assembly.enter(a_campaign().scene(FORGE))
-            mind.prefetch.forget(TAMSIN)
-            mind.assembly.new_speech()
+            mind.prefetch.begin(TAMSIN)
             for step, npc, which in steps:
                 question = questions[which]
                 if step == "partial":

@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.prompt.selection import ByName
+from glyphoxa.prompt.known_world import KnownWorld
 
 FILE = """
 campaign: {{name: Deep Six, language: {language}}}
@@ -31,7 +31,7 @@ def facts(folder: Path, npc: str, question: str, *, type_: str, language: str = 
     path = folder / "campaign.yaml"
     text = FILE.format(type=type_, language=language)
     path.write_text(text.replace("entities:\n", "entities:\n  - {name: Deck, type: location}\n"), "utf-8")
-    return [one.text for one in ByName(read_campaign(path).campaign, None).facts(NpcId(npc), question)]
+    return [one.text for one in KnownWorld(read_campaign(path).campaign, None).facts(NpcId(npc), question)]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,6 @@ def test_brother_is_not_named_as_a_sister(tmp_path: Path) -> None:
     more = "  - {source: Odalys, type: SISTER_OF, target: Pilar}\nnpcs:\n"
     text = FILE.format(type="BROTHER_OF", language="en").replace("npcs:\n", more)
     path.write_text(text.replace("entities:\n", "entities:\n  - {name: Deck, type: location}\n"), "utf-8")
-    names = ByName(read_campaign(path).campaign, None)
+    names = KnownWorld(read_campaign(path).campaign, None)
     asked = [one.text for one in names.facts(NpcId("pilar"), "Who is your sister?")]
     assert asked == ["Odalys is the sister of Pilar."]

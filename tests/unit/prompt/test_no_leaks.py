@@ -85,8 +85,7 @@ class SecretTable:
     async def ask(self, npc: NpcId, question: str) -> AsyncIterator[str]:
         """The prompts that are made for an answer: as it is spoken, and at its end."""
         before = asyncio.all_tasks()
-        self.prefetch.forget(TAMSIN)
-        self.assembly.new_speech()
+        self.prefetch.begin(TAMSIN)
         await asyncio.gather(*(asyncio.all_tasks() - before))
         self.prefetch.on_partial(TAMSIN, question)
         await asyncio.gather(*(asyncio.all_tasks() - before))
@@ -127,7 +126,6 @@ async def test_no_prompt_holds_a_word_that_is_not_for_its_npc(seed: int) -> None
     budgets = Budgets(
         scene_tokens=scene_tokens,
         facts_tokens=facts_tokens,
-        part_deadline_ms=DEADLINE_MS,
         recall_deadline_ms=DEADLINE_MS,
     )
     table = SecretTable(town, budgets)

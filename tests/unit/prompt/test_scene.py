@@ -10,8 +10,8 @@ from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Visibility, secret_of
 from glyphoxa.prompt.identity import KnownSentences
+from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.scene import Scenes
-from glyphoxa.prompt.selection import ByName
 from tests.support.builders import INNKEEPER, MARKET, SMITH, a_campaign
 from tests.support.memory import GraphTwin, WorldsTwin
 
@@ -51,7 +51,7 @@ class Town:
         self.campaign = town or the_town()
         self.graph = GraphTwin.of(self.campaign)
         self.graph.of_world += facts
-        self.by_name = ByName(self.campaign, WorldsTwin(self.graph))
+        self.by_name = KnownWorld(self.campaign, WorldsTwin(self.graph))
         sentences = KnownSentences(self.campaign, self.by_name.known)
         self.scenes = Scenes(self.campaign, sentences, tokens=tokens, story_day=lambda: day)
 

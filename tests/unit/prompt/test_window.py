@@ -21,7 +21,6 @@ from glyphoxa.prompt.prompt import HotContext, Message, Prompt, PromptLimits, to
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import PATIENT, Mind, beginning
-from tests.support.patience import DEADLINE_MS
 
 LOCAL = Settings().budgets
 DEMO = Path(__file__).parents[3] / "demo" / "campaign.yaml"
@@ -48,9 +47,7 @@ class Evening:
 
     async def ask(self, question: str) -> ComposedPrompt:
         prompt = self.talk.prompt(question, "Tamsin")
-        return await compose(
-            self.mind.assembly, prompt, deadline_ms=DEADLINE_MS, limits=PromptLimits(LOCAL.window_tokens)
-        )
+        return await compose(self.mind.assembly, prompt, limits=PromptLimits(LOCAL.window_tokens))
 
 
 def with_terms(**changed: object) -> Campaign:

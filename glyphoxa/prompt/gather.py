@@ -1,0 +1,448 @@
+"""Gather the hot context: what an NPC has in mind when it answers.
+
+Identity, scene and the facts about what a question names are in memory. Only recall is awaited: what the NPC heard,
+the meaning of the question, and the latest changes of the world, together under one deadline. What is late or fails is
+left out and reported. The identity changes with the world only, which keeps the start of the prompt for the prompt
+cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Final
+
+from loguru import logger
+
+from glyphoxa.domain.campaign import Campaign, Scene
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.judgement.safety import topics_of
+from glyphoxa.language.asking import question_of
+from glyphoxa.language.sentences import shortened
+from glyphoxa.language.text import Text, language_of
+from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.facts import MOST_WRITTEN, touched, with_chain, without, written
+from glyphoxa.prompt.identity import Bible, Identities, KnownSentences
+from glyphoxa.prompt.known_world import KnownWorld
+from glyphoxa.prompt.prefetch import Prefetch, continues
+from glyphoxa.prompt.prompt import Budgets, Gathered, HotContext, characters_in
+from glyphoxa.prompt.repairs import InMind, PromptRepair
+from glyphoxa.prompt.scene import Past, Scenes
+from glyphoxa.prompt.selection import IN_EVERY_PROMPT, Candidates, select
+from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import recalled_line, wording
+from glyphoxa.recall.table_calendar import Days
+from glyphoxa.recall.time_reader import read_time
+from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
+from glyphoxa.world.graph import Known
+
+OF_FILE: Final = "the campaign's file"
+OF_MEMORY: Final = "memory"
+AS_BEFORE: Final = "as it was read before"
+RECALLED_NOW: Final = "recalled now"
+RECALLED_AHEAD: Final = "recalled while it was asked"
+
+_LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity", "glossary", "kept")
+"""The lines of a hot context."""
+ENTER_DEADLINE_MS = 2_000
+"""Between scenes nobody waits for an answer."""
+_ANY_DAYS: Final = Days(1_700_000_000_000)
+"""Whether a question contains a time does not depend on the day."""
+
+
+class _Awaited:
+    """What was awaited for one hot context.
+
+    Attributes:
+        omitted: The parts that were late or failed, each with the reason.
+        took_us: How long each part took, in microseconds.
+    """
+
+    def __init__(self) -> None:
+        self.omitted: dict[str, str] = {}
+        self.took_us: dict[str, int] = {}
+        self._now_s = asyncio.get_running_loop().time
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return what was left out, such as "recall: not there within 50 ms"."""
+        return tuple(f"{name}: {why}" for name, why in self.omitted.items())
+
+    async def all(self, parts: Mapping[str, Awaitable[Any]], deadline_ms: int) -> dict[str, Any]:
+        """Return the results of the parts that end before the deadline. Raises nothing of its own."""
+        began_s = self._now_s()
+        tasks = {name: asyncio.ensure_future(part) for name, part in parts.items()}
+        for name, task in tasks.items():
+            task.add_done_callback(partial(self._ended, name, began_s))
+        try:
+            await asyncio.wait(tasks.values(), timeout=deadline_ms / 1_000)
+            return {name: task.result() for name, task in tasks.items() if self._is_there(name, task, deadline_ms)}
+        finally:
+            for name, task in tasks.items():
+                self._ended(name, began_s, task)
+                task.cancel()
+
+    def _ended(self, name: str, began_s: float, _task: asyncio.Future[Any]) -> None:
+        self.took_us.setdefault(name, round((self._now_s() - began_s) * 1_000_000))
+
+    def _is_there(self, name: str, task: asyncio.Future[Any], deadline_ms: int) -> bool:
+        error = task.exception() if task.done() else None
+        if not task.done():
+            self.omitted[name] = f"not there within {deadline_ms} ms"
+        elif isinstance(error, GlyphoxaError):
+            self.omitted[name] = str(error)
+        elif error is not None:
+            # The boundary between memory and a turn: a bug in a look-up never costs the NPC's answer.
+            logger.opt(exception=error).error("hot context without {}", name)
+            self.omitted[name] = type(error).__name__
+        return name not in self.omitted
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """Where the parts of a prompt come from; see `HotContexts`."""
+
+    campaign: Campaign
+    world: KnownWorld
+    identities: Identities
+    bible: Bible
+    scenes: Scenes
+    past: Past | None
+    conversations: Mapping[NpcId, Conversation]
+    budgets: Budgets
+
+
+class _Mind:
+    """One NPC's mind for one question: each part is computed at most once.
+
+    Args:
+        question: Empty while nobody speaks.
+    """
+
+    def __init__(self, of: _Sources, npc: NpcId, question: str) -> None:
+        self.question = question
+        self.asked = of.world.asked(npc, question)
+        self.identity = of.identities.read(npc)
+        self.heard = of.conversations.get(npc)
+        self._of = of
+        self._npc = npc
+        self._safety = topics_of(of.campaign)
+        self._language = of.campaign.language
+
+    @cached_property
+    def bible(self) -> tuple[str, ...]:
+        """The author's instructions."""
+        return self._of.bible.lines(self._npc)
+
+    @cached_property
+    def past(self) -> str:
+        """Events of earlier sessions."""
+        return "" if self._of.past is None else self._safety.allowed(self._of.past.of(self._npc))
+
+    @cached_property
+    def scenes(self) -> Mapping[Scene, str]:
+        """A line for each scene of this session."""
+        return self._of.scenes.lines(self._npc)
+
+    @cached_property
+    def glossary(self) -> tuple[str, ...]:
+        """The terms in all its prompts."""
+        persona = self._of.campaign.npc(self._npc).persona
+        beside = (persona, *self.bible, *self.identity.lines, self.past, *self.scenes.values())
+        return self._of.bible.glossary(self._npc, beside)
+
+    @cached_property
+    def standing(self) -> tuple[str, ...]:
+        """What is in all its prompts: bible, identity, glossary, past sessions and the table's scene."""
+        lines = [*self.bible, *self.identity.lines, *self.glossary, self.past, self._of.scenes.now(self._npc)]
+        return tuple(self._safety.allowed_in(lines))
+
+    @cached_property
+    def talk(self) -> list[str]:
+        """The transcript of the prompt, without the question."""
+        return [] if self.heard is None else self.heard.said_beside(self.question)
+
+    @cached_property
+    def _in_prompt(self) -> frozenset[UtteranceId]:
+        return frozenset() if self.heard is None else frozenset(self.heard.utterance_ids)
+
+    @cached_property
+    def told(self) -> list[str]:
+        """The summaries in the prompt: of this session, and of earlier ones."""
+        summary = [] if self.heard is None else [sentence.text for sentence in self.heard.summary]
+        return [*summary, *filter(None, [self.past])]
+
+    def written(self) -> list[RecalledFact]:
+        """Return the sentences of the NPC's persona and of the bible that are near to the question in meaning."""
+        nearest = self._of.world.nearest(self._npc, self.question)
+        if not nearest:
+            return []
+        texts = self._of.bible.texts(self._npc)
+        worth = ((nearest.get(text, 0.0) + AT_HAND, said, source) for source, said, text in texts)
+        near = sorted((one for one in worth if one[0] >= ABOUT_IT), reverse=True)
+        entity = self._of.campaign.npc(self._npc).entity_id
+        return [written(said, source, entity, similarity) for similarity, said, source in near[:MOST_WRITTEN]]
+
+    def mentioned(self, shown: Sequence[str]) -> list[str]:
+        """Return the terms of the question and of the talk, the latest first, that are not `shown`."""
+        summary = () if self.heard is None else (one.text for one in self.heard.summary)
+        texts = (self.question, *self.talk[::-1], *summary)
+        return self._of.bible.mentioned(self._npc, texts, shown) if self.question else []
+
+    def kept(self) -> list[RecalledFact]:
+        """Return the NPC's secrets that the question touches."""
+        if not self.identity.secrets:
+            return []
+        who = self._of.campaign.npc(self._npc)
+        # Words of its names, and those in all its prompts, touch no secret.
+        loose = Text.of(" ".join((who.name, *who.aliases, *self.standing))).telling(self._language)
+        found = touched(
+            without(self.identity.secrets, loose),
+            self.asked,
+            just_heard="" if self.heard is None else self.heard.heard_before(self.question),
+            language=self._language,
+        )
+        # A secret of a campaign has any length, and a prompt that is too long is rejected.
+        longest = characters_in(self._of.budgets.identity_tokens)
+        return [replace(one, text=shortened(one.text, longest)) for one in found]
+
+    def is_in_talk(self, one: RecalledUtterance) -> bool:
+        """Return whether the prompt has it already.
+
+        It may have entered the prompt since, or been said again in the same words, or a summary may contain all that it
+        says.
+        """
+        heard = self.heard
+        return heard is not None and (
+            one.utterance_id in self._in_prompt
+            or heard.holds(one.text)
+            or " ".join(one.text.split()) in self.past
+            or any(self._summarises(sentence, one) for sentence in heard.summary)
+        )
+
+    def _summarises(self, sentence: SummarySentence, one: RecalledUtterance) -> bool:
+        said, told = Text.of(one.text), Text.of(sentence.text)
+        return one.utterance_id in sentence.evidence and said.telling(self._language) <= told.telling(self._language)
+
+    def has_heard_of(self, name: str) -> bool:
+        """Return whether the NPC has heard a name, also as a part of a longer one: Ade is Ade Okoro to anyone who knows
+        him. Every NPC has heard the names of the campaign's players.
+        """
+        campaign, world = self._of.campaign, self._of.world
+        who, spoken = campaign.npc(self._npc), name.casefold().split()
+        own = " ".join((who.name, *who.aliases, *(player.name for player in campaign.known_players)))
+        if not set(spoken).isdisjoint(own.casefold().split()):
+            return True
+        is_part = world.current is not None and world.current.has_word(self._npc, spoken[-1])
+        return is_part or any(world.named(self._npc, each) for each in (name, name.removesuffix("s")))
+
+
+class HotContexts:
+    """Implements `HotContextSource` over memory.
+
+    Args:
+        prefetch: Shared with the ears, which send it partial transcripts. Its world and its conversations are in the
+            prompts.
+        when: Adds when things were said, and knows the story day; None adds nothing.
+        past: Summaries of earlier sessions; None without any.
+        repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
+    """
+
+    def __init__(
+        self,
+        prefetch: Prefetch,
+        *,
+        when: SaidWhen | None = None,
+        budgets: Budgets | None = None,
+        past: Past | None = None,
+        repairs: bool = True,
+    ) -> None:
+        world, budgets = prefetch.world, budgets or Budgets()
+        campaign = world.campaign
+        sentences = KnownSentences(campaign, world.known)
+        today = str if when is None else when.today
+        self.prefetch = prefetch
+        self._world = world
+        self._of = _Sources(
+            campaign,
+            world,
+            Identities(campaign, world, tokens=budgets.identity_tokens),
+            Bible(campaign, sentences, budgets=budgets, terms=world.terms),
+            Scenes(campaign, sentences, tokens=budgets.scene_tokens, story_day=today),
+            past,
+            prefetch.conversations,
+            budgets,
+        )
+        self._safety = topics_of(campaign)
+        self._words = wording(campaign.language)
+        self._dated: Callable[[Any], Any] = (lambda one: one) if when is None else when.dated
+        self._needs_repairs = repairs
+        self._shown: dict[tuple[NpcId, str], tuple[str, tuple[str, ...]]] = {}
+
+    async def enter(self, scene: Scene) -> None:
+        """Enter a scene: read what its NPCs know of themselves, so that a prompt cache can be prepared with the first
+        answer's exact words.
+        """
+        await _Awaited().all({"facts": self._world.refresh()}, ENTER_DEADLINE_MS)
+        npcs = [npc.id for npc in self._of.campaign.npcs]
+        identities = {npc: self._of.identities.read(npc) for npc in npcs}
+        if (past := self._of.past) is not None:
+            reading = {f"past of {npc}": past.read(npc, identities[npc].holdings) for npc in npcs}
+            await _Awaited().all(reading, ENTER_DEADLINE_MS)
+        self._of.scenes.enter(scene)
+        self._world.place = scene.location
+        # The author's texts are embedded in the background.
+        self._world.learn(text for npc in npcs for *_, text in self._of.bible.texts(npc))
+
+    def standing(self, npc: NpcId) -> tuple[str, ...]:
+        """Return what is in all prompts of an NPC: bible, identity, glossary, past sessions and scene."""
+        return _Mind(self._of, npc, "").standing
+
+    def known(self, npc: NpcId) -> Known | None:
+        """Return what an NPC knows of itself, as read last; None: nothing."""
+        return self._of.identities.last(npc).known
+
+    async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
+        """See `HotContextSource.gather`."""
+        awaited, deadline_ms = _Awaited(), self._of.budgets.recall_deadline_ms
+        parts: dict[str, Awaitable[Any]] = {}
+        if self._world.is_stored:
+            parts["facts"] = self._world.refresh()
+        if self.prefetch.has_memory and question and not self.prefetch.has_answered(npc, question):
+            if not read_time(question, language=self._world.campaign.language, days=_ANY_DAYS).is_timeless:
+                deadline_ms = max(deadline_ms, within_ms)
+            parts["recall"] = self.prefetch.recall(npc, question)
+        parts["meaning"] = self._world.understand(npc, question, deadline_ms=deadline_ms)
+        found = await awaited.all(parts, deadline_ms)
+        awaited.omitted.pop("meaning", None)  # facts are found by names and words then
+        return self._made(npc, question, asker, awaited, found.get("recall"))
+
+    def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
+        """See `HotContextSource.gather_nowait`."""
+        return self._made(npc, question, asker)
+
+    def _made(
+        self,
+        npc: NpcId,
+        question: str,
+        asker: str,
+        awaited: _Awaited | None = None,
+        said: Sequence[RecalledTalk] | None = None,
+    ) -> HotContext:
+        """Make a hot context of what is in memory. A bug in it costs the memory, never the NPC's answer.
+
+        Args:
+            awaited: None while the player still speaks: nothing was awaited.
+            said: What was recalled for the whole question; None: what was recalled for the words so far.
+        """
+        try:
+            mind = _Mind(self._of, npc, question)
+            hot = self._selected(mind, npc, asker, said)
+            if awaited is not None:
+                hot = replace(hot, omitted=awaited.reasons, gathered=self._gathered(awaited, said))
+            # While the player speaks, what is not there yet may still come.
+            if question and (awaited is not None or self.prefetch.has_answered(npc, question)):
+                hot = self._repaired(hot, mind, npc, asker)
+            return self._allowed(hot)
+        except Exception as error:
+            logger.exception("an answer without memory")
+            return HotContext(omitted=(f"hot context: {type(error).__name__}",))
+
+    def _gathered(self, awaited: _Awaited, said: Sequence[RecalledTalk] | None) -> Mapping[str, Gathered]:
+        known_from, took_us = OF_MEMORY if self._world.is_stored else OF_FILE, awaited.took_us
+        found = {
+            "identity": Gathered(AS_BEFORE if "facts" in awaited.omitted else known_from, None),
+            "scene": Gathered(known_from, None),
+            "facts": Gathered(known_from, took_us.get("facts")),
+        }
+        if self.prefetch.has_memory:
+            found["recall"] = Gathered(RECALLED_AHEAD if said is None else RECALLED_NOW, took_us.get("recall"))
+        return found
+
+    def _selected(self, mind: _Mind, npc: NpcId, asker: str, said: Sequence[RecalledTalk] | None) -> HotContext:
+        question, language = mind.question, self._world.campaign.language
+        recalled = self.prefetch.recalled(npc, question) if said is None else said
+        found = (*map(self._dated, self._world.facts(npc, question)), *mind.written())
+        before, lines = self._shown.get((npc, asker), ("", ()))
+        selection = select(
+            Candidates(
+                question,
+                language,
+                with_chain(self._world.chain(npc, question), found),
+                [self._dated(one) for one in recalled],
+                self._safety.forbids,
+                mind.identity.tells,
+                mind.is_in_talk,
+                lines if continues(question, before) else (),
+            ),
+            self._of.budgets,
+        )
+        if question:
+            self._shown[npc, asker] = question, selection.lines
+        touched_now = mind.kept()
+        # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
+        is_remark = question_of(question, language_of(question) or language).is_remark
+        kept = [one for one in touched_now if not is_remark and not self._safety.forbids(one.text)]
+        facts = [recalled_line(one) for one in selection.facts]
+        return HotContext(
+            facts=(*facts, *mind.mentioned((*mind.glossary, *facts))),
+            remembered=tuple(recalled_line(one) for one in selection.talk),
+            recalled=(*selection.facts, *selection.talk, *kept),
+            identity=(*mind.bible, *mind.identity.lines),
+            glossary=mind.glossary,
+            scenes=mind.scenes,
+            kept=tuple(one.text for one in kept),
+            keeps=self._words.keeps,
+            guarded=() if kept else tuple(one.text for one in touched_now),
+            past=mind.past,
+            rejected=selection.rejected,
+        )
+
+    def _repaired(self, hot: HotContext, mind: _Mind, npc: NpcId, asker: str) -> HotContext:
+        """Add what a small model needs: what the asker told, and what the NPC does not know.
+
+        While a part is missing, nothing is declared unknown, because that part may contain it.
+        """
+        if not self._needs_repairs or hot.kept:
+            return hot
+        in_mind = InMind(
+            self._of.campaign.npc(npc).name,
+            facts=_looked_up(hot),
+            remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
+            talk=mind.talk,
+            told=mind.told,
+            beside=(*mind.standing, *set(hot.facts).difference(map(recalled_line, hot.recalled))),
+            is_known=mind.has_heard_of,
+            asker=asker,
+        )
+        repair = PromptRepair(mind.asked, in_mind, language=self._world.campaign.language)
+        if then := repair.said_then():
+            return replace(hot, told=then, shrugs=then)
+        hot = replace(hot, told=repair.told())
+        if hot.omitted:
+            return hot
+        found = repair.not_known()
+        return replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
+
+    def _allowed(self, hot: HotContext) -> HotContext:
+        """Return it without what must not come up, and with a direction if what it recalls is veiled."""
+        lines: dict[str, Any] = {name: tuple(self._safety.allowed_in([*getattr(hot, name)])) for name in _LINES}
+        recalled = (*lines["facts"], *lines["remembered"], *lines["kept"])
+        return replace(
+            hot,
+            **lines,
+            scenes={scene: self._safety.allowed(line) for scene, line in hot.scenes.items()},
+            past=self._safety.allowed(hot.past),
+            direction=self._words.veil if any(map(self._safety.flags, recalled)) else "",
+        )
+
+
+def _looked_up(hot: HotContext) -> list[RecalledFact]:
+    """Return the facts about a question, also those that are in every prompt."""
+    told = (one.recalled for one in hot.rejected if one.why == IN_EVERY_PROMPT)
+    return [one for one in (*hot.recalled, *told) if isinstance(one, RecalledFact)]
