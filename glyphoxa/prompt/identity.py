@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from glyphoxa.domain.campaign import Campaign, Exchange, Npc
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import HOLDINGS, Fact, RecalledFact
 from glyphoxa.judgement.safety import topics_of
@@ -71,6 +71,10 @@ def _is_hearsay(fact: Fact) -> bool:
     return of.origin == "talk" and of.session_id is not None and not of.dm_confirmed
 
 
+EntityOf: TypeAlias = Callable[[EntityId], Entity | None]
+"""Returns an entity that the NPC may know of."""
+
+
 class Identities:
     """The identities of a campaign's NPCs, each as read last.
 
@@ -100,20 +104,20 @@ class Identities:
         world = world or self._world.of_file
         snapshot = world.identity(npc, self._campaign.npc(npc).entity_id)
         if npc not in self._last or self._last[npc][0] is not snapshot:
-            known = partial(world.known, npc)
-            self._last[npc] = snapshot, NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, known)
+            entity = partial(world.entity, npc)
+            self._last[npc] = snapshot, NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, entity)
         return self.last(npc)
 
-    def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, known: Callable[[EntityId], Known | None]) -> Identity:
-        secrets = [self._secret(npc, fact, known) for fact in snapshot.secrets]
+    def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, entity: EntityOf) -> Identity:
+        secrets = [self._secret(npc, fact, entity) for fact in snapshot.secrets]
         return identity_of(
             snapshot.known, tokens=self._tokens, words=self._words, secrets=[one for one in secrets if one is not None]
         )
 
-    def _secret(self, npc: NpcId, fact: Fact, known: Callable[[EntityId], Known | None]) -> OwnSecret | None:
+    def _secret(self, npc: NpcId, fact: Fact, entity: EntityOf) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id
-        found = {end: known(end) for end in claim.ends}
-        ends = [one.entity for one in found.values() if one is not None]
+        found = {end: entity(end) for end in claim.ends}
+        ends = [one for one in found.values() if one is not None]
         if claim.predicate == "secret" and isinstance(claim.content, str):
             text = claim.content  # a sentence of its own
         elif len(ends) < len(found):

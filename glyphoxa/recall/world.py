@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
+from math import inf
 from operator import attrgetter
 from typing import Final
 
@@ -22,7 +23,7 @@ from loguru import logger
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import ALWAYS, MEANING, Fact, Viewer
+from glyphoxa.domain.knowledge import MEANING, Fact, Viewer
 from glyphoxa.language.facts import DESCRIPTION, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
@@ -143,8 +144,8 @@ class World:
         self._coined: set[EntityId] = set()
         self._secrets_of: dict[NpcId, set[FactId]] = {}
         self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
-        self._kept: dict[tuple[Viewer, EntityId], Known] = {}
-        self._identities: dict[tuple[NpcId, EntityId], IdentitySnapshot] = {}
+        self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
+        self._identities: dict[tuple[NpcId, EntityId], tuple[IdentitySnapshot, float]] = {}
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
 
     @property
@@ -233,14 +234,19 @@ class World:
         """
         own = self._state.resolve(entity)
         kept = self._kept.get((viewer, own))
-        if kept is not None:
-            return kept
+        if kept is not None and self._now_ms() < kept[1]:
+            return kept[0]
         known = known_in(self._state, viewer, own, holds=self._holds)
-        if known is not None and all(fact.validity == ALWAYS for fact in self._state.touching(own)):
+        if known is not None:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            self._kept[viewer, own] = known
+            self._kept[viewer, own] = known, self._same_until(self._state.touching(own))
         return known
+
+    def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
+        """Return an entity that a viewer may know of, for its name; None if there is none for this viewer."""
+        node = self._visible(viewer, entity)
+        return None if node is None else _entity(node)
 
     def has_word(self, viewer: Viewer, word: str) -> bool:
         """Return whether the viewer knows of an entity with this word, in lower case, in its name."""
@@ -257,14 +263,13 @@ class World:
         if known is None:
             return None
         kept = self._identities.get((npc, entity))
-        if kept is not None and kept.known is known:
-            return kept
+        if kept is not None and kept[0].known is known and self._now_ms() < kept[1]:
+            return kept[0]
         secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
         snapshot = snapshot_in(self._state, npc, known, filter(self._holds, secrets))
-        if all(fact.validity == ALWAYS for fact in secrets):
-            if len(self._identities) >= _MOST_KEPT:
-                self._identities.clear()
-            self._identities[npc, entity] = snapshot
+        if len(self._identities) >= _MOST_KEPT:
+            self._identities.clear()
+        self._identities[npc, entity] = snapshot, self._same_until(secrets)
         return snapshot
 
     def path(
@@ -325,6 +330,12 @@ class World:
                 last = max((fact.seq for fact in self._state.touching(entity)), default=0)
                 found.append((not meaning, -last, known.entity.name, meaning))
         return [(term, meaning) for *_, term, meaning in sorted(found)]
+
+    def _same_until(self, facts: Iterable[Fact]) -> float:
+        """Return the time at which one of these facts begins or ends to hold next."""
+        now_ms = self._now_ms()
+        times = (at for fact in facts for at in (fact.validity.from_ms, fact.validity.to_ms))
+        return min((at for at in times if at is not None and at > now_ms), default=inf)
 
     def _holds(self, fact: Fact) -> bool:
         now_ms, since, until = self._now_ms(), fact.validity.from_ms, fact.validity.to_ms
