@@ -15,8 +15,9 @@ import os
 import sys
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from loguru import logger
@@ -25,14 +26,14 @@ from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.actors.quiet_gate import QuietGate
-from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import chronicle_worker, talk_readers_at_table
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_minilm
-from glyphoxa.chronicle.chronicler import woken
+from glyphoxa.chronicle.chronicler import LOOK_AGAIN_S
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import NpcThinks, TableEvent
@@ -272,10 +273,13 @@ class EmbeddingWork:
 
     async def run(self, campaigns: Collection[CampaignId]) -> None:
         """Embed whatever is said in these campaigns, which may change, until cancelled."""
-        async with aclosing(woken(lambda: self._store.listener.follow(SAID, None))) as news:
-            async for _ in news:
-                for campaign in tuple(campaigns):
-                    await self.fill(campaign)
+
+        async def fill_all(_: object) -> None:
+            for campaign in tuple(campaigns):
+                await self.fill(campaign)
+
+        listener = self._store.listener
+        await follow(partial(listener.follow, SAID, None, every_s=LOOK_AGAIN_S), fill_all, what="new utterances")
 
     async def fill(self, campaign: CampaignId) -> None:
         """Embed what is not embedded yet, as far as possible now."""

@@ -13,15 +13,14 @@ The gate, in order:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from loguru import logger
 
+from glyphoxa.actors.supervisor import follow
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import Effects, effects_of
@@ -281,7 +280,7 @@ def _as_context(one: JudgedUtterance) -> JudgedUtterance:
 # The background worker: reads new utterances of all campaigns, one campaign after the other.
 
 
-LOOK_AGAIN_MS: Final = 5_000
+LOOK_AGAIN_S: Final = 5.0
 """Interval of checks for sessions to retry, or whose worker died."""
 
 
@@ -293,7 +292,7 @@ class ChronicleWorker:
         log: Used by this worker only.
         campaigns: Returns the campaigns to read.
         chronicler: Creates a reader for a campaign that has news.
-        said: Yields whenever anything was said.
+        said: Yields whenever anything was said, and now and then in between. See `glyphoxa.actors.supervisor.follow`.
         now_ms: Unix epoch.
         gather_ms: Time without speech after which an incomplete stretch is read.
         pages: Reads pages of imports of a campaign; returns how many.
@@ -310,16 +309,10 @@ class ChronicleWorker:
     _troubles: set[str] = field(init=False, default_factory=set)
 
     async def run(self) -> None:
-        """Read new utterances until cancelled. Failures are retried.
+        """Read new utterances until cancelled. Failures are retried."""
+        await follow(self.said, self._round, what="new utterances")
 
-        Raises:
-            GlyphoxaError: The database permanently refuses to report new utterances.
-        """
-        async with aclosing(woken(self.said)) as news:
-            async for _ in news:
-                await self._round()
-
-    async def _round(self) -> None:
+    async def _round(self, _: object) -> None:
         """Read each campaign once. A failure affects only its own campaign."""
         troubles: set[str] = set()
         try:
@@ -370,27 +363,6 @@ class ChronicleWorker:
             self._seen[campaign, session.session] = session.last_ordinal, now_ms
             return False
         return now_ms - since_ms >= self.gather_ms
-
-
-async def woken(said: Callable[[], AsyncGenerator[object, None]]) -> AsyncGenerator[None, None]:
-    """Yield now, whenever something was said, and every five seconds.
-
-    Raises:
-        GlyphoxaError: The database permanently refuses to report new utterances.
-    """
-    async with aclosing(said()) as news:
-        following = asyncio.ensure_future(anext(news))
-        try:
-            while True:
-                yield
-                await asyncio.wait([following], timeout=LOOK_AGAIN_MS / 1000)
-                if following.done():
-                    following.result()
-                    following = asyncio.ensure_future(anext(news))
-        finally:
-            following.cancel()
-            with contextlib.suppress(asyncio.CancelledError, GlyphoxaError):
-                await following
 
 
 def due(sessions: Sequence[SessionProgress], now_ms: int) -> list[SessionProgress]:

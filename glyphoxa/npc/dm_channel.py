@@ -1,9 +1,9 @@
 """Carries the DM's decisions from other processes to an open table.
 
 - `StoredControls` stores the controls in force with the session, so that reopening it restores mutes and directions.
-- `CommandFollower` obeys each command from another process once.
-- `TranscriptFollower` reads which utterances were retracted, rolled back or reworded. `Revisions` applies these, the
-  results of a second look and spoken requests to forget, to the recent transcript, the NPCs' prompts and the page.
+- `follow_commands` obeys each command from another process once.
+- `Revisions` applies changes of the transcript to the recent transcript, the NPCs' prompts and the page: what the DM
+  retracted, rolled back or reworded, the results of a second look, and spoken requests to forget.
 """
 
 from __future__ import annotations
@@ -137,43 +137,41 @@ class CommandInbox(ControlsStore, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CommandFollower:
-    """Takes commands from an inbox and obeys them.
+async def follow_commands(
+    state: TableState,
+    inbox: CommandInbox,
+    *,
+    read: Callable[[Mapping[str, object]], SessionCommand],
+    obey: Callable[[SessionCommand], Awaitable[str]],
+) -> None:
+    """Take commands for a table from an inbox and obey them. An actor.
 
     Args:
         read: Resolves the names in a command; raises `InvalidInput`.
         obey: Obeys it and returns a report; raises `InvalidInput`.
     """
+    campaign = state.campaign.id
 
-    campaign: CampaignId
-    session: SessionId
-    inbox: CommandInbox
-    read: Callable[[Mapping[str, object]], SessionCommand]
-    obey: Callable[[SessionCommand], Awaitable[str]]
-
-    async def run(self) -> None:
-        """Run the actor."""
-        await follow(lambda: self.inbox.changes(self.campaign), lambda _: self._take_all(), what="the DM's commands")
-
-    async def _take_all(self) -> None:
-        while (asked := await self.inbox.take(self.campaign, self.session)) is not None:
-            text, is_done = await self._done(asked)
-            await self.inbox.answer(self.campaign, asked.id, text, is_done=is_done)
-
-    async def _done(self, asked: PendingCommand) -> tuple[str, bool]:
+    async def result_of(asked: PendingCommand) -> tuple[str, bool]:
         try:
-            command = self.read(asked.told)
+            command = read(asked.told)
             async with asyncio.timeout(_OBEYED_WITHIN_S):
-                return await self.obey(command), True
+                return await obey(command), True
         except InvalidInput as error:
             return str(error), False
         except TimeoutError:
             return "the table received the command but has not obeyed it yet: it is busy, or closing", False
 
+    async def take_all(_: object) -> None:
+        while (asked := await inbox.take(campaign, state.session)) is not None:
+            text, is_done = await result_of(asked)
+            await inbox.answer(campaign, asked.id, text, is_done=is_done)
+
+    await follow(lambda: inbox.changes(campaign), take_all, what="the DM's commands")
+
 
 class Revisions:
-    """An actor that applies revisions to prompts when no turn is affected. All methods except `run` return at once.
+    """Applies revisions to prompts when no turn is affected. `run` and `follow` are actors; the rest returns at once.
 
     A changed prompt must be read again by the engine, which must not happen during a turn.
 
@@ -191,9 +189,10 @@ class Revisions:
     ) -> None:
         self.recent = recent
         self._npcs = npcs
-        self._likely_speaker = state.likely_speaker
+        self._state = state
         self._wait_until_quiet = wait_until_quiet
         self._tell = state.events.tell
+        self._decided = DecidedTalk(self._utterance_of)
         self._requests = SpokenRequests()
         self._waiting: list[News] = []
         self._work = asyncio.Event()
@@ -228,6 +227,29 @@ class Revisions:
             waiting, self._waiting = self._waiting, []
             self._spread(waiting)
 
+    async def follow(self, decisions: TalkDecisions, *, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:
+        """Apply the DM's decisions on this session's transcript. Recall follows by itself.
+
+        Args:
+            refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be
+                recalled.
+        """
+        campaign = self._state.campaign.id
+
+        async def take(_: object) -> None:
+            decided = await decisions.decided(campaign, self._state.session)
+            try:
+                await refresh(campaign)
+            except GlyphoxaError as error:
+                logger.debug("the transcript in memory is not refreshed yet: {}", error)
+            self.at_once(self._decided.take(decided))
+
+        await follow(lambda: decisions.changes(campaign), take, what="decisions of the DM")
+
+    def _utterance_of(self, utterance: UtteranceId) -> Utterance | None:
+        recent = self.recent.of(self._state.session, limit=sys.maxsize)
+        return next((said for said in recent if said.id == utterance), None)
+
     def _remember(self, news: Sequence[News]) -> None:
         for one in news:
             match one:
@@ -246,47 +268,4 @@ class Revisions:
             for npc in heard_it:
                 self._npcs[npc].mailbox.post(one)
         for npc in concerned:
-            self._npcs[npc].mailbox.post(GetReady("", self._likely_speaker()))
-
-
-class TranscriptFollower:
-    """Follows the DM's decisions on a session's transcript: retracted, rolled back or reworded utterances.
-
-    The NPCs' prompts and the page change at once. Recall follows by itself.
-
-    Args:
-        refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be recalled.
-    """
-
-    def __init__(
-        self,
-        state: TableState,
-        decisions: TalkDecisions,
-        revisions: Revisions,
-        *,
-        refresh: Callable[[CampaignId], Awaitable[object]],
-    ) -> None:
-        self._campaign = state.campaign.id
-        self._session = state.session
-        self._decisions = decisions
-        self._revisions = revisions
-        self._refresh = refresh
-        self._decided = DecidedTalk(self._utterance_of)
-
-    async def run(self) -> None:
-        """Run the actor."""
-        await follow(
-            lambda: self._decisions.changes(self._campaign), lambda _: self._follow(), what="decisions of the DM"
-        )
-
-    async def _follow(self) -> None:
-        decided = await self._decisions.decided(self._campaign, self._session)
-        try:
-            await self._refresh(self._campaign)
-        except GlyphoxaError as error:
-            logger.debug("the transcript in memory is not refreshed yet: {}", error)
-        self._revisions.at_once(self._decided.take(decided))
-
-    def _utterance_of(self, utterance: UtteranceId) -> Utterance | None:
-        recent = self._revisions.recent.of(self._session, limit=sys.maxsize)
-        return next((said for said in recent if said.id == utterance), None)
+            self._npcs[npc].mailbox.post(GetReady("", self._state.likely_speaker()))

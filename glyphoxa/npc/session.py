@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 from loguru import logger
@@ -25,13 +26,7 @@ from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.dm_channel import (
-    CommandFollower,
-    CommandInbox,
-    Revisions,
-    StoredControls,
-    TranscriptFollower,
-)
+from glyphoxa.npc.dm_channel import CommandInbox, Revisions, StoredControls, follow_commands
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.session_state import SessionStateKeeper
@@ -235,15 +230,9 @@ class TableSession:
             await controls.wait_until_kept()
             return told
 
-        talk = TranscriptFollower(
-            self.state,
-            dm.talk,
-            self.revisions,
-            refresh=dm.refresh,
-        )
-        commands = CommandFollower(self.campaign.id, self.session, dm.commands, read=dm.read, obey=obey)
-        self.supervisor.start("talk", talk.run)
-        self.supervisor.start("the DM's commands", commands.run)
+        self.supervisor.start("talk", partial(self.revisions.follow, dm.talk, refresh=dm.refresh))
+        commands = partial(follow_commands, self.state, dm.commands, read=dm.read, obey=obey)
+        self.supervisor.start("the DM's commands", commands)
         self.supervisor.start("the DM's controls", controls.run)
 
     # -- state

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from glyphoxa.actors.supervisor import follow
 from glyphoxa.adapters.postgres.server.listen import NAMES
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_S
@@ -107,13 +109,16 @@ async def test_changes_of_another_campaign_wake_nobody(what: Any) -> None:
 
 
 async def test_listener_reconnects_and_reports_possible_changes(what: Any, store: Store) -> None:
-    async with aclosing(what.follow(CAMPAIGN)) as changes:
-        await anext(changes)
-        async with store.database.administer() as connection:
-            await connection.execute(END_ALL)
-        await anext(changes)
-        await what.change(CAMPAIGN)
-        await anext(changes)
+    changes = asyncio.Queue[Any]()
+    following = asyncio.create_task(follow(lambda: what.follow(CAMPAIGN), changes.put, what="changes"))
+    await changes.get()
+    async with store.database.administer() as connection:
+        await connection.execute(END_ALL)
+    await changes.get()
+    await what.change(CAMPAIGN)
+    await changes.get()
+    following.cancel()
+    await asyncio.wait({following})
 
 
 async def test_listeners_share_one_connection_until_the_last_leaves(store: Store) -> None:
@@ -129,3 +134,17 @@ async def test_listeners_share_one_connection_until_the_last_leaves(store: Store
     await until_nobody_listens(store)
     async with aclosing(talk.follow(CAMPAIGN)) as again:
         await anext(again)
+
+
+async def test_follower_of_a_lost_connection_is_told(what: Any, store: Store) -> None:
+    async with aclosing(what.follow(CAMPAIGN)) as changes:
+        await anext(changes)
+        async with store.database.administer() as connection:
+            await connection.execute(END_ALL)
+        with pytest.raises(Unavailable, match="lost"):
+            await anext(changes)
+
+
+async def test_follower_is_woken_now_and_then_without_a_change(store: Store) -> None:
+    async with aclosing(store.listener.follow(NAMES, CAMPAIGN, every_s=0.01)) as changes:
+        assert frozenset() in [await anext(changes), await anext(changes)]

@@ -270,8 +270,11 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
 async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
     store: Store, learned: PostgresLearnedNames
 ) -> None:
-    async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
-        assert await anext(changes) is None
+    changes = asyncio.Queue[frozenset[str] | None]()
+    listen = partial(store.listener.follow, NAMES, CAMPAIGN)
+    following = asyncio.create_task(follow(listen, changes.put, what="names"))
+    async with asyncio.timeout(DEADLINE_S):
+        assert await changes.get() is None
         async with store.database.administer() as connection:
             # Waited for: a connection that is only asked to end still tells what changes until it does.
             ended = await connection.fetch(
@@ -281,13 +284,15 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
             )
         assert [row["has_ended"] for row in ended] == [True]
         await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
-        assert await anext(changes) is None
+        assert await changes.get() is None
         await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
         # What changed while nobody listened may be told once more, before it or with it.
         told: set[EntityId] = set()
         while GRIMJAW not in told:
-            told |= (await anext(changes)) or set()
+            told |= set(map(EntityId, (await changes.get()) or ()))
         assert told <= {ELDRINAX, GRIMJAW}
+    following.cancel()
+    await asyncio.wait({following})
 
 
 async def test_the_steps_of_a_form_are_served_by_their_index(store: Store, learned: PostgresLearnedNames) -> None:

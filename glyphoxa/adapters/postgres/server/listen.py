@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import asyncpg
-from loguru import logger
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
@@ -29,9 +28,6 @@ SAID: Final = "glyphoxa_said"
 
 _CHANNELS: Final = (NAMES, TALK, TABLE, SAID)
 _ANSWER_TIMEOUT_S = 5.0
-_FIRST_RETRY_S: Final = 0.2
-_MAX_RETRY_S: Final = 5.0
-"""Maximum delay before reconnecting; the delay doubles up to this."""
 _PING_S: Final = 30.0
 """Interval of pings on a quiet connection: a dead network reports nothing."""
 _LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
@@ -47,40 +43,32 @@ class _Follower:
     channel: str
     campaign: CampaignId | None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
-    changed: set[str] = field(default_factory=set)
-    is_anything: bool = False
+    changed: set[str] | None = field(default_factory=set)
     error: GlyphoxaError | None = None
 
-    def came(self, notification: object) -> None:
-        told = notification if isinstance(notification, dict) else {}
-        campaign, entity = told.get("campaign"), told.get("entity")
+    def came(self, campaign: object = None, entity: object = None) -> None:
+        """Take a notification; without a campaign and an entity, anything may have changed."""
         if isinstance(campaign, str) and self.campaign not in (None, campaign):
             return
-        if isinstance(campaign, str) and isinstance(entity, str):
+        if not isinstance(campaign, str) or not isinstance(entity, str):
+            self.changed = None
+        elif self.changed is not None:
             self.changed.add(entity)
-        else:
-            self.is_anything = True
         self.woken.set()
 
-    def came_anything(self) -> None:
-        self.is_anything = True
-        self.woken.set()
-
-    async def take(self) -> Notified:
-        await self.woken.wait()
-        self.woken.clear()
+    async def take(self, every_s: float | None) -> Notified:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await self.woken.wait()
         if self.error is not None:
             raise self.error
-        changed, self.changed = frozenset(self.changed), set()
-        is_anything, self.is_anything = self.is_anything, False
-        return None if is_anything else changed
+        self.woken.clear()
+        changed, self.changed = self.changed, set()
+        return None if changed is None else frozenset(changed)
 
 
 class Listener:
-    """One connection per process that listens for all followers.
-
-    It exists from the first to the last of them, and is replaced when lost.
-    """
+    """One connection per process that listens for all followers, from the first to the last of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -88,12 +76,18 @@ class Listener:
         self._listening: asyncio.Task[None] | None = None
         self._is_connected = False
 
-    async def follow(self, channel: str, campaign: CampaignId | None) -> AsyncGenerator[Notified, None]:
+    async def follow(
+        self, channel: str, campaign: CampaignId | None, *, every_s: float | None = None
+    ) -> AsyncGenerator[Notified, None]:
         """Changes to a campaign, or to any (None), from now on. Never ends: close it, or cancel the iterating task.
 
-        After each (re)connection, anything may have changed. Changes during the processing of one are combined.
+        At first, anything may have changed. Changes during the processing of one are combined.
+
+        Args:
+            every_s: Yield after this time even if nothing changed; None: do not.
 
         Raises:
+            Unavailable: The connection cannot be made, or was lost. `glyphoxa.actors.supervisor.follow` tries again.
             GlyphoxaError: The server refuses for a permanent reason.
         """
         follower = _Follower(channel, campaign)
@@ -101,10 +95,10 @@ class Listener:
         if self._listening is None:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
         elif self._is_connected:
-            follower.came_anything()
+            follower.came()
         try:
             while True:
-                yield await follower.take()
+                yield await follower.take(every_s)
         finally:
             self._followers.discard(follower)
             if not self._followers:
@@ -118,31 +112,24 @@ class Listener:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _listen(self) -> None:
-        retry_s = _FIRST_RETRY_S
-        while True:
-            lost = asyncio.Event()
+        lost = asyncio.Event()
+        error: GlyphoxaError = Unavailable("the connection that reports changes was lost")
+        try:
+            connection = await self._connect(lost)
             try:
-                connection = await self._connect(lost)
-            except Unavailable as error:
-                logger.debug("cannot listen for changes now: {}", error)
-                await asyncio.sleep(retry_s)
-                retry_s = min(2 * retry_s, _MAX_RETRY_S)
-                continue
-            except GlyphoxaError as error:
-                self._listening = None
+                self._is_connected = True
                 for follower in self._followers:
-                    follower.error = error
-                    follower.woken.set()
-                return
-            retry_s = _FIRST_RETRY_S
-            self._is_connected = True
-            try:
-                for follower in self._followers:
-                    follower.came_anything()
+                    follower.came()
                 await self._wait_until_lost(connection, lost)
             finally:
                 self._is_connected = False
                 connection.terminate()  # does not block: this also runs when the task is cancelled
+        except GlyphoxaError as refused:
+            error = refused
+        self._listening = None
+        for follower in self._followers:
+            follower.error = error
+            follower.woken.set()
 
     async def _connect(self, lost: asyncio.Event) -> asyncpg.Connection[asyncpg.Record]:
         connection = await self._database.connect()
@@ -163,9 +150,10 @@ class Listener:
         notification: object = None
         with contextlib.suppress(ValueError):
             notification = json.loads(str(payload))
+        told = notification if isinstance(notification, dict) else {}
         for follower in self._followers:
             if follower.channel == channel:
-                follower.came(notification)
+                follower.came(told.get("campaign"), told.get("entity"))
 
     async def _wait_until_lost(self, connection: asyncpg.Connection[asyncpg.Record], lost: asyncio.Event) -> None:
         while True:

@@ -74,7 +74,7 @@ class PostgresTableCommands(CampaignQueries):
                     [row] = await self._fetch("answered", campaign, command)
                     if row["answer"] is not None:
                         return _as_told(row["answer"], is_done=row["is_done"])
-        except TimeoutError:
+        except (TimeoutError, Unavailable):
             pass
         of = f"campaign {campaign!r}" if session is None else f"session {session!r}"
         if await self._fetch("withdraw", campaign, command):
