@@ -98,7 +98,7 @@ class Answer:
 
     @property
     def prompt(self) -> str:
-        return "" if self.record is None else self.record.prompt_text
+        return "" if self.record is None else self.record.prompt.text
 
     @property
     def first_word_ms(self) -> int | None:

@@ -127,7 +127,7 @@ def summary(number: int, heard: TurnHeard) -> str:
     waited = f"{heard.waited_ms:6.0f} ms" if heard.waited_ms is not None else "   no sound"
     if record is None:
         return f"  turn {number:3d}  {waited}  no outcome"
-    omitted = f"  left out: {', '.join(record.omitted)}" if record.omitted else ""
+    omitted = f"  left out: {', '.join(record.prompt.omitted)}" if record.prompt.omitted else ""
     return f"  turn {number:3d}  {waited}  {record.outcome.value:12s} {record.speaker_name} -> {record.npc_id}{omitted}"
 
 

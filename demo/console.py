@@ -126,10 +126,10 @@ def turn_view(number: int, turn: TurnRecord, npc_name: str) -> Group:
     if turn.raw_text != turn.text:
         body.add_row("heard", Text(turn.raw_text, "dim"))
     body.add_row("said", _changed(turn.raw_text, turn.text))
-    for recalled in turn.recalled:
+    for recalled in turn.prompt.recalled:
         why = f"  ({recalled.source}{': ' + recalled.reason if recalled.reason else ''})"
         body.add_row("recalled", Text.assemble((recalled_line(recalled), "magenta"), (why, "dim")))
-    for left_out in turn.omitted:
+    for left_out in turn.prompt.omitted:
         body.add_row("left out", Text(left_out, "yellow"))
     if turn.reply or turn.reply_heard:
         body.add_row("reply", _reply(turn))

@@ -104,17 +104,17 @@ def turn_article(campaign: Campaign, session: SessionPlayed, turn: TurnRecord) -
     if turn.raw_text != turn.text:
         parts.append(f'<p class="raw">heard: {escape(turn.raw_text)}</p>')
     parts.append(f"<p>{_marked(turn.raw_text, turn.text)}</p>")
-    for recalled in turn.recalled:
+    for recalled in turn.prompt.recalled:
         why = f"{recalled.source}{': ' + recalled.reason if recalled.reason else ''}"
         parts.append(f'<p class="recalled">{escape(recalled_line(recalled))} <small>{escape(why)}</small></p>')
-    parts += [f'<p class="why">left out: {escape(left_out)}</p>' for left_out in turn.omitted]
+    parts += [f'<p class="why">left out: {escape(left_out)}</p>' for left_out in turn.prompt.omitted]
     if turn.reply or turn.reply_heard:
         parts.append(f'<p><span class="npc">{escape(npc)}:</span> {_reply(turn)}</p>')
     if turn.error:
         parts.append(f'<p class="why">{escape(turn.error)}</p>')
     parts.append(_stages(waterfall(turn)))
-    if turn.prompt_text:
-        parts.append(f"<details><summary>Prompt</summary><pre>{escape(turn.prompt_text)}</pre></details>")
+    if turn.prompt.text:
+        parts.append(f"<details><summary>Prompt</summary><pre>{escape(turn.prompt.text)}</pre></details>")
     return "\n".join(parts) + "</article>"
 
 

@@ -105,7 +105,7 @@ def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlay
         names_right=n_right,
         names_right_pct=round(100 * n_right / (n_right + n_wrong), 1) if scores and n_right + n_wrong else None,
         ordinary_words_changed=sum(len(s.ordinary_words_changed) for s in scores),
-        recalls=sum(len(turn.recalled) for turn in turns),
+        recalls=sum(len(turn.prompt.recalled) for turn in turns),
         outcomes=dict(outcomes),
         recalled_across_sessions=recalled_across_sessions(evening.memory, sessions),
         leaked_to_absent_npc=leaking_turn(evening.memory, campaign, sessions) is not None,
@@ -254,10 +254,10 @@ def recalled_across_sessions(memory: MemoryCheck, sessions: Sequence[SessionPlay
 
 
 def _was_given(turn: TurnRecord, told: Utterance) -> bool:
-    if any(learned_from(recalled) == told.id for recalled in turn.recalled):
+    if any(learned_from(recalled) == told.id for recalled in turn.prompt.recalled):
         return True
     # A short remark may occur twice, so equal text counts only if it has content words.
-    return len(content_words(told.text)) >= MIN_SHOWN_WORDS and told.text in turn.prompt_text
+    return len(content_words(told.text)) >= MIN_SHOWN_WORDS and told.text in turn.prompt.text
 
 
 def _shows(turn: TurnRecord, told: Sequence[Utterance]) -> bool:
@@ -306,7 +306,7 @@ def leaking_turn(memory: MemoryCheck, campaign: Campaign, sessions: Sequence[Ses
     }
     private = {word for u in told for word in content_words(u.text)} - public_words(campaign) - in_her_presence
     for turn in (turn for session in sessions for turn in session.turns if turn.npc_id == memory.absent):
-        if any(_was_given(turn, u) for u in told) or private & (set(words(turn.prompt_text)) - set(words(turn.text))):
+        if any(_was_given(turn, u) for u in told) or private & (set(words(turn.prompt.text)) - set(words(turn.text))):
             return turn
     return None
 
@@ -384,7 +384,7 @@ def _turn_json(session: int, turn: TurnRecord) -> dict[str, object]:
         "first_sound_ms": turn.first_sound_ms,
         "recalled": [
             {"text": recalled_line(r), "source": r.source, "session_id": r.session_id, "reason": r.reason}
-            for r in turn.recalled
+            for r in turn.prompt.recalled
         ],
         "stages_ms": since_speech_end(turn),
         "error": turn.error,

@@ -444,15 +444,15 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
         judged = await desk.turns.judged(latest)
         rows = []
         for each in latest:
-            n_recalled = len(each.recalled) + len(each.rejected)
+            n_recalled = len(each.prompt.recalled) + len(each.prompt.rejected)
             talk = (f"{each.speaker_name}: {each.text}", _outcome(each, desk.resolver))
-            in_prompt = f"{len(each.recalled)} of {n_recalled}" if n_recalled else ""
+            in_prompt = f"{len(each.prompt.recalled)} of {n_recalled}" if n_recalled else ""
             rows.append((turns.short(each.id), turns.when(each), *talk, in_prompt, judged.get(each.id, "")))
         headings = ("turn", "when", "heard", "said", "in prompt", "judged")
         return show_rows(headings, rows, nothing=nothing, limit=options.limit)
     turn = await desk.turns.find(options.turn, session=session, npc=npc)
     if options.prompt:
-        print(printable(turn.prompt_text) or "its model received no prompt")
+        print(printable(turn.prompt.text) or "its model received no prompt")
     else:
         show_lines(turns.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
     return 0
@@ -493,8 +493,8 @@ async def _context(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_json_of(asking, composed), ensure_ascii=False, indent=2))
     else:
-        print(f"{printable(composed.text)}\n")
-        show_lines(turns.composed_shown(composed))
+        print(f"{printable(composed.assembled.text)}\n")
+        show_lines(turns.prompt_shown(composed.assembled))
     return 0
 
 
@@ -532,17 +532,17 @@ def _player(campaign: Campaign, wanted: str | None) -> Player:
 
 
 def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:
-    hot = composed.hot
+    prompt = composed.assembled
     return {
         "npc": asking.npc.id,
         "player": asking.player.name,
         "scene": asking.state.scene.id,
         "question": composed.prompt.question,
         "messages": [asdict(message) for message in composed.prompt.messages],
-        "parts": [asdict(part) for part in composed.parts],
-        "recalled": [_recalled_json(one) for one in hot.recalled],
-        "rejected": [{**_recalled_json(one.recalled), "why": one.why} for one in hot.rejected],
-        "omitted": list(hot.omitted),
+        "parts": [asdict(part) for part in prompt.parts],
+        "recalled": [_recalled_json(one) for one in prompt.recalled],
+        "rejected": [{**_recalled_json(one.recalled), "why": one.why} for one in prompt.rejected],
+        "omitted": list(prompt.omitted),
     }
 
 

@@ -25,11 +25,10 @@ from glyphoxa.domain.knowledge import (
     Validity,
     learned_from,
 )
-from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact
-from glyphoxa.prompt.composition import ComposedPrompt
 from glyphoxa.prompt.wording import recalled_line
 
 LAST: Final = "last"
@@ -131,8 +130,8 @@ class TurnDesk:
 
     async def explain(self, turn: TurnRecord) -> ExplainedTurn:
         """Return the turn with the present state of everything it used."""
-        recalled = [(one, "") for one in turn.recalled]
-        recalled += [(rejected.recalled, rejected.why) for rejected in turn.rejected]
+        recalled = [(one, "") for one in turn.prompt.recalled]
+        recalled += [(rejected.recalled, rejected.why) for rejected in turn.prompt.rejected]
         everything = [one for one, _ in recalled]
         uttered = await self.turns.uttered(self.campaign, _utterances(turn, everything))
         facts = {one.fact_id for one in everything if isinstance(one, RecalledFact)}
@@ -215,25 +214,24 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
 # The parts of a prompt, as `glyphoxa show context` and `glyphoxa show turns` show them.
 
 
-def parts_shown(parts: Sequence[PromptPart], *, depth: int = 0) -> Iterator[IndentedLine]:
+def parts_shown(prompt: AssembledPrompt, *, depth: int = 0) -> Iterator[IndentedLine]:
     """Yield each part of a prompt with its tokens, source and duration."""
-    if not parts:
+    if not prompt.parts:
         return
-    yield IndentedLine(f"its prompt: about {sum(part.tokens for part in parts)} tokens", depth)
-    for part in parts:
+    yield IndentedLine(f"its prompt: about {prompt.tokens} tokens", depth)
+    for part in prompt.parts:
         took = "" if part.took_us is None else f", {part.took_us / 1_000:.1f} ms"
         yield IndentedLine(f"{part.name}: {part.tokens or 'nothing'}, {part.source}{took}", depth + 1)
 
 
-def composed_shown(composed: ComposedPrompt) -> Iterator[IndentedLine]:
+def prompt_shown(prompt: AssembledPrompt) -> Iterator[IndentedLine]:
     """Yield the parts of a prompt, what the NPC recalls and why, and what was left out and why."""
-    hot = composed.hot
-    yield from parts_shown(composed.parts)
-    recalled = (f"{recalled_line(one)} ({one.reason or 'nobody noted why'})" for one in hot.recalled)
+    yield from parts_shown(prompt)
+    recalled = (f"{recalled_line(one)} ({one.reason or 'nobody noted why'})" for one in prompt.recalled)
     yield from _titled("what it recalls, and why:", recalled, depth=0)
-    rejected = (f"{recalled_line(each.recalled)} ({each.why})" for each in hot.rejected)
+    rejected = (f"{recalled_line(each.recalled)} ({each.why})" for each in prompt.rejected)
     yield from _titled("left out:", rejected, depth=0)
-    yield from _titled(_LATE, hot.omitted, depth=0)
+    yield from _titled(_LATE, prompt.omitted, depth=0)
 
 
 _LATE: Final = "late or failed:"
@@ -294,14 +292,14 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
     yield from chain(
         _heard(explained, resolver),
         _came_of_it(explained, resolver),
-        parts_shown(turn.parts, depth=1),
+        parts_shown(turn.prompt, depth=1),
         _in_mind(explained, resolver, calendar),
         _left_out(explained, resolver, calendar),
         _looked_up(turn.looked_up),
         _titled("rejected before it was said:", unsaid, depth=1),
         _timeline(turn),
     )
-    if turn.prompt_text:
+    if turn.prompt.text:
         yield IndentedLine(f"the whole prompt: glyphoxa show turns {short(turn.id)} --prompt", 1)
 
 
@@ -364,7 +362,7 @@ def _judged(judged: Judged) -> Iterator[IndentedLine]:
 def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[IndentedLine]:
     turn = explained.turn
     after = f", {turn.first_audio_ms} ms after the end of speech" if turn.first_audio_ms is not None else ""
-    is_ready_line = turn.outcome is Outcome.ANSWERED and turn.prompt_text and not turn.tier
+    is_ready_line = turn.outcome is Outcome.ANSWERED and turn.prompt.text and not turn.tier
     yield IndentedLine(f"{outcome(turn)}{' with a ready line' if is_ready_line else ''}{after}", 1)
     if is_ready_line:
         yield IndentedLine("no model was asked, because the NPC knows nothing that the question asks for", 2)
@@ -381,7 +379,7 @@ def _in_mind(
     explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None
 ) -> Iterator[IndentedLine]:
     turn, told = explained.turn, explained.selected
-    if turn.npc_id is None or not turn.prompt_text:
+    if turn.npc_id is None or not turn.prompt.text:
         return
     n_recalled = len(explained.memories)
     if not n_recalled:
@@ -403,7 +401,7 @@ def _left_out(
         yield IndentedLine("left out:", 1)
     for memory in explained.rejected:
         yield from _memory(memory, resolver, calendar)
-    yield from _titled(_LATE, explained.turn.omitted, depth=1)
+    yield from _titled(_LATE, explained.turn.prompt.omitted, depth=1)
 
 
 def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:

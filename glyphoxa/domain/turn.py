@@ -231,6 +231,34 @@ class PromptPart:
 
 
 @dataclass(frozen=True, slots=True)
+class AssembledPrompt:
+    """A prompt as it was sent, and why it is so: for the turn's record, the DM's pages, a rehearsal and a benchmark.
+
+    Attributes:
+        text: All of it: a paragraph a message, headed by its role. For inspection and for leak checks.
+        parts: Its parts, in reading order.
+        recalled: Recalled items in the prompt, in that order.
+        rejected: Recalled items that were left out of the prompt.
+        omitted: Parts of the hot context that were late or failed, each with its reason.
+    """
+
+    text: str = ""
+    parts: tuple[PromptPart, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    omitted: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Return about how many tokens it has."""
+        return sum(part.tokens for part in self.parts)
+
+
+NO_PROMPT: Final = AssembledPrompt()
+"""No model was asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unsaid:
     """A sentence of a reply that was rejected before it reached the voice."""
 
@@ -274,12 +302,8 @@ class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
 
     Attributes:
-        recalled: Recalled items in the prompt, in that order.
+        prompt: What the NPC's model was given; without text if no model was asked.
         stages: Milliseconds since the Unix epoch at which each stage was reached.
-        omitted: Parts of the hot context that were late or failed, each with its reason.
-        prompt_text: The whole prompt, for the DM's inspection and for leak checks.
-        parts: Its parts, in reading order.
-        rejected: Recalled items that were left out of the prompt.
         looked_up: The model's own look-ups, in the order of their answers.
         unsaid: Sentences of the reply that were rejected and never heard.
         utterance_id: `text` in the log.
@@ -300,12 +324,9 @@ class TurnRecord:
     outcome: Outcome
     reply: str = ""
     reply_heard: str = ""
-    recalled: tuple[Recalled, ...] = ()
+    prompt: AssembledPrompt = NO_PROMPT
     stages: Mapping[Stage, int] = field(default_factory=dict)
-    omitted: tuple[str, ...] = ()
-    prompt_text: str = ""
     error: str = ""
-    rejected: tuple[Rejected, ...] = ()
     looked_up: tuple[LookUp, ...] = ()
     unsaid: tuple[Unsaid, ...] = ()
     utterance_id: UtteranceId | None = None
@@ -313,12 +334,11 @@ class TurnRecord:
     tier: BudgetTier | Literal[""] = ""
     tier_reason: str = ""
     unaddressed: Unaddressed | None = None
-    parts: tuple[PromptPart, ...] = ()
 
     @property
     def flags(self) -> tuple[str, ...]:
         """Return what the question touched: see `glyphoxa.judgement.safety`. Empty if no engine was asked."""
-        return tuple(flag for part in self.parts if part.name == SAFETY for flag in part.source.split(", "))
+        return tuple(flag for part in self.prompt.parts if part.name == SAFETY for flag in part.source.split(", "))
 
     @property
     def first_audio_ms(self) -> int | None:

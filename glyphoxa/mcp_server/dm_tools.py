@@ -203,7 +203,7 @@ async def _turn(
             **_turn_in_short(desk, found),
             "in its prompt": [_recalled(desk, one) for one in explained.selected],
             "recalled and left out": [_recalled(desk, one) for one in explained.rejected],
-            "parts left out": list(found.omitted),
+            "parts left out": list(found.prompt.omitted),
             "looked up": [
                 {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "ms": one.took_ms}
                 for one in found.looked_up

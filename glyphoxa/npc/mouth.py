@@ -26,8 +26,7 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.turn import PromptPart, Rejected, Stage, TierChoice, Unsaid
+from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Stage, TierChoice, Unsaid
 from glyphoxa.prompt.prompt import Prompt
 
 
@@ -43,15 +42,11 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """The context in the prompt: recalled items, omitted parts, and the prompt as sent."""
+    """The prompt as it is sent."""
 
     npc: NpcId
     turn: TurnId
-    recalled: tuple[Recalled, ...]
-    omitted: tuple[str, ...]
-    prompt_text: str
-    rejected: tuple[Rejected, ...] = ()
-    parts: tuple[PromptPart, ...] = ()
+    prompt: AssembledPrompt = NO_PROMPT
     tier: TierChoice | None = None
 
 
@@ -329,7 +324,8 @@ class RescuedMouth:
             return
         match event:
             case Injected() if now.why:
-                self._listener(replace(event, omitted=(*event.omitted, f"the first engine's answer: {now.why}")))
+                omitted = (*event.prompt.omitted, f"the first engine's answer: {now.why}")
+                self._listener(replace(event, prompt=replace(event.prompt, omitted=omitted)))
             case Finished() if now.heard is not None:
                 begun = now.heard
                 self._over(replace(begun, at_ms=event.at_ms))

@@ -121,19 +121,15 @@ class TurnBook:
             return None
         if Stage.FIRST_AUDIO in entry.stages:
             entry.stages[Stage.AUDIO_END] = entry.stages.get(Stage.SILENCED, event.at_ms)
-        commit, sent = entry.commit, entry.sent or Injected(event.npc, event.turn, (), (), "")
+        commit, sent = entry.commit, entry.sent or Injected(event.npc, event.turn)
         return replace(
             self._record(event.turn, commit.draft, commit.addressed, cancelled_as or _outcome(event)),
             npc_id=commit.npc,
             reply=event.reply,
             reply_heard=event.heard,
-            recalled=sent.recalled,
+            prompt=sent.prompt,
             stages=entry.stages,
-            omitted=sent.omitted,
-            prompt_text=sent.prompt_text,
-            parts=sent.parts,
             error=event.error,
-            rejected=sent.rejected,
             looked_up=entry.looked_up,
             unsaid=entry.unsaid,
             utterance_id=entry.utterance,

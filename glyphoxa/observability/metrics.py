@@ -121,7 +121,7 @@ class TableMetrics:
             self._unaddressed.labels(turn.unaddressed.value).inc()
         for unsaid in turn.unsaid:
             self._unsaid.labels(unsaid.fault.value).inc()
-        self._omitted.inc(len(turn.omitted))
+        self._omitted.inc(len(turn.prompt.omitted))
         if Stage.FILLER in turn.stages:
             self._fillers.inc()
         if turn.first_audio_ms is not None:

@@ -64,9 +64,9 @@ def _attributes_of(record: TurnRecord) -> dict[str, AttributeValue]:
         "glyphoxa.turn": record.id,
         "glyphoxa.speaker": record.speaker_id,
         "glyphoxa.outcome": record.outcome.value,
-        "glyphoxa.recalled": len(record.recalled),
+        "glyphoxa.recalled": len(record.prompt.recalled),
         "glyphoxa.unsaid": len(record.unsaid),
-        "glyphoxa.prompt_tokens": sum(part.tokens for part in record.parts),
+        "glyphoxa.prompt_tokens": record.prompt.tokens,
     }
     if record.npc_id is not None:
         attributes["glyphoxa.npc"] = record.npc_id

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.turn import SAFETY, PromptPart, Rejected
+from glyphoxa.domain.turn import SAFETY, AssembledPrompt, PromptPart, Rejected
 from glyphoxa.prompt.gather import OF_FILE
 from glyphoxa.prompt.prompt import (
     BEHIND_THE_QUESTION,
@@ -47,9 +47,11 @@ class ComposedPrompt:
     parts: tuple[PromptPart, ...]
 
     @property
-    def text(self) -> str:
-        """Return the prompt for a DM: one paragraph a message, headed by its role."""
-        return "\n\n".join(f"[{message.role}]\n{message.content}" for message in self.prompt.messages)
+    def assembled(self) -> AssembledPrompt:
+        """Return it for a turn's record and for a DM."""
+        text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in self.prompt.messages)
+        hot = self.hot
+        return AssembledPrompt(text, self.parts, hot.recalled, hot.rejected, hot.omitted)
 
 
 async def compose(

@@ -204,8 +204,8 @@ def _turn_json(turn: TurnRecord, campaign: Campaign) -> Json:
         "reply": turn.reply_id,
         "broke_off": bool(turn.error),
         "first_audio_ms": turn.first_audio_ms,
-        "recalled": len(turn.recalled),
-        "omitted": [part.partition(":")[0] for part in turn.omitted],
+        "recalled": len(turn.prompt.recalled),
+        "omitted": [part.partition(":")[0] for part in turn.prompt.omitted],
         "bars": _bars(turn),
     }
 

@@ -119,9 +119,7 @@ class HotContextInjector(FrameProcessor):
         line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""
         self._speaker.mark(turn, Stage.CONTEXT_READY)
         tier = None if line else prompt.tier  # no engine is asked
-        self._speaker.listener(
-            Injected(prompt.npc, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, tier)
-        )
+        self._speaker.listener(Injected(prompt.npc, turn, asked.assembled, tier))
         self._asked = _with_cue(asked.prompt, "brief") if prompt.is_brief else asked.prompt
         await self.push_frame(ReplyBeginsFrame(turn, as_asked(prompt, hot), prompt.is_brief, prompt.tier))
         if line:

@@ -77,11 +77,11 @@ async def test_the_prompt_that_is_printed_is_the_one_that_is_sent(
     first = await shown(capsys, settings_file)
     assert "Joren was lost in the fen" in text_of(first)
     turn = await played(settings, monkeypatch, LINE, session="second")
-    assert text_of(first) == turn.prompt_text
-    assert sizes(first["parts"]) == {part.name: part.tokens for part in turn.parts}
+    assert text_of(first) == turn.prompt.text
+    assert sizes(first["parts"]) == {part.name: part.tokens for part in turn.prompt.parts}
     goes_on = await shown(capsys, settings_file, "--session", "second", line=ODO)
     turn = await played(settings, monkeypatch, ODO, session="second")
-    assert text_of(goes_on) == turn.prompt_text
+    assert text_of(goes_on) == turn.prompt.text
 
 
 async def test_a_campaign_that_is_not_stored_is_shown_as_its_first_turn_sends_it(
@@ -90,7 +90,7 @@ async def test_a_campaign_that_is_not_stored_is_shown_as_its_first_turn_sends_it
     before = await shown(capsys, settings_file, line=ODO)
     turn = await played(read_settings(settings_file), monkeypatch, ODO)
     assert "Odo keeps bees." in text_of(before)
-    assert text_of(before) == turn.prompt_text
+    assert text_of(before) == turn.prompt.text
 
 
 async def test_each_prompt_part_shows_its_source_and_duration(

@@ -112,7 +112,7 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.health.state == "degraded"
         turn = await answered(evening, "Grimjaw, are you there?")
-        assert any(part.startswith("recall: long-term memory is unavailable") for part in turn.omitted)
+        assert any(part.startswith("recall: long-term memory is unavailable") for part in turn.prompt.omitted)
         await answered(evening, "Grimjaw, is it raining?")
         health = evening.table.health
         assert (health.state, health.waiting) == ("degraded", 4)
@@ -123,7 +123,7 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
         assert await evening.table.kept() == 4
         assert evening.table.health.waiting == 0
         turn = await answered(evening, "Grimjaw, and now?")
-        assert not any("away" in part for part in turn.omitted)
+        assert not any("away" in part for part in turn.prompt.omitted)
         assert await evening.table.kept() == 6
     assert await logged(dsn) == said("Grimjaw, are you there?", "Grimjaw, is it raining?", "Grimjaw, and now?")
     # The campaign came before its talk: its language says how words are found.
@@ -140,10 +140,10 @@ async def test_a_database_that_is_slow_is_not_waited_for(
         assert await evening.table.kept() == 2
         network.slow(SLOW_MS)
         turn = await answered(evening, "Grimjaw, two.")
-        assert any(part.startswith("facts: ") for part in turn.omitted)
+        assert any(part.startswith("facts: ") for part in turn.prompt.omitted)
         await evening.until(lambda: evening.table.health.state == "degraded")
         turn = await answered(evening, "Grimjaw, three.")
-        assert any(part.startswith("facts: long-term memory is unavailable") for part in turn.omitted)
+        assert any(part.startswith("facts: long-term memory is unavailable") for part in turn.prompt.omitted)
         network.well()
         await until_well(evening)
         assert await evening.table.kept() == 6
@@ -193,7 +193,7 @@ async def test_a_table_that_is_opened_again_while_its_database_is_away_goes_on_w
             await answered(evening, "Grimjaw, my name is Wilbur.")
     async with an_evening(settings, monkeypatch) as evening:
         turn = await answered(evening, "Grimjaw, who am I?")
-        assert "my name is Wilbur" in turn.prompt_text
+        assert "my name is Wilbur" in turn.prompt.text
         network.well()
         await until_well(evening)
         assert await evening.table.kept() == 4
@@ -207,7 +207,7 @@ async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
     settings = settings_for(write_campaign(tmp_path), "none", tmp_path)
     async with an_evening(settings, monkeypatch) as evening:
         turn = await answered(evening, "Grimjaw, are you there?")
-        assert turn.omitted == ()
+        assert turn.prompt.omitted == ()
         assert evening.table.health.state == "off"
         assert await evening.table.kept() == 2
 
@@ -259,7 +259,7 @@ async def test_unusable_database_counts_as_away_until_repaired(
             await answered(evening, "Grimjaw, two.")
             network.well()
             turn = await answered(evening, "Grimjaw, three.")
-            assert any(part.startswith("facts: ") for part in turn.omitted)
+            assert any(part.startswith("facts: ") for part in turn.prompt.omitted)
             assert await evening.table.kept() == 6
             await refused.wait()
         await until_well(evening)

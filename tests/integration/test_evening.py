@@ -184,7 +184,7 @@ async def played(
             )
         prompts = {
             npc: str([prompt.messages for prompt in (*mouth.asked, *mouth.primed)])
-            + " ".join(e.turn.prompt_text for e in evening.told if isinstance(e, TurnFinished) and e.turn.npc_id == npc)
+            + " ".join(e.turn.prompt.text for e in evening.told if isinstance(e, TurnFinished) and e.turn.npc_id == npc)
             for npc, mouth in evening.mouths.items()
         }
     async with open_store(dsn, data_dir=tmp_path) as store:

@@ -49,10 +49,10 @@ async def test_promise_awaits_review_and_is_recalled_unasked_as_it_was_said(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch, session="first") as evening:
-        assert PROMISE not in (await asked(evening, "Grimjaw, good evening.")).prompt_text
+        assert PROMISE not in (await asked(evening, "Grimjaw, good evening.")).prompt.text
         await asked(evening, PROMISE)
         await is_found(dsn, "promise")
     async with an_evening(settings, monkeypatch, session="second") as evening:
         turn = await asked(evening, "Grimjaw, good evening.")
-        assert PROMISE in turn.prompt_text
-        assert not any(isinstance(each, RecalledFact) and "promise" in each.text for each in turn.recalled)
+        assert PROMISE in turn.prompt.text
+        assert not any(isinstance(each, RecalledFact) and "promise" in each.text for each in turn.prompt.recalled)

@@ -58,7 +58,7 @@ async def heard(evening: Evening, text: str) -> str:
     n_kept = len(evening.kept_texts)
     (await evening.ear()).say(text)
     await evening.until(lambda: len(evening.kept_texts) >= n_kept + 2)
-    return [each.turn for each in evening.told if isinstance(each, TurnFinished)][-1].prompt_text
+    return [each.turn for each in evening.told if isinstance(each, TurnFinished)][-1].prompt.text
 
 
 def forgotten(evening: Evening) -> list[str]:

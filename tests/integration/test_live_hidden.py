@@ -24,7 +24,7 @@ async def prompt_of(evening: Evening, text: str) -> str:
     turns = await evening.until(
         lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
     )
-    return turns[-1].prompt_text
+    return turns[-1].prompt.text
 
 
 async def test_a_place_that_is_hidden_is_in_neither_the_scene_nor_the_default_examples(

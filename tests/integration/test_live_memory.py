@@ -69,7 +69,7 @@ async def asked(evening: Evening, text: str) -> TurnRecord:
 
 async def of_both(evening: Evening, question: str) -> tuple[str, str]:
     """The prompts of Grimjaw and Eldrinax when they are asked this."""
-    prompts = [(await asked(evening, f"{name}, {question}")).prompt_text for name in ("Grimjaw", "Eldrinax")]
+    prompts = [(await asked(evening, f"{name}, {question}")).prompt.text for name in ("Grimjaw", "Eldrinax")]
     return prompts[0], prompts[1]
 
 
@@ -103,11 +103,11 @@ async def test_what_one_witnessed_or_was_told_is_in_its_prompt_only_and_says_why
     async with an_evening(settings, monkeypatch) as evening:
         await happen(dsn, told("The mine of Ironhold is flooded.", visibility))
         turn = await asked(evening, "Grimjaw, tell me of Ironhold.")
-        assert "The mine of Ironhold is flooded." in turn.prompt_text
-        assert why in [fact.reason for fact in turn.recalled]
+        assert "The mine of Ironhold is flooded." in turn.prompt.text
+        assert why in [fact.reason for fact in turn.prompt.recalled]
         turn = await asked(evening, "Eldrinax, what of Ironhold?")
-        assert "flooded" not in turn.prompt_text
-        assert not any("flooded" in fact.text for fact in turn.recalled)
+        assert "flooded" not in turn.prompt.text
+        assert not any("flooded" in fact.text for fact in turn.prompt.recalled)
 
 
 async def test_what_the_dm_decides_holds_from_the_next_question(

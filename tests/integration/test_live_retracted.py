@@ -69,10 +69,10 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
     async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
-        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt.text
         event = await decided(dsn, lambda store: store.world.retract(TOWN, said, BY_DM))
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
-        assert CLAIM not in (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt_text
+        assert CLAIM not in (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt.text
         assert [one["is_retracted"] for one in on_the_page(evening, evening.table.campaign)] == [True]
 
         await decided(dsn, lambda store: store.world.undo(TOWN, event.seq, BY_DM))
@@ -80,7 +80,7 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and not e.is_retracted]
         )
         again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
-        assert again.prompt_text.count(f"Remembered: You said (earlier this evening): {CLAIM}") == 1
+        assert again.prompt.text.count(f"Remembered: You said (earlier this evening): {CLAIM}") == 1
 
 
 async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
@@ -89,13 +89,13 @@ async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
     async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
-        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt.text
         async with open_store(dsn, data_dir=Path("unused")) as store:
             await PostgresErasure(store.database).erase(TOWN, Meant(session=SESSION), at_ms=1)
         await evening.until(
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and e.utterance.id == said]
         )
-        prompt = (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt_text
+        prompt = (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt.text
         assert CLAIM not in prompt
         assert "are you sure" not in prompt
 
@@ -108,7 +108,7 @@ async def test_corrected_words_replace_the_old_ones_in_prompts(
         evening.mouths[GRIMJAW].reply = "Aye."
         await decided(dsn, lambda store: store.world.correct(TOWN, said, "I never saw a thief.", BY_DM))
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
-        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt.text
         assert "I never saw a thief." in prompt
         assert CLAIM not in prompt
         [page] = on_the_page(evening, evening.table.campaign)
@@ -123,11 +123,11 @@ async def test_what_is_rolled_back_leaves_the_prompt_too_and_stays_away_when_the
         evening.mouths[GRIMJAW].reply = "Aye."
         await decided(dsn, lambda store: store.world.rollback(TOWN, SESSION, 1, BY_DM))
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
-        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt_text
+        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt.text
         assert CLAIM not in prompt
         assert "Grimjaw, who was it?" in prompt
     async with an_evening(settings, monkeypatch) as evening:
-        assert CLAIM not in (await asked(evening, "Grimjaw, who was it, then?")).prompt_text
+        assert CLAIM not in (await asked(evening, "Grimjaw, who was it, then?")).prompt.text
 
 
 async def test_what_an_npc_said_is_no_fact_the_next_evening(
@@ -137,6 +137,6 @@ async def test_what_an_npc_said_is_no_fact_the_next_evening(
     async with an_evening(settings, monkeypatch, session="first", reply=CLAIM) as evening:
         await claimed(evening)
     async with an_evening(settings, monkeypatch, session="second") as evening:
-        assert CLAIM not in (await asked(evening, "Grimjaw, who stole the tithe box?")).prompt_text
-        prompt = (await asked(evening, "Grimjaw, what did you say about the tithe box?")).prompt_text
+        assert CLAIM not in (await asked(evening, "Grimjaw, who stole the tithe box?")).prompt.text
+        prompt = (await asked(evening, "Grimjaw, what did you say about the tithe box?")).prompt.text
         assert f"\nRemembered: You said (last session): {CLAIM}" in prompt

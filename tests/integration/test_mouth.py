@@ -369,7 +369,7 @@ async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> Non
         assert messages[-1]["content"] == "Alice: How is my blade?\nFacts: The blade is cracked."
         (injected,) = play.of(Injected)
         assert injected.omitted == ("recall: late by 4 ms",)
-        assert "The blade is cracked." in injected.prompt_text
+        assert "The blade is cracked." in injected.prompt.text
 
 
 @pytest.mark.parametrize(("tier", "n_tools"), [("FAST", 1), ("STANDARD", 4)])
@@ -557,6 +557,6 @@ async def test_the_model_is_asked_with_the_direction_of_the_dm(server: ModelServ
         play.mouth.begin(TurnId("t1"), replace(prompt("How is my blade?"), direction="Be short."))
         await play.until(lambda: bool(play.of(Injected)))
         (injected,) = play.of(Injected)
-        assert injected.prompt_text.endswith("For this answer: Be short.")
+        assert injected.prompt.text.endswith("For this answer: Be short.")
         assert [(part.source, part.name) for part in injected.parts][-1] == ("the DM", "direction")
         play.cancel()

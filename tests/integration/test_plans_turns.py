@@ -86,8 +86,8 @@ async def test_by_an_ending_of_its_id_it_is_found_too(store: Store) -> None:
     assert await turns.ending_with(BIG, "t050000", limit=10) == ["s100-t050000"]
     assert await turns.ending_with(BIG, "0000", npc=NpcId("hermit"), limit=10) == []
     [latest, *_] = await turns.latest(BIG, limit=3)
-    assert (latest.id, latest.prompt_text) == ("s199-t099999", "")
+    assert (latest.id, latest.prompt.text) == ("s199-t099999", "")
     [of_session] = await turns.latest(BIG, session=SessionId("s100"), npc=NpcId("hermit"), limit=3)
     assert of_session.id == "s100-t050007"
     whole = await turns.turn(BIG, TurnId("s199-t099999"))
-    assert whole is not None and len(whole.prompt_text) == 1_280
+    assert whole is not None and len(whole.prompt.text) == 1_280

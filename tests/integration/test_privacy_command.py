@@ -27,7 +27,7 @@ from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, TurnRecord
 from glyphoxa.names.wrong_forms import Step
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
@@ -167,7 +167,7 @@ def a_turn(n: int, by: Utterance, reply: UtteranceId | None) -> TurnRecord:
         SMITH,
         "named",
         Outcome.ANSWERED,
-        prompt_text=f"Tamsin: {TALK[0].text}",
+        prompt=AssembledPrompt(text=f"Tamsin: {TALK[0].text}"),
         utterance_id=by.id,
         reply_id=reply,
     )

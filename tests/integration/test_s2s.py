@@ -60,7 +60,7 @@ async def test_hot_context_reaches_the_session_as_text_and_leaves_it_with_the_tu
         ("assistant", "Ready."),
         ("user", "Alice: Sharp?\nFacts: The blade is called Vaelith."),
     ]
-    assert "Vaelith" in play.of(Injected)[0].prompt_text
+    assert "Vaelith" in play.of(Injected)[0].prompt.text
 
 
 @every_provider

@@ -22,7 +22,7 @@ async def prompt_of(evening: Evening, text: str) -> str:
     turns = await evening.until(
         lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
     )
-    return turns[0].prompt_text
+    return turns[0].prompt.text
 
 
 async def test_who_hears_the_name_of_a_secret_identity_is_not_told_whose_it_is(

@@ -53,10 +53,10 @@ async def test_shared_microphone_has_an_unknown_speaker_until_one_is_named(
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         asked = await said(evening, "Grimjaw, is my sword done?")
-        assert f"{UNKNOWN} says: Grimjaw, is my sword done?" in asked.prompt_text
+        assert f"{UNKNOWN} says: Grimjaw, is my sword done?" in asked.prompt.text
         assert (await evening.kept("Grimjaw, is my sword done?")).speaker_id == TABLE.id
         asked = await said(evening, "This is Tamsin. Grimjaw, is mine done?")
-        assert "Tamsin says: This is Tamsin. Grimjaw, is mine done?" in asked.prompt_text
+        assert "Tamsin says: This is Tamsin. Grimjaw, is mine done?" in asked.prompt.text
         kept = await evening.kept("This is Tamsin. Grimjaw, is mine done?")
         assert kept.speaker_id == "tamsin"
         # A page knows speech in progress by its seat.
@@ -111,9 +111,9 @@ async def test_corrected_speaker_reaches_the_open_table_and_its_undo_does(
         event = await desk.timeline.correct(line, line.text, by=desk.resolver.speaking_player("tamsin"))
         await evening.until(lambda: revisions(evening) == [(UNKNOWN, "Tamsin")])
         asked = await said(evening, "Grimjaw, what did I tell you?")
-        assert "Tamsin says: Grimjaw, I lost my sword." in asked.prompt_text
-        assert UNKNOWN not in asked.prompt_text.partition("I lost my sword")[0]
+        assert "Tamsin says: Grimjaw, I lost my sword." in asked.prompt.text
+        assert UNKNOWN not in asked.prompt.text.partition("I lost my sword")[0]
         await desk.timeline.undo(event.seq)
         await evening.until(lambda: revisions(evening)[1:] == [("Tamsin", UNKNOWN)])
         asked = await said(evening, "Grimjaw, do you hear me?")
-        assert f"{UNKNOWN} says: Grimjaw, I lost my sword." in asked.prompt_text
+        assert f"{UNKNOWN} says: Grimjaw, I lost my sword." in asked.prompt.text

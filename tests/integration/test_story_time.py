@@ -66,7 +66,7 @@ async def two_evenings(settings: Settings, directory: Path, monkeypatch: pytest.
 
 def best(turn: TurnRecord) -> str:
     """The session of what was recalled first."""
-    talk = [one for one in turn.recalled if one.source == "said" and "silver" in one.text]
+    talk = [one for one in turn.prompt.recalled if one.source == "said" and "silver" in one.text]
     return str(max(talk, key=lambda one: one.score).session_id)
 
 

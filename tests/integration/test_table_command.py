@@ -55,7 +55,7 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
         assert await cli.told("table", "mute", "grimjaw") == "Grimjaw is muted\n"
         assert (await asked(evening, "Grimjaw, one.")).unaddressed is Unaddressed.MUTED
         await cli.told("table", "direct", "Eldrinax", DIRECTION, "--turns", 2)
-        assert DIRECTION in (await asked(evening, "Eldrinax, one.")).prompt_text
+        assert DIRECTION in (await asked(evening, "Eldrinax, one.")).prompt.text
         await cli.told("table", "talk", 2)
         await cli.told("table", "puppet", "Tamsin", "Eldrinax")
         await kept(settings, evening)
@@ -70,8 +70,8 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
             "what Tamsin says goes to Eldrinax",
             "NPCs may give each other 2 answers in a row",
         ]
-        assert DIRECTION in (await asked(evening, "Eldrinax, two.")).prompt_text
-        assert DIRECTION not in (await asked(evening, "Eldrinax, three.")).prompt_text
+        assert DIRECTION in (await asked(evening, "Eldrinax, two.")).prompt.text
+        assert DIRECTION not in (await asked(evening, "Eldrinax, three.")).prompt.text
         await cli.told("table", "unmute", "--all")
         assert (await asked(evening, "Grimjaw, three.")).npc_id == GRIMJAW
 
@@ -108,7 +108,7 @@ async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_dire
         assert ["poisoned" in "".join(told[player]) for player in pages] == [True, False]
         assert "poisoned" in json.dumps(hub.history(TAMSIN)) and "poisoned" not in json.dumps(hub.history(BRAN))
         last = await asked(evening, "Grimjaw, is the cup poisoned?")
-        assert "The gate is closed." in last.prompt_text and "The cup is poisoned." not in last.prompt_text
+        assert "The gate is closed." in last.prompt.text and "The cup is poisoned." not in last.prompt.text
         await evening.table.kept()
 
     async with open_store(dsn, data_dir=Path("unused")) as store:
@@ -141,7 +141,7 @@ async def test_the_dm_commands_aloud_and_no_npc_recalls_it(
         assert (await asked(evening, "Grimjaw, one.")).unaddressed is Unaddressed.MUTED
         dm.say("Everyone, you may speak.")
         await evening.until(lambda: not evening.table.room.control.controls.muted)
-        assert "be quiet" not in (await asked(evening, "Grimjaw, two.")).prompt_text
+        assert "be quiet" not in (await asked(evening, "Grimjaw, two.")).prompt.text
         await evening.table.kept()
     async with open_store(dsn, data_dir=Path("unused")) as store:
         assert ("Game Master", "Grimjaw, be quiet.") in await said_by_all(store)

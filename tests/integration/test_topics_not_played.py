@@ -93,10 +93,10 @@ async def test_dm_sees_why_a_turn_was_redirected_and_no_prompt_recalls_it(
     async with an_evening(settings, monkeypatch, session="s2") as evening:
         turn = await asked(evening, "Grimjaw, where was my brother Joren?")
         redirected = await asked(evening, "Grimjaw, do you keep spiders?")
-    assert "at the mill" in turn.prompt_text and "spider" not in turn.prompt_text
+    assert "at the mill" in turn.prompt.text and "spider" not in turn.prompt.text
     assert turn.flags == ()
-    assert any("spider" in one.recalled.text and one.why == NOT_PLAYED for one in turn.rejected)
-    assert redirected.flags == ("line:spiders",) and "spider" not in redirected.prompt_text
+    assert any("spider" in one.recalled.text and one.why == NOT_PLAYED for one in turn.prompt.rejected)
+    assert redirected.flags == ("line:spiders",) and "spider" not in redirected.prompt.text
     cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
     told = await cli.told("show", "turns", "last")
     assert "led away from what the group does not play: line:spiders" in told

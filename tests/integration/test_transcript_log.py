@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns, turn_of_row
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import AssembledPrompt, Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
@@ -121,12 +121,12 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
         outcome=Outcome.INTERRUPTED,
         reply="A long story.",
         reply_heard="A long",
-        recalled=RECALLED,
-        rejected=(Rejected(RECALLED[0], "no room"),),
+        prompt=AssembledPrompt(
+            recalled=RECALLED, rejected=(Rejected(RECALLED[0], "no room"),), omitted=("scene: late",)
+        ),
         stages={Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_700},
         tier="STANDARD",
         tier_reason="asks for memory: 'remember'",
-        omitted=("scene: late",),
         unsaid=(Unsaid("Grimjaw nods.", Fault.NARRATED),),
     )
     await store.log.record_turn(CAMPAIGN, turn)
@@ -139,7 +139,7 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
     assert rows[0]["stages"] == {"speech_end": 1_000, "first_audio": 1_700}
     read = turn_of_row(rows[0])
     assert read.recalled == RECALLED
-    assert [(one.recalled, one.why) for one in read.rejected] == [(RECALLED[0], "no room")]
+    assert [(one.recalled, one.why) for one in read.prompt.rejected] == [(RECALLED[0], "no room")]
     assert read.unsaid == turn.unsaid
     assert await PostgresTurns(store.database).turn(CAMPAIGN, turn.id) == read
 

@@ -206,10 +206,7 @@ class AnsweringMouth(MouthTwin):
         asked = await compose(self._context, prompt)
         if self.turn != turn:
             return
-        hot = asked.hot
-        self._listener(
-            Injected(self.npc.id, turn, hot.recalled, hot.omitted, asked.text, hot.rejected, asked.parts, prompt.tier)
-        )
+        self._listener(Injected(self.npc.id, turn, asked.assembled, prompt.tier))
         if self.looks_up is not None and self.tools is not None:
             await self.tools.call(*self.looks_up)
             if self.turn != turn:

@@ -34,7 +34,7 @@ from glyphoxa.domain.events import (
 from glyphoxa.domain.heard import SpeechStarted, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Seat, Table
 from tests.support.recalled import heard
 
@@ -241,14 +241,15 @@ class TwinTable:
                     outcome=Outcome.INTERRUPTED if interrupted else Outcome.ANSWERED,
                     reply=reply,
                     reply_heard=heard,
-                    recalled=recalled,
+                    prompt=AssembledPrompt(
+                        recalled=recalled, text="\n".join([*(r.text for r in recalled), question.text])
+                    ),
                     stages={
                         Stage.SPEECH_END: ended_ms,
                         Stage.TURN_END: ended_ms + END_OF_TURN_MS,
                         Stage.FIRST_AUDIO: first_ms,
                         Stage.AUDIO_END: self.now_ms(),
                     },
-                    prompt_text="\n".join([*(r.text for r in recalled), question.text]),
                 )
             )
         )

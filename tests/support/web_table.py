@@ -45,7 +45,7 @@ from glyphoxa.domain.ids import (
     UtteranceId,
     id_of_line,
 )
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
@@ -272,9 +272,8 @@ class TwinTable:
                     Outcome.ANSWERED,
                     REPLY,
                     REPLY,
-                    recalled=(a_fact(SECRET),),
+                    prompt=AssembledPrompt(recalled=(a_fact(SECRET),), text=f"Only you know: {SECRET}"),
                     stages=stages,
-                    prompt_text=f"Only you know: {SECRET}",
                     reply_id=reply.id,
                 )
             )

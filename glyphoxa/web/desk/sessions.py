@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn import NO_PROMPT, TurnRecord
 from glyphoxa.language.facts import visibility_in_words
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
@@ -272,7 +272,7 @@ async def turn_page(frame: DeskFrame, request: Request) -> Shown:
     told: Sequence[tuple[str, int]] = [
         (line.text, line.depth) for line in turn_told.told(explained, desk.resolver, desk.days.calendar)
     ]
-    return {"turn": _turn(desk, record), "told": told, "prompt": record.prompt_text}
+    return {"turn": _turn(desk, record), "told": told, "prompt": record.prompt.text}
 
 
 @PAGES.get("/desk/ask", "ask")
@@ -292,6 +292,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
     if len(line) > LONGEST:
         raise InvalidInput(f"the question may have at most {LONGEST} characters; this one has {len(line)}")
     composed = await source.rehearse(frame.table, npc, player, line) if line else None
+    prompt = NO_PROMPT if composed is None else composed.assembled
     return {
         "npcs": [{"id": each, "name": name} for each, name in npcs.items()],
         "players": [{"id": each.id, "name": each.name} for each in players.values()],
@@ -300,8 +301,8 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
         "player": player.id,
         "say": line,
         "longest": LONGEST,
-        "told": [] if composed is None else [(each.text, each.depth) for each in turn_told.composed_shown(composed)],
-        "prompt": "" if composed is None else composed.text,
+        "told": [(each.text, each.depth) for each in turn_told.prompt_shown(prompt)],
+        "prompt": prompt.text,
     }
 
 

@@ -13,7 +13,7 @@ from benchmarks.asking import Answer
 from benchmarks.grounding import KINDS, Judged, Question, figures, judged, read
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId, SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, TurnRecord
 
 DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "grounding"
 SETS = [DATA / half / language for half in ("tune", "test", "held_out") for language in ("en", "de")]
@@ -35,7 +35,7 @@ def answered(question: Question, reply: str, prompt: str = "") -> Judged:
         address_reason="alone",
         outcome=Outcome.ANSWERED,
         reply=reply,
-        prompt_text=prompt,
+        prompt=AssembledPrompt(text=prompt),
     )
     return Judged(question, Answer(record), judged(question, reply, language="en"))
 

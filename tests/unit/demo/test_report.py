@@ -29,7 +29,7 @@ from glyphoxa.domain.ids import (
     TurnId,
     UtteranceId,
 )
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from tests.support.recalled import heard
 
 SMITH, WIDOW, ANN = NpcId("odo"), NpcId("berta"), PlayerId("ann")
@@ -120,6 +120,7 @@ def session(
 
 FIRST = session(1, said=(utterance(TOLD),))
 MEMORY = heard(TOLD, utterance="u1000")
+WITH_MEMORY = AssembledPrompt(recalled=(MEMORY,))
 
 
 def remembers(*turns: TurnRecord) -> bool:
@@ -131,18 +132,20 @@ def leaks(*turns: TurnRecord, first: SessionPlayed = FIRST) -> bool:
 
 
 def test_remembered_means_it_was_in_the_prompt_and_shows_in_the_reply() -> None:
-    shown = turn(recalled=(MEMORY,), reply_heard="Aye. Rufus drowned at harvest.")
+    shown = turn(prompt=WITH_MEMORY, reply_heard="Aye. Rufus drowned at harvest.")
     assert remembers(shown)
-    assert remembers(dataclasses.replace(shown, recalled=(), prompt_text=f"Facts: {TOLD}"))
+    assert remembers(
+        dataclasses.replace(shown, prompt=dataclasses.replace(shown.prompt, recalled=(), text=f"Facts: {TOLD}"))
+    )
 
 
 @pytest.mark.parametrize(
     "forgotten",
     [
         turn(reply_heard="Aye. Rufus drowned at harvest."),
-        turn(recalled=(MEMORY,), reply_heard="I do not remember your uncle."),
-        turn(recalled=(MEMORY,), reply_heard="Rufus? No."),
-        turn(recalled=(MEMORY,), reply_heard="Rufus drowned at harvest.", npc_id=WIDOW),
+        turn(prompt=WITH_MEMORY, reply_heard="I do not remember your uncle."),
+        turn(prompt=WITH_MEMORY, reply_heard="Rufus? No."),
+        turn(prompt=WITH_MEMORY, reply_heard="Rufus drowned at harvest.", npc_id=WIDOW),
     ],
     ids=["guessed, not recalled", "recalled, not said", "one word may be chance", "said by another"],
 )
@@ -152,20 +155,20 @@ def test_anything_less_is_not_remembered(forgotten: TurnRecord) -> None:
 
 def test_what_is_only_repeated_from_the_question_does_not_count_as_remembered() -> None:
     asked = "Do you remember that my uncle Rufus drowned at harvest?"
-    assert not remembers(turn(recalled=(MEMORY,), text=asked, reply_heard="Rufus drowned at harvest."))
+    assert not remembers(turn(prompt=WITH_MEMORY, text=asked, reply_heard="Rufus drowned at harvest."))
 
 
 def test_within_one_session_nothing_is_remembered_across_sessions() -> None:
-    shown = turn(recalled=(MEMORY,), reply_heard="Rufus drowned at harvest.")
+    shown = turn(prompt=WITH_MEMORY, reply_heard="Rufus drowned at harvest.")
     assert not figures(EVENING, CAMPAIGN, [dataclasses.replace(FIRST, turns=(shown,))]).recalled_across_sessions
 
 
 @pytest.mark.parametrize(
     "leak",
     [
-        turn(npc_id=WIDOW, recalled=(MEMORY,)),
-        turn(npc_id=WIDOW, prompt_text=f"Ann told you: {TOLD}"),
-        turn(npc_id=WIDOW, prompt_text="Somebody called Rufus came up."),
+        turn(npc_id=WIDOW, prompt=WITH_MEMORY),
+        turn(npc_id=WIDOW, prompt=AssembledPrompt(text=f"Ann told you: {TOLD}")),
+        turn(npc_id=WIDOW, prompt=AssembledPrompt(text="Somebody called Rufus came up.")),
     ],
     ids=["recalled", "in her prompt", "one private word of it"],
 )
@@ -174,14 +177,16 @@ def test_a_leak_to_the_npc_that_was_absent_is_found(leak: TurnRecord) -> None:
 
 
 def test_public_knowledge_and_the_question_itself_are_no_leak() -> None:
-    assert not leaks(turn(npc_id=WIDOW, prompt_text="The Velmar is a river.\nAnn says: Do you remember my uncle?"))
-    assert not leaks(turn(npc_id=SMITH, recalled=(MEMORY,)))
+    assert not leaks(
+        turn(npc_id=WIDOW, prompt=AssembledPrompt(text="The Velmar is a river.\nAnn says: Do you remember my uncle?"))
+    )
+    assert not leaks(turn(npc_id=SMITH, prompt=WITH_MEMORY))
 
 
 def test_what_was_said_in_her_presence_is_no_leak() -> None:
     told_her_too = utterance("Rufus was my uncle.", at_ms=9_500, witnesses=(WIDOW,))
     first = dataclasses.replace(FIRST, utterances=(*FIRST.utterances, told_her_too))
-    assert not leaks(turn(npc_id=WIDOW, prompt_text="Ann said: Rufus was my uncle."), first=first)
+    assert not leaks(turn(npc_id=WIDOW, prompt=AssembledPrompt(text="Ann said: Rufus was my uncle.")), first=first)
 
 
 def test_names_are_scored_on_the_corrected_transcript() -> None:
@@ -227,7 +232,7 @@ def test_a_filler_is_the_first_sound_and_the_answer_the_first_audio() -> None:
 
 
 def test_the_json_has_the_keys_that_others_read() -> None:
-    played = [FIRST, session(2, turns=(turn(recalled=(MEMORY,)),), line_id="asked")]
+    played = [FIRST, session(2, turns=(turn(prompt=WITH_MEMORY),), line_id="asked")]
     written = json.loads(json.dumps(evening_json(figures(EVENING, CAMPAIGN, played), played)))
     assert {
         "turns",
@@ -260,7 +265,7 @@ def test_the_json_has_the_keys_that_others_read() -> None:
 
 def test_a_reply_that_says_it_does_not_know_is_no_memory_whatever_words_it_repeats() -> None:
     denied = "I do not know about " + " ".join(TOLD.rstrip(".").split()[-4:]) + "."
-    assert not remembers(turn(npc_id=SMITH, recalled=(MEMORY,), reply=denied, reply_heard=denied))
+    assert not remembers(turn(npc_id=SMITH, prompt=WITH_MEMORY, reply=denied, reply_heard=denied))
 
 
 CHECKS = ("names", "answered", "remembered", "absent")
@@ -284,7 +289,7 @@ def at(speech_end_ms: int, **changes: object) -> TurnRecord:
     return turn(stages={Stage.SPEECH_END: speech_end_ms}, **changes)
 
 
-REMEMBERED = at(4_000, recalled=(MEMORY,), reply_heard="Aye. Rufus drowned at harvest.")
+REMEMBERED = at(4_000, prompt=WITH_MEMORY, reply_heard="Aye. Rufus drowned at harvest.")
 
 
 def test_all_checks_hold_for_an_evening_as_it_should_be() -> None:
@@ -327,17 +332,17 @@ def test_a_line_that_nobody_must_answer_needs_no_answer() -> None:
 
 
 def test_memory_needs_no_certain_words_but_the_prompt_and_no_denial() -> None:
-    assert "remembered" not in failed(*told_and(at(4_000, recalled=(MEMORY,), reply_heard="Aye, I do.")))
+    assert "remembered" not in failed(*told_and(at(4_000, prompt=WITH_MEMORY, reply_heard="Aye, I do.")))
     unmoved = at(4_000, reply_heard="Aye, I do.")
     assert "no prompt of Odo contained it" in failed(*told_and(unmoved))["remembered"]
-    denied = at(4_000, recalled=(MEMORY,), reply_heard="I do not remember your uncle.")
+    denied = at(4_000, prompt=WITH_MEMORY, reply_heard="I do not remember your uncle.")
     assert "I do not remember" in failed(*told_and(denied))["remembered"]
-    other = at(4_000, recalled=(MEMORY,), text="How much is a dagger?", reply_heard="Six crowns.")
+    other = at(4_000, prompt=WITH_MEMORY, text="How much is a dagger?", reply_heard="Six crowns.")
     assert "remembered" in failed(*told_and(other)), "nobody asked for it"
 
 
 def test_a_leak_fails_its_check() -> None:
-    leak = at(4_500, npc_id=WIDOW, recalled=(MEMORY,))
+    leak = at(4_500, npc_id=WIDOW, prompt=WITH_MEMORY)
     assert "prompt of Berta" in failed(*told_and(REMEMBERED, leak))["absent"]
 
 
@@ -347,8 +352,7 @@ STAGED = turn(
     outcome=Outcome.INTERRUPTED,
     reply="It is a river, and a <cold> one.",
     reply_heard="It is a river,",
-    recalled=(MEMORY,),
-    omitted=("scene: late by 12 ms",),
+    prompt=AssembledPrompt(recalled=(MEMORY,), omitted=("scene: late by 12 ms",)),
     stages={
         Stage.SPEECH_END: 4_000,
         Stage.TRANSCRIPT_FINAL: 4_300,

@@ -17,7 +17,18 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.judgement import Judged, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
-from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import (
+    NO_PROMPT,
+    AssembledPrompt,
+    Fault,
+    LookUp,
+    Outcome,
+    PromptPart,
+    Rejected,
+    Stage,
+    TurnRecord,
+    Unsaid,
+)
 from glyphoxa.prompt.facts import written
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
@@ -49,9 +60,8 @@ TURN = TurnRecord(
     outcome=Outcome.ANSWERED,
     reply="In the fen.",
     reply_heard="In the fen.",
-    recalled=(BROTHER,),
+    prompt=AssembledPrompt(recalled=(BROTHER,), text="[system]\nYou are Grimjaw."),
     stages={Stage.SPEECH_END: 1_000_000, Stage.FIRST_AUDIO: 1_000_812, Stage.CONTEXT_READY: 1_000_030},
-    prompt_text="[system]\nYou are Grimjaw.",
     utterance_id=ASKED,
     reply_id=SPOKEN,
     tier="FAST",
@@ -77,7 +87,7 @@ class TurnsTwin:
         self, campaign: CampaignId, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
     ) -> list[TurnRecord]:
         fit = [each for each in self.held if session in (None, each.session_id) and npc in (None, each.npc_id)]
-        return [replace(each, prompt_text="") for each in fit[:limit]]
+        return [replace(each, prompt=replace(each.prompt, text="")) for each in fit[:limit]]
 
     async def turn(self, campaign: CampaignId, turn: TurnId) -> TurnRecord | None:
         return next((each for each in self.held if each.id == turn), None)
@@ -185,7 +195,12 @@ async def test_turn_that_waited_shows_how_long() -> None:
 
 async def test_omitted_and_late_recall_is_listed_with_reasons() -> None:
     vain = replace(BROTHER, text="Good evening.")
-    turn = replace(TURN, rejected=(Rejected(vain, "it shares no word with the question"),), omitted=("scene: late",))
+    turn = replace(
+        TURN,
+        prompt=replace(
+            TURN.prompt, rejected=(Rejected(vain, "it shares no word with the question"),), omitted=("scene: late",)
+        ),
+    )
     lines = await Evening(turn).told()
     assert "  in its prompt: 1, of 2 that it recalled" in lines
     at = lines.index("  left out:")
@@ -211,7 +226,7 @@ async def test_talk_that_was_rolled_back_corrected_or_lost_since_is_marked() -> 
 
 async def test_later_change_of_a_fact_is_marked() -> None:
     fact = DEBT.fact_id
-    evening = Evening(replace(TURN, recalled=(of_fact(fact),)))
+    evening = Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(of_fact(fact),))))
     await evening.happens(FactStated(DEBT, visibility=witnessed_by([SMITH])))
     lines = await evening.told()
     at = lines.index("    Mirelle, debt: 40.")
@@ -234,21 +249,24 @@ async def test_later_change_of_a_fact_is_marked() -> None:
     [(StoryCalendar((("Hammer", 30), ("Midwinter", 1))), "Midwinter 2"), (None, "day 92 of the story")],
 )
 async def test_end_of_a_fact_is_shown_in_story_days(calendar: StoryCalendar | None, until: str) -> None:
-    evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)), calendar=calendar)
+    evening = Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(of_fact(DEBT.fact_id),))), calendar=calendar)
     await evening.happens(FactStated(DEBT))
     await evening.happens(FactClosed(DEBT.fact_id, 60_000, 92))
     assert f"      holds: until 1970-01-01 00:01, until {until}" in await evening.told()
 
 
 async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
-    evening = Evening(replace(TURN, recalled=(of_fact(DEBT.fact_id),)))
+    evening = Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(of_fact(DEBT.fact_id),))))
     assert "      since then: no longer held: it was undone" in await evening.told()
 
 
 @pytest.mark.parametrize("source", ["persona", "bible"])
 async def test_sentence_of_the_file_is_not_shown_as_a_fact(source: str) -> None:
     lines = await Evening(
-        replace(TURN, recalled=(written("You are Grimjaw.", source, EntityId("e-grimjaw"), 0.5),))
+        replace(
+            TURN,
+            prompt=replace(TURN.prompt, recalled=(written("You are Grimjaw.", source, EntityId("e-grimjaw"), 0.5),)),
+        )
     ).told()
     at = lines.index("    You are Grimjaw.")
     assert lines[at + 1 : at + 3] == [f"      known because: {source}", "      found by: its meaning: 0.50"]
@@ -282,7 +300,7 @@ async def test_rejected_sentences_are_shown_with_the_reason() -> None:
 
 async def test_prompt_of_a_turn_is_shown_part_by_part() -> None:
     parts = (PromptPart("persona", "the campaign's file", 90), PromptPart("recall", "recalled now", 0, 12_340))
-    lines = await Evening(replace(TURN, parts=parts)).told()
+    lines = await Evening(replace(TURN, prompt=replace(TURN.prompt, parts=parts))).told()
     at = lines.index("  its prompt: about 90 tokens")
     assert lines[at + 1 : at + 3] == [
         "    persona: 90, the campaign's file",
@@ -292,7 +310,7 @@ async def test_prompt_of_a_turn_is_shown_part_by_part() -> None:
 
 async def test_an_npc_that_recalls_by_words_alone_is_said_to_be() -> None:
     by_words = replace(BROTHER, signals={Signal.WORDS: 1.5}, similarity=None)
-    lines = await Evening(replace(TURN, recalled=(by_words,))).told()
+    lines = await Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(by_words,)))).told()
     assert "    found by words only: the search by meaning did not contribute" in lines
     assert "    found by words only: the search by meaning did not contribute" not in await Evening(TURN).told()
 
@@ -305,8 +323,11 @@ async def test_an_npc_that_recalls_by_words_alone_is_said_to_be() -> None:
             "  failed: no model, 812 ms",
         ),
         (replace(TURN, outcome=Outcome.INTERRUPTED, reply_heard="In"), "    it would have said: In the fen."),
-        (replace(TURN, recalled=()), "  recalled nothing"),
-        (replace(TURN, npc_id=None, outcome=Outcome.NOT_ADDRESSED, stages={}, prompt_text=""), "  answered by nobody"),
+        (replace(TURN, prompt=replace(TURN.prompt, recalled=())), "  recalled nothing"),
+        (
+            replace(TURN, npc_id=None, outcome=Outcome.NOT_ADDRESSED, stages={}, prompt=NO_PROMPT),
+            "  answered by nobody",
+        ),
     ],
 )
 async def test_unanswered_turn_says_so(turn: TurnRecord, line: str) -> None:
@@ -348,7 +369,7 @@ async def test_session_without_turns_says_so() -> None:
 
 async def test_a_fact_says_by_which_name_it_was_found() -> None:
     named = replace(of_fact(DEBT.fact_id), path="named 'the innkeeper'")
-    lines = await Evening(replace(TURN, recalled=(named,))).told()
+    lines = await Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(named,)))).told()
     assert f"      found by: named 'the innkeeper' (fact {DEBT.fact_id[:8]})" in lines
 
 

@@ -444,7 +444,7 @@ async def test_a_turn_s_record_says_how_deep_the_npc_might_look_and_why(table: T
         await table.says(TAMSIN, question)
         mouth = table.mouth(SMITH)
         assert mouth.turn is not None
-        table.room.mailbox.post(Injected(SMITH, mouth.turn, (), (), "", tier=mouth.asked[-1].tier))
+        table.room.mailbox.post(Injected(SMITH, mouth.turn, tier=mouth.asked[-1].tier))
         await table.settle()
         mouth.end()
         await table.settle()

@@ -11,7 +11,7 @@ from opentelemetry.trace import StatusCode
 
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
-from glyphoxa.domain.turn import LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
+from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
 from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.observability.tracing import TurnTracer, steps_of
 
@@ -40,8 +40,10 @@ ANSWERED = TurnRecord(
         Stage.AUDIO_END: 3_000,
     },
     looked_up=(LookUp("search_facts", {"query": "secret"}, {"found": "secret"}, 40),),
-    prompt_text="You are Grimjaw. secret",
-    parts=(PromptPart("persona", "campaign file", 120), PromptPart("talk", "the talk", 80)),
+    prompt=AssembledPrompt(
+        text="You are Grimjaw. secret",
+        parts=(PromptPart("persona", "campaign file", 120), PromptPart("talk", "the talk", 80)),
+    ),
 )
 NS = 1_000_000
 
@@ -104,7 +106,12 @@ async def test_no_word_that_was_said_or_thought_is_in_a_trace() -> None:
 
 async def test_a_turn_for_nobody_says_why_and_has_not_failed() -> None:
     record = replace(
-        ANSWERED, npc_id=None, outcome=Outcome.NOT_ADDRESSED, unaddressed=Unaddressed.PLAYER, parts=(), looked_up=()
+        ANSWERED,
+        npc_id=None,
+        outcome=Outcome.NOT_ADDRESSED,
+        unaddressed=Unaddressed.PLAYER,
+        prompt=NO_PROMPT,
+        looked_up=(),
     )
     turn, *_ = await spans_of(record)
     assert turn.status.is_unset

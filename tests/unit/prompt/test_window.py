@@ -80,8 +80,8 @@ async def test_terms_of_question_and_talk_leave_the_start_unchanged() -> None:
     for found in asked:
         assert lines[of_persona] in found.prompt.messages[0].content
         assert lines[one] in found.prompt.messages[-1].content
-        assert sum(term in found.text for term in TERMS) <= 3
-    assert lines[other] in asked[0].prompt.messages[-1].content and other not in asked[1].text
+        assert sum(term in found.assembled.text for term in TERMS) <= 3
+    assert lines[other] in asked[0].prompt.messages[-1].content and other not in asked[1].assembled.text
     assert len({found.prompt.messages[:-1] for found in asked}) == 1
 
 
@@ -130,7 +130,7 @@ def test_oldest_lines_leave_first_and_the_rest_by_rank() -> None:
     size = tokens_at_most(with_hot_context(prompt, HOT))
     for window_tokens in range(size, 0, -1):
         found = composed(prompt, HOT, limits=PromptLimits(window_tokens))
-        text, last = found.text, found.prompt.messages[-1].content
+        text, last = found.assembled.text, found.prompt.messages[-1].content
         for always in ("You are Grimjaw.", "You are old.", "example", "So far: they met.", "And now?"):
             assert always in text
         for always in ("Nobody told you.", "Quorn: a guild."):

@@ -10,7 +10,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble, TurnFinished
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord, Unaddressed
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow
@@ -26,7 +26,9 @@ def a_turn(outcome: Outcome, **more: Any) -> TurnFinished:
 
 
 def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
-    turn = a_turn(Outcome.NOT_ADDRESSED, stages=stages, prompt_text=SECRET, unaddressed=Unaddressed.NO_NAME)
+    turn = a_turn(
+        Outcome.NOT_ADDRESSED, stages=stages, prompt=AssembledPrompt(text=SECRET), unaddressed=Unaddressed.NO_NAME
+    )
     return event_json(turn, CAMPAIGN)
 
 
@@ -88,7 +90,7 @@ RAW_TROUBLE = "postgresql://gm:hunter2@10.0.0.7/glyphoxa: 401 Unauthorized"
     [
         Degraded(RAW_TROUBLE, 1, Trouble.RESTARTED, GRIMJAW.id),
         MemoryChanged(MemoryHealth("degraded", 7, RAW_TROUBLE), 1),
-        a_turn(Outcome.FAILED, omitted=(f"recall: {RAW_TROUBLE}",), error=RAW_TROUBLE),
+        a_turn(Outcome.FAILED, prompt=AssembledPrompt(omitted=(f"recall: {RAW_TROUBLE}",)), error=RAW_TROUBLE),
     ],
 )
 def test_provider_and_database_errors_are_never_sent_to_a_page(event: TableEvent) -> None:
@@ -103,7 +105,11 @@ def test_refused_page_gets_the_tables_reason_only() -> None:
 
 
 def test_turn_lists_omitted_parts_and_broken_answer() -> None:
-    turn = a_turn(Outcome.ANSWERED, omitted=("recall: database away", "facts: late"), error="the line broke")
+    turn = a_turn(
+        Outcome.ANSWERED,
+        prompt=AssembledPrompt(omitted=("recall: database away", "facts: late")),
+        error="the line broke",
+    )
     told = event_json(turn, CAMPAIGN)
     assert (told["omitted"], told["broke_off"], told["player"]) == (["recall", "facts"], True, "tamsin")
 

@@ -26,7 +26,18 @@ from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import Fault, LookUp, Outcome, PromptPart, Rejected, Stage, TurnRecord, Unaddressed, Unsaid
+from glyphoxa.domain.turn import (
+    AssembledPrompt,
+    Fault,
+    LookUp,
+    Outcome,
+    PromptPart,
+    Rejected,
+    Stage,
+    TurnRecord,
+    Unaddressed,
+    Unsaid,
+)
 from glyphoxa.transcript.ports import Decided
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 
@@ -145,19 +156,19 @@ def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
         turn.outcome.value,
         turn.reply,
         turn.reply_heard,
-        [_stored(one) for one in turn.recalled],
+        [_stored(one) for one in turn.prompt.recalled],
         {stage.value: at_ms for stage, at_ms in turn.stages.items()},
-        list(turn.omitted),
-        turn.prompt_text,
+        list(turn.prompt.omitted),
+        turn.prompt.text,
         turn.error,
-        [{**_stored(one.recalled), "why": one.why} for one in turn.rejected],
+        [{**_stored(one.recalled), "why": one.why} for one in turn.prompt.rejected],
         [
             {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "took_ms": one.took_ms}
             for one in turn.looked_up
         ],
         turn.utterance_id,
         turn.reply_id,
-        [asdict(part) for part in turn.parts],
+        [asdict(part) for part in turn.prompt.parts],
         turn.tier,
         turn.tier_reason,
         [{"text": one.text, "fault": one.fault.value} for one in turn.unsaid],
@@ -177,18 +188,20 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         outcome=Outcome(row["outcome"]),
         reply=row["reply"],
         reply_heard=row["reply_heard"],
-        recalled=tuple(_recalled(one) for one in row["recalled"]),
+        prompt=AssembledPrompt(
+            text=row["prompt_text"],
+            parts=tuple(PromptPart(**part) for part in row["parts"]),
+            recalled=tuple(_recalled(one) for one in row["recalled"]),
+            rejected=tuple(Rejected(_recalled(one), one["why"]) for one in row["rejected"]),
+            omitted=tuple(row["omitted"]),
+        ),
         stages={_STAGES[stage]: at_ms for stage, at_ms in row["stages"].items() if stage in _STAGES},
-        omitted=tuple(row["omitted"]),
-        prompt_text=row["prompt_text"],
         error=row["error"],
-        rejected=tuple(Rejected(_recalled(one), one["why"]) for one in row["rejected"]),
         looked_up=tuple(
             LookUp(one["tool"], one["arguments"], one["found"], one["took_ms"]) for one in row["looked_up"]
         ),
         utterance_id=_utterance(row["utterance_id"]),
         reply_id=_utterance(row["reply_id"]),
-        parts=tuple(PromptPart(**part) for part in row["parts"]),
         tier=row["tier"],
         tier_reason=row["tier_reason"],
         unsaid=tuple(Unsaid(one["text"], _FAULTS[one["fault"]]) for one in row["unsaid"] if one["fault"] in _FAULTS),
