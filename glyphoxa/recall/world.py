@@ -205,8 +205,7 @@ class World:
             for fact in self._texts.get(text, {}).values():
                 node = self._state.entity(fact.claim.subject)
                 near = nearness + AT_HAND * (node is not None and node.id in at_hand)
-                may_see = may_know(viewer, fact, self._state.visibility_of) and self._holds(fact)
-                if node is None or near < ABOUT_IT or not may_see:
+                if node is None or near < ABOUT_IT or not self._may_see(viewer, fact):
                     continue
                 known = _known(self._state, node, [fact])
                 found.append(KnownByName(known, f"its meaning: {near:.2f}", is_named=False, similarity=near))
@@ -214,11 +213,10 @@ class World:
 
     def _by_words(self, viewer: Viewer, question: str, named: Collection[EntityId]) -> Iterable[KnownByName]:
         """Find facts by the question's words, about entities that the question does not name."""
-        facts, visibility_of = self._state.facts, self._state.visibility_of
+        facts = self._state.facts
 
         def may_see(fact: FactId) -> bool:
-            found = facts[fact]
-            return found.claim.subject not in named and may_know(viewer, found, visibility_of) and self._holds(found)
+            return facts[fact].claim.subject not in named and self._may_see(viewer, facts[fact])
 
         shared = self._worded.find(question[-MOST_CHARACTERS:], may_see=may_see, most=_MOST_BY_WORDS)
         for fact, stems in shared.items():
@@ -286,16 +284,16 @@ class World:
         # Both ends search, the one with fewer entities first: two citizens meet in their capital, and neither looks at
         # all the others.
         ways: list[_Way] = [{end: None} for end in ends]
-        levels = [set(way) for way in ways]
-        for _ in range(max_depth):
-            if not levels[0].isdisjoint(levels[1]):
+        levels = [{end} for end in ends]
+        met = levels[0] & levels[1]
+        for _ in range(0 if met else max_depth):
+            one, other = sorted((0, 1), key=lambda side: (len(levels[side]), len(ways[side])))
+            levels[one] = self._next_level(viewer, levels[one], ways[one])
+            if met := levels[one] & ways[other].keys():
                 break
-            fewer = len(levels[0]) > len(levels[1])
-            levels[fewer] = self._next_level(viewer, levels[fewer], ways[fewer])
-        met = min(levels[0] & levels[1], default=None)
-        if met is None:
+        if not met:
             return None
-        there, back = (list(_way_to_end(way, met)) for way in ways)
+        there, back = (list(_way_to_end(way, min(met))) for way in ways)
         leads_to = [*((fact, reached) for fact, reached, _ in reversed(there)), *((fact, end) for fact, _, end in back)]
         return [(fact, _entity(self._state.entities[reached])) for fact, reached in leads_to]
 
@@ -311,7 +309,7 @@ class World:
         for entity, fact in islice(relations, _MOST_RELATIONS):
             other = fact.claim.ends[-1] if fact.claim.subject == entity else fact.claim.subject
             is_new = other not in way and other not in found and other in self._state.entities
-            if is_new and may_know(viewer, fact, self._state.visibility_of) and self._holds(fact):
+            if is_new and self._may_see(viewer, fact):
                 found[other] = fact, entity
         way |= found
         return set(found)
@@ -336,6 +334,9 @@ class World:
         now_ms = self._now_ms()
         times = (at for fact in facts for at in (fact.validity.from_ms, fact.validity.to_ms))
         return min((at for at in times if at is not None and at > now_ms), default=inf)
+
+    def _may_see(self, viewer: Viewer, fact: Fact) -> bool:
+        return may_know(viewer, fact, self._state.visibility_of) and self._holds(fact)
 
     def _holds(self, fact: Fact) -> bool:
         now_ms, since, until = self._now_ms(), fact.validity.from_ms, fact.validity.to_ms
