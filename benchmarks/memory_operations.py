@@ -184,7 +184,7 @@ class Operations:
 
     def _tools_of(self, npc: Npc) -> MemoryTools:
         summaries = PostgresSessionSummaries(self._store.database)
-        memory = NpcMemory(self._id, npc.id, self._store.graph, self._store.past_talk, summaries)
+        memory = NpcMemory(self._id, npc.id, self._store.worlds, self._store.past_talk, summaries)
         return MemoryTools(memory, tier="DEEP")
 
     # -- topics

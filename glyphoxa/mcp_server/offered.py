@@ -169,7 +169,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
     return NpcMemory(
         campaign.id,
         npc,
-        store.graph,
+        store.worlds,
         store.past_talk,
         store.summaries,
         campaign.npc(npc).name,

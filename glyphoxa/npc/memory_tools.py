@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
+from itertools import islice
 from typing import Final, TypeVar
 
 from loguru import logger
@@ -31,7 +32,6 @@ from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
-from glyphoxa.names.resolve import entities_by_name, without_article
 from glyphoxa.npc.budget import (
     DEFAULT_RULES,
     GET_SESSION_SUMMARY,
@@ -47,9 +47,10 @@ from glyphoxa.prompt.conversation import of_others
 from glyphoxa.prompt.facts import told_sentence
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.world import World, Worlds
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
-from glyphoxa.transcript.sessions import is_episode
-from glyphoxa.world.graph import FactQuery, KnowledgeGraph, Known, Passage, TalkAround
+from glyphoxa.world.graph import Known, Passage, TalkAround
 
 # Tool results: JSON values only, worded by `glyphoxa.language.facts`.
 
@@ -102,9 +103,10 @@ def described(known: Known, relation: str, words: RelationWords) -> Found:
     }
 
 
-def fact_found(fact: Fact, entities: Mapping[EntityId, Entity], memory: NpcMemory) -> Found | None:
+def fact_found(fact: Fact, world: World, memory: NpcMemory) -> Found | None:
     """Return a fact, why the NPC knows it, and its time; None if it cannot be worded."""
-    told = _told(fact, entities, memory.words)
+    ends = (world.entity(memory.npc, end) for end in fact.claim.ends)
+    told = _told(fact, {end.id: end for end in ends if end is not None}, memory.words)
     if not told:
         return None
     source = fact.provenance
@@ -131,11 +133,6 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity], words: RelationWords)
     return f"{sentence} (not certain)" if sentence and not is_sure else sentence
 
 
-def _without_sessions(entities: Sequence[Entity]) -> list[Entity]:
-    """Drop the entities that hold summaries of sessions: an NPC knows no such thing."""
-    return [entity for entity in entities if not is_episode(entity)]
-
-
 def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
@@ -144,8 +141,8 @@ _Talk = TypeVar("_Talk", bound=RecalledTalk)
 
 _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5
-_LOOKED_AT: Final = 50
-"""Number of facts that are filtered by the query."""
+_REFRESH_MS: Final = 100
+"""Time for the latest changes of a world that is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +160,7 @@ class NpcMemory:
 
     campaign: CampaignId
     npc: NpcId
-    graph: KnowledgeGraph
+    worlds: Worlds | MemoryGuard
     talk: PastTalk
     summaries: SessionSummaries | None = None
     name: str = ""
@@ -194,32 +191,42 @@ class LookUps:
     async def query_entities(self, *, name: str = "", type: str = "", relation: str = "") -> Found:  # noqa: A002
         if not name and not type:
             raise InvalidInput("give at least one of: name, type")
-        asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
+        world, npc = await self._world(), self.memory.npc
         if not name:
-            known = await graph.entities(*asked, of_type=type)
-            return found([{"name": entity.name, "type": entity.type} for entity in _without_sessions(known)])
-        entity, instead = await self._called(name, type)
-        about = await graph.known(*asked, entity.id) if entity is not None else None
+            known = sorted(world.entities(npc, of_type=type), key=lambda one: (one.type, one.name, one.id))
+            return found([{"name": entity.name, "type": entity.type} for entity in known])
+        entity, instead = self._called(world, name, type)
+        about = None if entity is None else world.known(npc, entity.id)
         if about is None:
             return nothing(f"nothing called {name!r} is known{instead}")
         return found([described(about, relation, self.memory.words)])
 
-    async def _called(self, name: str, kind: str = "") -> tuple[Entity | None, str]:
+    async def _world(self) -> World:
+        """Return the world as it is now, or as it was read last while the database does not answer.
+
+        Raises:
+            GlyphoxaError: It was never read, and cannot be.
+        """
+        worlds, campaign = self.memory.worlds, self.memory.campaign
+        is_read = worlds.world(campaign) is not None
+        try:
+            async with asyncio.timeout(_REFRESH_MS / 1_000 if is_read else None):
+                return await worlds.refresh(campaign)
+        except (TimeoutError, Unavailable):
+            if (world := worlds.world(campaign)) is None:
+                raise
+            return world
+
+    def _called(self, world: World, name: str, kind: str = "") -> tuple[Entity | None, str]:
         """Return the entity with this name and type, else a note."""
-        asked, graph = (self.memory.campaign, self.memory.npc), self.memory.graph
-        called = _without_sessions(await graph.entities_called(*asked, without_article(name)))
-        entity = entities_by_name(one for one in called if kind in ("", one.type)).exact_or_bare(name)
-        if entity is not None:
+        npc = self.memory.npc
+        if (entity := world.called(npc, name, of_type=kind)) is not None:
             return entity, ""
-        # A name with another spelling ("STRASSE") has other index words but may be the same.
-        like = _without_sessions(await graph.entities_like(*asked, without_article(name), of_type=kind or None))
-        if (entity := entities_by_name(like).exact_or_bare(name)) is not None:
-            return entity, ""
-        if near := nearest(name, [one.name for one in like]):
+        if near := nearest(name, [one.name for one in world.like(npc, name, of_type=kind)]):
             return None, f"; did you mean {near!r}?"
-        # A list of thousands is useless and slow to load.
-        few = await graph.entities_if_few(*asked, most=MAX_LISTED, of_type=kind or None)
-        return None, "" if few is None else f"; {did_you_mean(name, [one.name for one in _without_sessions(few)])}"
+        # A list of thousands is useless.
+        few = list(islice(world.entities(npc, of_type=kind), MAX_LISTED + 1))
+        return None, f"; {did_you_mean(name, [one.name for one in few])}" if len(few) <= MAX_LISTED else ""
 
     @_tool(SEARCH_SESSIONS, estimated_ms=300)
     async def search_sessions(self, *, query: str, around: str = "") -> Found:
@@ -237,18 +244,19 @@ class LookUps:
 
         On failure, talk is searched without the entity.
         """
-        asked = self.memory.campaign, self.memory.npc
+        npc = self.memory.npc
         try:
-            entity, instead = await self._called(name)
+            world = await self._world()
+            entity, instead = self._called(world, name)
             if entity is None:
                 return [], f"nothing called {name!r} is known; results are not limited to it{instead}"
-            passages = await talk.recall_around(*asked, query, around=entity.id, limit=2 * _TALK_FOUND)
-            spoken_of = {each for passage in passages for each in passage.entity_ids}
-            known = await self.memory.graph.entities_of(*asked, spoken_of) if spoken_of else []
-        except Unavailable as away:  # talk held in memory needs no database
+            asked = self.memory.campaign, npc, query
+            passages = await talk.recall_around(*asked, around=entity.id, limit=2 * _TALK_FOUND)
+        except (TimeoutError, Unavailable) as away:  # talk held in memory needs no database
             logger.debug("talk around an entity cannot be searched now: {}", away)
             return [], f"relations of {name!r} are unavailable; results are not limited to it"
-        names = {one.id: one.name for one in known}
+        spoken_of = {one for passage in passages for one in passage.entity_ids}
+        names = {one: known.name for one in spoken_of if (known := world.entity(npc, one)) is not None}
         may_be_told = self._may_be_told(query, [passage.recalled for passage in passages])
         told = [passage for passage in passages if passage.recalled in may_be_told][:_TALK_FOUND]
         return [_said_of(passage, names) for passage in told], (
@@ -289,28 +297,16 @@ class LookUps:
     @_tool(SEARCH_FACTS, estimated_ms=200)
     async def search_facts(self, *, query: str, after: str = "", before: str = "") -> Found:
         between = Between(moment("after", after), moment("before", before))
-        wanted = FactQuery(query, between=between, limit=_LOOKED_AT, common_from=2 * _LOOKED_AT)
-        facts, recalled = await asyncio.gather(
-            self.memory.graph.facts(self.memory.campaign, self.memory.npc, wanted),
-            self._recall(query, limit=MAX_FOUND, between=between),
-        )
-        answers = await self._in_words(self._asked_first(query, facts)[: MAX_FOUND // 2])
-        return found([*answers, *(_said(one) for one in recalled)])
+        world, recalled = await asyncio.gather(self._world(), self._recall(query, limit=MAX_FOUND, between=between))
+        facts = self._asked_first(query, world.facts(self.memory.npc, query, between=between))[: MAX_FOUND // 2]
+        answers = (fact_found(fact, world, self.memory) for fact in facts)
+        return found([*(one for one in answers if one is not None), *(_said(one) for one in recalled)])
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
         """Sort facts of the requested relation ("who owns": OWNS) before those that share words."""
         predicates = {fact.claim.predicate for fact in facts}
         asked = asked_predicates(query, names=(), predicates=predicates, language=self.memory.words.language)
         return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
-
-    async def _in_words(self, facts: Sequence[Fact]) -> list[object]:
-        if not facts:
-            return []
-        ends = {end for fact in facts for end in fact.claim.ends}
-        known = await self.memory.graph.entities_of(self.memory.campaign, self.memory.npc, ends)
-        by_id = {entity.id: entity for entity in known}
-        answers = (fact_found(fact, by_id, self.memory) for fact in facts)
-        return [answer for answer in answers if answer is not None]
 
 
 @cache

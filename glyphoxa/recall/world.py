@@ -14,22 +14,26 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from itertools import count, islice
 from math import inf
 from operator import attrgetter
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from loguru import logger
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import MEANING, Fact, Viewer
-from glyphoxa.language.facts import DESCRIPTION, spoken, texts_of
+from glyphoxa.domain.knowledge import EVER, MEANING, Between, Fact, Viewer
+from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
+from glyphoxa.language.titles import ARTICLES
 from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import fold
 from glyphoxa.names.naming import Speech
-from glyphoxa.names.reader import NameReader
+from glyphoxa.names.reader import SURE_LETTERS, NameReader
+from glyphoxa.names.resolve import Called, Resolver, without_article
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
 from glyphoxa.recall.exact_match import KnownByName, called_for, entry_of
 from glyphoxa.recall.facts import TOOK_PART, is_secret
@@ -40,64 +44,71 @@ from glyphoxa.world.events import Undoing, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
-# -- worded facts
+# -- words
 #
 # Facts found by the words of their text: "When does the gate close?" names nobody, but a town's description answers it.
 
 LEAST_WORDS: Final = 3
-"""Words of a text. A shorter value is found by its entity's name."""
+"""Words of a text that a question finds by itself. A shorter value is found by its entity's name."""
 _LEAST_SHARED: Final = 2
 _LEAST_SHARE: Final = 0.6
 """Share of the significant words of a question."""
 _MOST_ALIKE: Final = 2
 """Texts with the single word of a question. If there are more, the word is not specific enough."""
 _MOST_LOOKED_AT: Final = 64
+K = TypeVar("K", bound=str)
 
 
 @dataclass(slots=True)
-class WordedFacts:
-    """An inverted index of texts."""
+class WordIndex(Generic[K]):
+    """An inverted index of texts by the stems of their words."""
 
     language: str
-    _having: dict[str, set[FactId]] = field(default_factory=dict)
-    _of: dict[FactId, frozenset[str]] = field(default_factory=dict)
+    _having: dict[str, set[K]] = field(default_factory=dict)
+    _of: dict[K, frozenset[str]] = field(default_factory=dict)
 
-    def put(self, fact: FactId, text: str) -> None:
-        """Set the text of a fact. A short text is not found by its words."""
-        self.drop(fact)
-        if len(text.split()) < LEAST_WORDS:
-            return
-        stems = self._of[fact] = Text.of(text).telling(self.language)
+    def put(self, key: K, text: str) -> None:
+        """Set a text."""
+        self.drop(key)
+        stems = self._of[key] = Text.of(text).telling(self.language)
         for stem in stems:
-            self._having.setdefault(stem, set()).add(fact)
+            self._having.setdefault(stem, set()).add(key)
 
-    def drop(self, fact: FactId) -> None:
-        """Remove a fact; does nothing if it is unknown."""
-        for stem in self._of.pop(fact, ()):
+    def drop(self, key: K) -> None:
+        """Remove a text; does nothing if it is unknown."""
+        for stem in self._of.pop(key, ()):
             having = self._having[stem]
-            having.discard(fact)
+            having.discard(key)
             if not having:
                 del self._having[stem]
 
-    def find(self, question: str, *, may_see: Callable[[FactId], bool], most: int) -> dict[FactId, str]:
-        """Return facts that share enough words with a question, those with most of them first, each with their stems.
+    def having(self, stem: str) -> Collection[K]:
+        """Return the texts with a word of this stem."""
+        return self._having.get(stem, ())
+
+    def beginning(self, letters: tuple[str, ...]) -> Iterator[K]:
+        """Yield the texts with a word that begins with one of these letters, once for each such stem."""
+        return (key for stem, having in self._having.items() if stem.startswith(letters) for key in having)
+
+    def find(self, question: str, *, may_see: Callable[[K], bool], most: int) -> dict[K, str]:
+        """Return texts that share enough words with a question, those with most of them first, each with their stems.
 
         Args:
-            may_see: A refused fact is not found and prevents no other from being found.
+            may_see: A refused text is not found and prevents no other from being found.
         """
         asked = dict.fromkeys(Text.of(question).stems(self.language))
-        shared: Counter[FactId] = Counter()
+        shared: Counter[K] = Counter()
         for stem in asked:
             shared.update(self._having.get(stem, ()))
         if len(asked) == 1:
-            few = [fact for fact in sorted(shared) if may_see(fact)] if len(shared) <= _MOST_LOOKED_AT else []
+            few = [key for key in sorted(shared) if may_see(key)] if len(shared) <= _MOST_LOOKED_AT else []
             return self._told(few[:most] if len(few) <= _MOST_ALIKE else [], asked)
         wanted = max(_LEAST_SHARED, _LEAST_SHARE * len(asked))
-        ranked = sorted((fact for fact, n in shared.items() if n >= wanted), key=lambda fact: (-shared[fact], fact))
-        return self._told(islice((fact for fact in ranked[:_MOST_LOOKED_AT] if may_see(fact)), most), asked)
+        ranked = sorted((key for key, n in shared.items() if n >= wanted), key=lambda key: (-shared[key], key))
+        return self._told(islice((key for key in ranked[:_MOST_LOOKED_AT] if may_see(key)), most), asked)
 
-    def _told(self, facts: Iterable[FactId], asked: Iterable[str]) -> dict[FactId, str]:
-        return {fact: ", ".join(stem for stem in asked if stem in self._of[fact]) for fact in facts}
+    def _told(self, keys: Iterable[K], asked: Iterable[str]) -> dict[K, str]:
+        return {key: ", ".join(stem for stem in asked if stem in self._of[key]) for key in keys}
 
 
 _MOST_KEPT: Final = 256
@@ -110,6 +121,11 @@ _MOST_BY_WORDS: Final = 2
 _MOST_BY_MEANING: Final = 3
 _MOST_RELATIONS: Final = 5_000
 """Relations of one level of a path that are looked at: about 5 ms."""
+_MOST_NAMED: Final = 16
+_COMMON: Final = 100
+"""Facts with a word that make it too common to find any."""
+_LONG: Final = 4
+"""Letters of a word of a name that few other names have: not "of"."""
 _Way = dict[EntityId, tuple[Fact, EntityId] | None]
 """The entities reached from one end of a path, each with the relation to one that is nearer to the end."""
 
@@ -133,10 +149,13 @@ class World:
     ) -> None:
         self._state = state
         self._now_ms = now_ms
+        self._language = language
         self._also_called = also_called or {}
         # No sounds: transcripts are corrected before.
         self._names = NameReader(Speech(vocabulary_of(language), lambda _: (), lambda _: ""))
-        self._worded = WordedFacts(language)
+        self._worded = WordIndex[FactId](language)
+        self._fact_words = WordIndex[FactId](language)
+        self._name_words = WordIndex[EntityId](language)
         self._words = RelationWords(language)
         self._texts: dict[str, dict[FactId, Fact]] = {}
         self._texts_of: dict[FactId, Iterable[str]] = {}
@@ -242,9 +261,68 @@ class World:
         return known
 
     def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
-        """Return an entity that a viewer may know of, for its name; None if there is none for this viewer."""
+        """Return an entity, or the one it was merged into, without its attributes; None if none for this viewer."""
         node = self._visible(viewer, entity)
         return None if node is None else _entity(node)
+
+    def entities(self, viewer: Viewer, *, of_type: str = "") -> Iterator[Entity]:
+        """Yield the entities that a viewer may know of, in any order, but none that holds the summary of a session.
+
+        Args:
+            of_type: Only entities of this type; empty for all.
+        """
+        return self._listed(viewer, self._state.entities, of_type)
+
+    def called(self, viewer: Viewer, name: str, *, of_type: str = "") -> Entity | None:
+        """Return the entity with this name, else with this alias, else with either but for an article."""
+        bare = fold(without_article(name))
+        spellings = (fold(name), bare, *(f"{article}{bare}" for article in ARTICLES))
+        bearers = {each.entity_id for spelling in spellings for each in self._names.claims.get(spelling, ())}
+        found = sorted(self._listed(viewer, bearers, of_type), key=lambda one: (one.type, one.name, one.id))
+        return Resolver(found, self._all_names, campaign="", what="entity").exact_or_bare(name)
+
+    def like(self, viewer: Viewer, name: str, *, of_type: str = "") -> list[Entity]:
+        """Return the entities with a word in their names that begins as a long word of a name does.
+
+        A misspelt name is among them: few people misspell the first letters.
+        """
+        spelled = [word for word in Text.of(without_article(name)).folded if len(word) >= SURE_LETTERS]
+        long = [word for word in spelled if len(word) >= _LONG] or spelled
+        letters = tuple(word[:SURE_LETTERS] for word in long)
+        return list(self._listed(viewer, set(self._name_words.beginning(letters)), of_type))
+
+    def _listed(self, viewer: Viewer, ids: Iterable[EntityId], of_type: str) -> Iterator[Entity]:
+        for each in ids:
+            node = self._state.entities[each]
+            if of_type in ("", node.type) and node.visibility.is_visible_to(viewer):
+                found = _entity(node)
+                if not is_episode(found):
+                    yield found
+
+    def _all_names(self, one: Entity) -> Called:
+        return Called(one.id, (one.name,), (*one.aliases, *self._also_called.get(one.id, ())), one.type)
+
+    def facts(self, viewer: Viewer, text: str, *, between: Between = EVER, limit: int = 50) -> list[Fact]:
+        """Return the facts that share a word with a text, in their own words or in the names of their entities.
+
+        Those with the most words first, then the latest. A word that very many facts of the viewer contain ("know")
+        finds none, unless nothing else does. If very many names share a word, the ones with the most words count.
+        """
+        shared, common = Counter[FactId](), Counter[FactId]()
+        named = Counter[EntityId]()
+        for stem in sorted(Text.of(text[-MOST_CHARACTERS:]).telling(self._language)):
+            known = [fact for fact in self._fact_words.having(stem) if self._may_see(viewer, self._state.facts[fact])]
+            (shared if len(known) < _COMMON else common).update(known)
+            named.update(one for one in self._name_words.having(stem) if self._visible(viewer, one) is not None)
+        for entity in nsmallest(_MOST_NAMED, named, key=lambda one: (-named[one], one)):
+            touching = (fact for fact in self._state.touching(entity) if self._may_see(viewer, fact))
+            shared.update({fact.id: named[entity] for fact in touching})
+        n_words = shared or common
+        found = (self._state.facts[fact] for fact in n_words)
+        within = [fact for fact in found if between.holds(fact.provenance.at_ms)]
+        return nsmallest(
+            limit, within, key=lambda fact: (-n_words[fact.id], -(fact.provenance.at_ms or 0), -fact.seq, fact.id)
+        )
 
     def has_word(self, viewer: Viewer, word: str) -> bool:
         """Return whether the viewer knows of an entity with this word, in lower case, in its name."""
@@ -348,8 +426,10 @@ class World:
             self._drop_text(gone)
             self._drop_secret(gone)
             self._worded.drop(gone)
+            self._fact_words.drop(gone)
         for entity in changes.entities_gone:
             self._names.remove(entity)
+            self._name_words.drop(entity)
             self._coined.discard(entity)
         for put in changes.entities_put:
             self._put_entity(put)
@@ -394,7 +474,9 @@ class World:
             self._coined.add(entity.id)
         else:
             self._coined.discard(entity.id)
-        self._names.put(entry_of(entity, self._also_called.get(entity.id, ())))
+        also_called = self._also_called.get(entity.id, ())
+        self._names.put(entry_of(entity, also_called))
+        self._name_words.put(entity.id, " ".join((*entity.names, *also_called)))
 
     def _put_fact(self, fact: Fact) -> None:
         self._changed.add(fact.claim.subject)
@@ -403,8 +485,10 @@ class World:
             knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
             for npc in knowers:
                 self._secrets_of.setdefault(npc, set()).add(fact.id)
-        if fact.claim.object is None and fact.status == "accepted" and fact.visibility.scope != "secret":
-            self._worded.put(fact.id, spoken(fact))
+        self._fact_words.put(fact.id, fact_text(fact))
+        is_open = fact.claim.object is None and fact.status == "accepted" and fact.visibility.scope != "secret"
+        if is_open and len((text := spoken(fact)).split()) >= LEAST_WORDS:
+            self._worded.put(fact.id, text)
         else:
             self._worded.drop(fact.id)
 

@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.transcript.ports import TalkQuery
-from tests.support.memory import GraphTwin
+from tests.support.memory import GraphTwin, WorldsTwin
 
 SALTMERE = CampaignId("saltmere")
 GRIMJAW = NpcId("grimjaw")
@@ -62,6 +62,11 @@ def a_graph() -> GraphTwin:
     return GraphTwin([*public, (CULT, secret_of([ELOWEN]))], FACTS)
 
 
+def a_world() -> WorldsTwin:
+    """Return the worlds in memory with that graph."""
+    return WorldsTwin(a_graph())
+
+
 @dataclass
 class Talk:
     """Past talk's twin: everything Grimjaw heard."""
@@ -81,4 +86,4 @@ class Talk:
 
 
 def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(NpcMemory(SALTMERE, npc, a_graph(), talk or Talk(), people={"tamsin": "Tamsin"}), tier=tier)
+    return MemoryTools(NpcMemory(SALTMERE, npc, a_world(), talk or Talk(), people={"tamsin": "Tamsin"}), tier=tier)

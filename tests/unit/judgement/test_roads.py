@@ -280,7 +280,7 @@ async def used(campaign: Campaign, tool: str, arguments: Mapping[str, object], t
     graph.of_world.append(stated(GRIMJAW, "past", text))
     line = RecalledUtterance(UtteranceId("b1"), BEFORE, SpeakerId("tamsin"), "Tamsin", text, 1_000)
     talk: Any = Heard(line)
-    memory = NpcMemory(CAMPAIGN, SMITH, graph, talk, Summaries(text), safety=topics_of(campaign))
+    memory = NpcMemory(CAMPAIGN, SMITH, WorldsTwin(graph), talk, Summaries(text), safety=topics_of(campaign))
     return json.dumps(await MemoryTools(memory, tier="DEEP").call(tool, arguments), ensure_ascii=False)
 
 

@@ -7,14 +7,16 @@ import pytest
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.prompt.wording import recalled_line
-from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, tools_of
+from glyphoxa.transcript.sessions import episode_name, episode_of
+from tests.support.memory import WorldsTwin
+from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, a_world, tools_of
 from tests.support.recalled import heard, said_itself
 
 
@@ -37,6 +39,7 @@ class EndlessTalk(Talk):
 OCTOBER = heard("My sister is ill.", at_ms=1_791_000_000_000)
 NOVEMBER = heard("She is well again.", session="s2", at_ms=1_794_000_000_000)
 TIMELESS = heard("She likes plums.")
+S1 = SessionId("s1")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ async def test_a_relation_that_the_dm_has_not_confirmed_is_told_as_uncertain() -
 
 async def test_a_type_alone_lists_what_there_is() -> None:
     answer = await tools_of().call("memory_query_entities", {"type": "faction"})
-    assert [one["name"] for one in answer["found"]] == ["Wardens of the Tide", "Reavers of Skarn"]  # type: ignore[attr-defined]
+    assert [one["name"] for one in answer["found"]] == ["Reavers of Skarn", "Wardens of the Tide"]  # type: ignore[attr-defined]
 
 
 async def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
@@ -208,8 +211,41 @@ async def test_summary_tool_says_if_there_is_no_summary() -> None:
 async def test_unknown_name_error_lists_nearest_or_all_names(n_others: int, name: str, note: str) -> None:
     graph = a_graph()
     graph.scoped += [(Entity(EntityId(f"e{n}"), "item", f"Coin {n}"), PUBLIC) for n in range(n_others)]
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, graph, Talk()), tier="STANDARD")
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
     assert await tools.call("memory_query_entities", {"name": name}) == {"found": [], "note": note}
+
+
+@pytest.mark.parametrize("name", ["the Grimjaw", "GRIMJAW", "grim jaw", "smith", "The  Smith"])
+async def test_name_is_found_however_it_is_written(name: str) -> None:
+    [smith] = (await tools_of().call("memory_query_entities", {"name": name}))["found"]  # type: ignore[misc]
+    assert smith["name"] == "Grimjaw"
+
+
+async def test_summary_of_a_session_is_no_entity() -> None:
+    graph = a_graph()
+    graph.scoped.append((Entity(episode_of(S1), "event", episode_name(S1)), PUBLIC))
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    assert (await tools.call("memory_query_entities", {"type": "event"}))["found"] == []
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool) -> None:
+    graph = a_graph()
+    worlds = WorldsTwin(graph)
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, worlds, Talk((OCTOBER,))), tier="STANDARD")
+    asked = {"memory_query_entities": {"name": "the smith"}, "memory_search_facts": {"query": "a blacksmith"}}
+    before = [await tools.call(*each) for each in asked.items()]
+    assert all(each["found"] for each in before)
+    graph.weather.away, graph.weather.late = not is_late, is_late
+    assert [await tools.call(*each) for each in asked.items()] == before
+
+
+async def test_tool_without_any_world_says_that_memory_is_unavailable() -> None:
+    graph = a_graph()
+    graph.weather.away = True
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    answer = await tools.call("memory_query_entities", {"name": "the smith"})
+    assert answer == {"found": [], "note": "memory is unavailable now: answer from what you already know"}
 
 
 @pytest.mark.parametrize("talk", [AwayTalk(), BrokenTalk()])
@@ -220,7 +256,7 @@ async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
 
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
     rules = {"STANDARD": TierRule(ceiling_ms=0, tools=("memory.search_sessions",))}
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_graph(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
+    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_world(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
     answer = await tools.call("memory_search_sessions", {"query": "sister"})
     assert answer == {"found": [], "note": "too slow: answer from what you already know"}
 
@@ -243,7 +279,7 @@ async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: 
 
 async def test_every_call_is_reported_with_its_answer() -> None:
     told: list[LookUp] = []
-    memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), AwayTalk())
     tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
     entity = await tools.call("memory.query_entities", {"name": "The Smith"})
     away = await tools.call("memory_search_sessions", {"query": "sister"})
@@ -256,7 +292,7 @@ async def test_every_call_is_reported_with_its_answer() -> None:
 
 async def test_any_tool_argument_can_be_recorded() -> None:
     told: list[LookUp] = []
-    memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), AwayTalk())
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), AwayTalk())
     tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
     nested: object = "sister"
     for _ in range(5_000):
@@ -292,7 +328,7 @@ def test_no_turn_is_deeper_than_the_npc() -> None:
 
 @pytest.mark.parametrize(("language", "begins"), [("de-DE", "Schlag eine Person"), ("fr", "Look up a person")])
 def test_tools_are_described_in_the_language_of_the_campaign(language: str, begins: str) -> None:
-    memory = NpcMemory(SALTMERE, GRIMJAW, a_graph(), Talk(), words=RelationWords(language))
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk(), words=RelationWords(language))
     query, *_ = MemoryTools(memory, tier="DEEP").declared
     assert query.description.startswith(begins)
     assert all(each["description"] for each in query.parameters.values())

@@ -18,7 +18,7 @@ from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder, QuestionVectors
 from glyphoxa.world.graph import Neighbourhood, Passage, TalkAround
-from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph
+from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph, a_world
 from tests.support.recalled import heard
 
 ELSEWHERE = heard("Somebody was at the mine.", session="s9")
@@ -86,7 +86,7 @@ async def found_by(rag: RagTwin, *, embeds: bool = True, limit: int = 5) -> list
 
 
 def tools(around: TalkAround | None, *, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_graph(), Talk((ELSEWHERE,)), around=around), tier=tier)
+    return MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk((ELSEWHERE,)), around=around), tier=tier)
 
 
 def shown(answer: dict[str, object]) -> list[object]:

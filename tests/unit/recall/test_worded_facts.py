@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId
-from glyphoxa.recall.world import WordedFacts
+from glyphoxa.recall.world import WordIndex
 from tests.support.proof import n_examples
 
 TOWN = "Pinewatch is a walled town. Its gate closes at sunset."
@@ -17,8 +17,8 @@ QUEEN = "Queen Isaura rules the land from Silverhall."
 GOLD = "The gate of the treasury closes on the queen's gold."
 
 
-def of(*texts: str, language: str = "en") -> WordedFacts:
-    made = WordedFacts(language)
+def of(*texts: str, language: str = "en") -> WordIndex[FactId]:
+    made = WordIndex[FactId](language)
     for text in texts:
         made.put(FactId(text), text)
     return made
@@ -28,7 +28,9 @@ def anybody(_: FactId) -> bool:
     return True
 
 
-def found(facts: WordedFacts, question: str, may_see: Callable[[FactId], bool] = anybody, most: int = 2) -> list[str]:
+def found(
+    facts: WordIndex[FactId], question: str, may_see: Callable[[FactId], bool] = anybody, most: int = 2
+) -> list[str]:
     return [*facts.find(question, may_see=may_see, most=most)]
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import DM, Claim, Fact, Validity, secret_of
+from glyphoxa.domain.knowledge import DM, Between, Claim, Fact, Validity, secret_of
 from glyphoxa.recall.world import World
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 from tests.support.proof import n_examples
-from tests.support.random_graphs import CENTRE, VIEWERS, a_world, depths
+from tests.support.random_graphs import CENTRE, VIEWERS, WORDS, a_world, depths
 
 NOW = 1_000
 MIRA, GRIM = NpcId("mira"), NpcId("grim")
@@ -63,6 +63,66 @@ def test_path_is_as_short_as_any_the_viewer_may_know(seed: int) -> None:
                 assert {fact.claim.subject, fact.claim.object} == {at, entity.id}
                 at = entity.id
             assert way is None or at == target
+
+
+@pytest.mark.parametrize("seed", range(n_examples(30)))
+def test_facts_and_entities_are_all_that_the_viewer_may_know_and_no_other(seed: int) -> None:
+    dice = random.Random(seed)
+    town = a_world(dice, graphs=10)
+    world = world_of(list(town.entities.values()), list(town.facts.values()))
+    for viewer in VIEWERS:
+        facts, there = town.facts_for(viewer), town.entities_for(viewer)
+        assert {one.id for one in world.entities(viewer)} == there
+        for word in WORDS:
+            found = world.facts(viewer, f"what of the {word}", limit=1_000)
+            assert {fact.id for fact in found} == {fact.id for fact in facts if word in town.words_of(fact)}
+            assert world.facts(viewer, f"what of the {word}", limit=3) == found[:3]
+            late = world.facts(viewer, word, between=Between(after_ms=5_000_000), limit=1_000)
+            assert {fact.id for fact in late} == {f.id for f in found if (f.provenance.at_ms or 0) >= 5_000_000}
+        for entity in town.entities.values():
+            called, like = world.called(viewer, entity.name.upper()), world.like(viewer, f"{entity.name}x")
+            assert (None if called is None else called.id) == (entity.id if entity.id in there else None)
+            assert {one.id for one in like} <= there
+            assert entity.id not in there or entity.id in {one.id for one in like}
+
+
+def test_word_of_very_many_facts_finds_them_only_if_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts that a viewer may not know make no word common for that viewer."""
+    monkeypatch.setattr("glyphoxa.recall.world._COMMON", 2)
+    occupation = Claim.attribute(NODE, "occupation", "innkeeper")
+    known = related((NODE, "KNOWS", MARKET))[0].with_(visibility=secret_of([MIRA]))
+    world = world_of(TOWN, [*RELATED, known, Fact(occupation.fact_id, occupation, 7)])
+
+    def predicates(viewer: NpcId, text: str) -> set[str]:
+        return {fact.claim.predicate for fact in world.facts(viewer, text)}
+
+    assert predicates(MIRA, "Who knows the Moonblade?") == {"OWNS"}
+    assert predicates(MIRA, "Who knows an innkeeper?") == {"occupation"}
+    assert predicates(MIRA, "Who knows?") == {"KNOWS"}
+    assert predicates(GRIM, "Who knows the Moonblade?") == {"KNOWS", "OWNS"}
+    assert predicates(GRIM, "innkeepers") == {"occupation"}
+    assert predicates(GRIM, "\0 ' & | ! :* \\") == set()
+
+
+def test_entity_is_called_by_its_name_before_an_alias_and_either_without_an_article() -> None:
+    other = WorldEntity(EntityId("other"), "npc", "Smith", ("the Market",))
+    world = world_of([*TOWN, other], [])
+
+    def called(name: str, of_type: str = "") -> str | None:
+        found = world.called(MIRA, name, of_type=of_type)
+        return None if found is None else found.id
+
+    assert [called(name) for name in ("market", "The Market", "Smith", "the smith", "salty dog", "A Salty Dog")] == [
+        MARKET,
+        other.id,
+        other.id,
+        SMITH,
+        INN,
+        INN,
+    ]
+    assert called("the smith", "item") is called("") is called("Grim") is None
+    assert {one.id for one in world.like(MIRA, "Saltee Dogg")} == {INN}
+    assert {one.id for one in world.like(MIRA, "of")} == set()
 
 
 def test_path_names_each_relation_and_where_it_leads() -> None:
