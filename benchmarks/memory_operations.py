@@ -44,7 +44,6 @@ MORE: Final = (
     "graph_rag_by_words",
     "known",
     "visible_subgraph",
-    "path",
     "recent",
 )
 _TOOLS: Final = {
@@ -101,9 +100,6 @@ class Operations:
                 return _counted(
                     lambda: graph.visible_subgraph(id_, npc.id, npc.entity_id), lambda found: len(found.reached)
                 )
-            case "path":
-                source, target = self._spoken_of().id, self._spoken_of().id
-                return _counted(lambda: graph.path(id_, npc.id, source, target), lambda found: len(found or ()))
             case "graph_rag":
                 around, vector = Neighbourhood(self._spoken_of().id), self._vectors[n % len(self._vectors)]
                 return _counted(lambda: rag.query_with_embedding(id_, npc.id, vector, around=around))

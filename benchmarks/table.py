@@ -218,7 +218,7 @@ def memory_of(store: Store, *, talk: PastTalk | None = None) -> MemoryGuard:
         talk: None for the store's own.
     """
     watch = MemoryWatch(ping=store.database.ping, make_good=_nothing, changed=lambda: None, now_ms=lambda: 0)
-    return MemoryGuard(store.graph, talk or store.past_talk, store.summaries, watch, worlds=store.worlds)
+    return MemoryGuard(talk or store.past_talk, store.summaries, watch, worlds=store.worlds)
 
 
 async def _nothing() -> None:

@@ -588,7 +588,7 @@ def rehearsal_guard(store: Store) -> MemoryGuard:
     async def ping() -> None: ...
 
     watch = MemoryWatch(ping=ping, make_good=ping, changed=lambda: None, now_ms=now_ms)
-    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, worlds=store.worlds)
+    return MemoryGuard(store.past_talk, store.summaries, watch, worlds=store.worlds)
 
 
 def rehearsal_names(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:

@@ -113,7 +113,7 @@ class TableMemory:
         self.around: TalkAround | None = None
         if store is not None:
             log = _TableLog(store, self.store_campaign)
-            self.guard = MemoryGuard(store.graph, store.past_talk, store.summaries, self._watch, worlds=store.worlds)
+            self.guard = MemoryGuard(store.past_talk, store.summaries, self._watch, worlds=store.worlds)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.over(around)
         self.journal = Journal(

@@ -17,18 +17,17 @@ from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.recall.world import Worlds
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
-from glyphoxa.world.graph import KnowledgeGraph, TalkAround
+from glyphoxa.world.graph import TalkAround
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class MemoryGuard:
-    """Wraps a `KnowledgeGraph`, a `PastTalk`, `SessionSummaries` and `Worlds`. See the module."""
+    """Wraps a `PastTalk`, `SessionSummaries` and `Worlds`. See the module."""
 
     def __init__(
         self,
-        graph: KnowledgeGraph,
         talk: PastTalk,
         summaries: SessionSummaries,
         watch: MemoryWatch,
@@ -38,17 +37,6 @@ class MemoryGuard:
         self._talk = talk
         self._watch = watch
         # Queries of the database.
-        self.entities = self.guarded(graph.entities)
-        self.entities_called = self.guarded(graph.entities_called)
-        self.entities_like = self.guarded(graph.entities_like)
-        self.entities_if_few = self.guarded(graph.entities_if_few)
-        self.entities_of = self.guarded(graph.entities_of)
-        self.known = self.guarded(graph.known)
-        self.identity_snapshot = self.guarded(graph.identity_snapshot)
-        self.visible_subgraph = self.guarded(graph.visible_subgraph)
-        self.traverse = self.guarded(graph.traverse)
-        self.path = self.guarded(graph.path)
-        self.facts = self.guarded(graph.facts)
         self.summary = self.guarded(summaries.summary)
         self.latest = self.guarded(summaries.latest)
         self.refresh = self.guarded(worlds.refresh)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
@@ -11,7 +10,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from glyphoxa.domain.knowledge import EVER, Between, Dm, Fact, RecalledUtterance, Viewer, Visibility
+from glyphoxa.domain.knowledge import Dm, Fact, RecalledUtterance, Viewer, Visibility
 from glyphoxa.world.events import Cause, Event, WorldEvent
 from glyphoxa.world.state import WorldState
 
@@ -115,47 +114,11 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class FactQuery:
-    """
-    Attributes:
-        words: A fact must contain one of them, in its text or in the names of its entities.
-        about: The entity it concerns.
-        between: When it was stated.
-        common_from: A word that at least this many facts contain ("know") finds none by itself, unless it is the only
-            criterion. If very many facts share a word of their names, those with the most matching words are returned.
-            None: find all, however long it takes.
-    """
-
-    words: str = ""
-    about: EntityId | None = None
-    between: Between = EVER
-    limit: int = 20
-    common_from: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Neighbourhood:
     """All entities at most so many relations away from an entity."""
 
     entity: EntityId
     depth: int = 2
-
-
-_SURE_LETTERS: Final = 2
-_TELLING_LETTERS: Final = 4
-
-
-def beginnings_of(name: str) -> list[str]:
-    """Prefixes of a name's words, short enough to survive misspelling.
-
-    Short words, which many names share ("of"), are used only if there are no others.
-
-    >>> beginnings_of("Wardens of the Tide")
-    ['ti', 'wa']
-    """
-    words = re.findall(rf"[^\W_]{{{_SURE_LETTERS},}}", name.casefold())
-    telling = [word for word in words if len(word) >= _TELLING_LETTERS] or words
-    return sorted({word[:_SURE_LETTERS] for word in telling})
 
 
 KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
@@ -170,29 +133,6 @@ class KnowledgeGraph(Protocol):
     """
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]: ...
-
-    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
-        """Entities whose names contain all words of `name`, in any order. Uses an index."""
-        ...
-
-    async def entities_like(
-        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
-    ) -> list[Entity]:
-        """Entities with a word that begins like one of `name` (see `beginnings_of`), to find misspelt names.
-
-        Uses an index.
-        """
-        ...
-
-    async def entities_if_few(
-        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
-    ) -> list[Entity] | None:
-        """All of them, in any order; None when there are more than `most`."""
-        ...
-
-    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
-        """Entities with these ids that the viewer may know of."""
-        ...
 
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
         """None when this viewer knows of no such entity."""
@@ -223,19 +163,6 @@ class KnowledgeGraph(Protocol):
 
     async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
         """Everything within reach, by depth, then name; cycles are allowed."""
-        ...
-
-    async def path(
-        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
-    ) -> list[tuple[Fact, Entity]] | None:
-        """A shortest chain of relations, each with the entity it leads to.
-
-        None when there is none, `[]` from an entity to itself.
-        """
-        ...
-
-    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
-        """Current facts, best first, then latest first."""
         ...
 
 

@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced
-from glyphoxa.world.graph import FactQuery, Walk
+from glyphoxa.world.graph import Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import the_one_that_waits
@@ -227,7 +227,7 @@ scenes: [{{location: Saltmere, npcs: [Mira, Grim]}}]
             assert (await graph.known(CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
             reached = await graph.traverse(CAMPAIGN, npc, saltmere, Walk())
             assert ("The Tithe" in {one.entity.name for one in reached}) is may
-            assert bool(await graph.facts(CAMPAIGN, npc, FactQuery("Tithe doubled"))) is may
+            assert bool((await store.worlds.refresh(CAMPAIGN)).facts(npc, "Tithe doubled")) is may
             known = await graph.known(CAMPAIGN, npc, saltmere)
             assert known is not None
             assert ("The Tithe" in {other.name for _, other in known.relations}) is may

@@ -7,11 +7,11 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import DM, HIDDEN, Between, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
+from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.graph import FactQuery, Walk
+from glyphoxa.world.graph import Walk
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -148,74 +148,6 @@ async def test_a_walk_goes_the_ways_and_types_it_is_told_to(town: Store) -> None
     assert await walk(depth=50) == everything
 
 
-async def test_a_path_is_the_shortest_over_what_the_viewer_may_know(town: Store) -> None:
-    way = await town.graph.path(TOWN, MIRA, INN, SWORD)
-    assert way is not None
-    assert [(fact.claim.predicate, entity.id) for fact, entity in way] == [
-        ("LOCATED_AT", NODE),
-        ("KNOWS", SMITH),
-        ("OWNS", SWORD),
-    ]
-    assert await town.graph.path(TOWN, VEX, INN, SWORD) is None
-    assert await town.graph.path(TOWN, MIRA, INN, SWORD, max_depth=2) is None
-    assert await town.graph.path(TOWN, MIRA, INN, INN) == []
-    assert await town.graph.path(TOWN, MIRA, GUILD, GUILD) is None
-
-
-async def test_facts_are_found_by_their_words_and_by_the_names_of_their_entities(town: Store) -> None:
-    facts = town.graph.facts
-    assert told(await facts(TOWN, MIRA, FactQuery(words="Who is an innkeeper here?"))) == [("occupation", "innkeeper")]
-    assert told(await facts(TOWN, MIRA, FactQuery(words="innkeepers"))) == [("occupation", "innkeeper")]  # stemmed
-    assert {f.claim.predicate for f in await facts(TOWN, MIRA, FactQuery(words="the smith"))} == {
-        "KNOWS",
-        "LOCATED_AT",
-        "OWNS",
-        "secret",
-    }
-    assert (await facts(TOWN, MIRA, FactQuery(words="Moonblade")))[0].claim.predicate == "OWNS"
-    assert told(await facts(TOWN, MIRA, FactQuery(words="the owner of the Moonblade", about=SMITH)))[0] == (
-        "OWNS",
-        SWORD,
-    )
-    assert await facts(TOWN, MIRA, FactQuery(words="king")) == []
-    assert await facts(TOWN, MIRA, FactQuery(words="Night Guild")) == []
-    assert await facts(TOWN, MIRA, FactQuery(words="\0 ' & | ! :* \\")) == []
-
-
-async def test_a_word_of_very_many_facts_finds_them_only_where_nothing_else_is_asked(town: Store) -> None:
-    """Facts that a viewer may not know make no word common for that viewer."""
-    await town.world.commit(TOWN, [relation(NODE, "KNOWS", TIDE, visibility=secret_of([MIRA]))], CAUSE)
-
-    async def found(npc: NpcId, words: str, common_from: int | None) -> set[str]:
-        facts = await town.graph.facts(TOWN, npc, FactQuery(words, common_from=common_from))
-        return {fact.claim.predicate for fact in facts}
-
-    assert await found(MIRA, "Who knows the Moonblade?", None) == {"KNOWS", "OWNS"}
-    assert await found(MIRA, "Who knows the Moonblade?", 2) == {"OWNS"}
-    assert await found(MIRA, "Who knows an innkeeper?", 2) == {"occupation"}
-    assert await found(MIRA, "Who knows?", 2) == {"KNOWS"}
-    assert await found(GRIM, "Who knows the Moonblade?", 2) == {"KNOWS", "OWNS"}
-
-
-async def test_facts_about_an_entity_and_of_a_time_come_the_latest_first(town: Store) -> None:
-    later = says(INN, "note", "burnt down", provenance=Provenance(at_ms=5_000))
-    sooner = says(INN, "note", "newly painted", provenance=Provenance(at_ms=3_000))
-    await town.world.commit(TOWN, [later, sooner], CAUSE)
-    found = await town.graph.facts(TOWN, DM, FactQuery(about=INN, between=Between(after_ms=2_000, before_ms=1_000_000)))
-    assert told(found) == [("note", "burnt down"), ("note", "newly painted")]
-    assert told(await town.graph.facts(TOWN, DM, FactQuery(between=Between(after_ms=3_000, before_ms=5_000)))) == [
-        ("note", "newly painted")
-    ]
-    assert (
-        told(
-            await town.graph.facts(TOWN, DM, FactQuery(words="burnt", between=Between(after_ms=6_000, before_ms=7_000)))
-        )
-        == []
-    )
-    assert await town.graph.facts(TOWN, DM, FactQuery(limit=0)) == []
-    assert await town.graph.facts(TOWN, MIRA, FactQuery(about=GUILD)) == []
-
-
 async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
     stated = relation(
         SMITH,
@@ -226,7 +158,9 @@ async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
         attributes={"description": "ten crowns"},
     )
     await town.world.commit(TOWN, [stated], CAUSE)
-    (fact,) = await town.graph.facts(TOWN, GRIM, FactQuery(words="crowns"))
+    known = await town.graph.known(TOWN, GRIM, SMITH)
+    assert known is not None
+    (fact,) = (each for each, _ in known.relations if each.claim.predicate == "OWES")
     assert (fact.id, fact.claim, fact.provenance, fact.visibility) == (
         FactId(stated.claim.fact_id),
         stated.claim,

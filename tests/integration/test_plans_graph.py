@@ -164,38 +164,17 @@ async def test_what_is_known_and_the_snapshot_of_an_npc(store: Store, kind: str)
 
 
 @BOTH
-async def test_entities_by_their_name_and_by_their_ids(store: Store, kind: str) -> None:
-    """Not all of them, which takes longer the more there are."""
-    assert "idx_entities_words" in await indexes(store, kind, GRAPH["entities_called"], AN_NPC, "name1500")
-    assert "idx_entities_words" in await indexes(store, kind, GRAPH["entities_like"], AN_NPC, None, "xy:*")
-    assert "entities_pkey" in await indexes(store, kind, GRAPH["entities_of"], AN_NPC, [AN_ENTITY, ANOTHER])
-
-
-@BOTH
 async def test_walks(store: Store, kind: str) -> None:
     assert "entities_pkey" in await indexes(store, kind, GRAPH["traverse"], AN_NPC, AN_ENTITY, 3, "both", None, 200)
     subgraph = await indexes(store, kind, GRAPH["visible_subgraph"], AN_NPC, AN_ENTITY, 1, ["KNOWS"])
     assert "entities_pkey" in subgraph
     assert subgraph & BY_SOURCE
-    path = await indexes(store, kind, GRAPH["path"], AN_NPC, AN_ENTITY, ANOTHER, 6)
-    assert {"entities_pkey", "idx_rel_target", "idx_rel_fact", "attribute_facts_pkey"} <= path
-    assert path & BY_SOURCE
 
 
 @pytest.mark.parametrize("viewer", [None, AN_NPC])
 async def test_a_walk_reads_relations_by_their_ends(store: Store, viewer: str | None) -> None:
     by = await indexes_within(store, "SELECT * FROM glyphoxa_walk($1, $2, $3, 3)", viewer, AN_ENTITY)
     assert by == {"idx_rel_source", "idx_rel_target", "idx_rel_source_restricted", "idx_rel_target_restricted"}
-
-
-@BOTH
-async def test_facts_by_their_words_and_of_an_entity(store: Store, kind: str) -> None:
-    for common_from in (None, 100):
-        asked = ("word17", "", None, None, None, 20, common_from)
-        by = await indexes(store, kind, GRAPH["facts_by_words"], AN_NPC, *asked)
-        assert {"idx_rel_words", "idx_attribute_facts_words", "idx_entities_words", "idx_rel_source"} <= by
-    by = await indexes(store, kind, GRAPH["facts_about"], AN_NPC, AN_ENTITY, None, None, 20)
-    assert {"idx_rel_source", "idx_rel_target", "idx_attribute_facts_entity"} <= by
 
 
 @BOTH

@@ -248,7 +248,7 @@ def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
         changed=lambda: None,
         now_ms=lambda: 0,
     )
-    return MemoryGuard(store.graph, store.past_talk, store.summaries, watch, worlds=store.worlds), watch
+    return MemoryGuard(store.past_talk, store.summaries, watch, worlds=store.worlds), watch
 
 
 async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(

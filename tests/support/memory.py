@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import Any
@@ -12,36 +12,21 @@ from typing import Any
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
     AUTO_ACCEPT,
-    PUBLIC,
     Fact,
     RecalledTalk,
     RecalledUtterance,
-    Viewer,
     Visibility,
     visibility_of,
 )
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.language.text import Text
-from glyphoxa.language.words import words
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import World, Worlds
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import Pending, SpoolPosition
 from glyphoxa.world.file_claims import state_of_file
-from glyphoxa.world.graph import (
-    KNOWN_THROUGH,
-    FactQuery,
-    IdentitySnapshot,
-    Known,
-    Reached,
-    Subgraph,
-    Walk,
-    beginnings_of,
-    may_know,
-)
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
 
 
@@ -59,170 +44,35 @@ class Weather:
             await asyncio.Event().wait()
 
 
-class ScopedKnowledge:
-    """Entities and accepted facts, queried for a viewer like `glyphoxa.world.graph.KnowledgeGraph`."""
-
-    def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Sequence[Fact]) -> None:
-        self._entities = {entity.id: (entity, visibility) for entity, visibility in entities}
-        self._facts = facts
-
-    def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
-        found, visibility = self._entities.get(entity, (None, PUBLIC))
-        return found if visibility.is_visible_to(viewer) else None
-
-    def facts(self, viewer: Viewer) -> list[Fact]:
-        return [fact for fact in self._facts if may_know(viewer, fact, self._visibility_of)]
-
-    def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
-        found = self.entity(viewer, entity)
-        if found is None:
-            return None
-        attributes: list[Fact] = []
-        relations: list[tuple[Fact, Entity]] = []
-        for fact in self.facts(viewer):
-            claim = fact.claim
-            if entity not in (claim.subject, claim.object):
-                continue
-            if claim.object is None:
-                attributes.append(fact)
-                continue
-            other = self.entity(viewer, claim.object if claim.subject == entity else claim.subject)
-            if other is not None:
-                relations.append((fact, other))
-        return Known(found, tuple(attributes), tuple(relations))
-
-    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        known = self.known(npc, entity)
-        if known is None:
-            return None
-        # Hidden facts are visible to nobody, so what remains here is secret.
-        return IdentitySnapshot(known, tuple(fact for fact in self.facts(npc) if fact.visibility.scope == "secret"))
-
-    def _visibility_of(self, entity: EntityId) -> Visibility | None:
-        return self._entities[entity][1] if entity in self._entities else None
-
-
 class GraphTwin:
-    """The knowledge graph over entities and facts that are given to it. It tells each viewer what it may see.
-
-    Attributes:
-        asked_for: In whose name it was asked, in order.
-        walked: Between whom a path was asked for, in order.
-    """
+    """The stored entities and facts of a world, and whether their store answers."""
 
     def __init__(self, entities: Iterable[tuple[Entity, Visibility]], facts: Iterable[Fact] = ()) -> None:
         self.scoped = list(entities)
         self.of_world = list(facts)
         self.weather = Weather()
-        self.asked_for: list[Viewer] = []
-        self.walked: list[tuple[EntityId, EntityId]] = []
 
     @classmethod
     def of(cls, campaign: Campaign) -> GraphTwin:
         entities = [(entity, visibility_of(entity)) for entity in campaign.entities]
         return cls(entities, state_of_file(campaign, accept_at=AUTO_ACCEPT).facts.values())
 
-    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
-        return [one for one in await self._visible(viewer) if of_type in (None, one.type)]
-
-    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
-        wanted = {word.full for word in words(name)}
-        of_name = (
-            (one, {word.full for word in words(" ".join((one.name, *one.aliases)))})
-            for one in await self._visible(viewer)
-        )
-        return [one for one, held in of_name if wanted and wanted <= held]
-
-    async def entities_like(
-        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
-    ) -> list[Entity]:
-        beginnings, known = tuple(beginnings_of(name)), await self.entities(campaign, viewer, of_type=of_type)
-        held = [(one, " ".join((one.name, *one.aliases)).casefold().split()) for one in known]
-        return [one for one, parts in held if any(part.startswith(beginnings) for part in parts)]
-
-    async def entities_if_few(
-        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
-    ) -> list[Entity] | None:
-        known = await self.entities(campaign, viewer, of_type=of_type)
-        return None if len(known) > most else known
-
-    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
-        return [one for one in await self._visible(viewer) if one.id in ids]
-
-    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
-        return (await self._asked(viewer)).known(viewer, entity)
-
-    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        return (await self._asked(npc)).identity(npc, entity)
-
-    async def visible_subgraph(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        entity: EntityId,
-        *,
-        depth: int = 1,
-        through: Collection[str] = KNOWN_THROUGH,
-    ) -> Subgraph:
-        """All that is related to it directly, whatever is asked for."""
-        known = (await self._asked(npc)).known(npc, entity)
-        if known is None:
-            return Subgraph()
-        reached = (Reached(known.entity, 0), *(Reached(other, 1) for _, other in known.relations))
-        return Subgraph(reached, tuple(fact for fact, _ in known.relations))
-
-    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
-        knowledge, reached, edge = await self._asked(viewer), dict[EntityId, Reached](), [entity]
-        for far in range(walk.depth + 1):
-            known = [one for each in edge if (one := knowledge.known(viewer, each)) is not None]
-            reached |= {one.entity.id: Reached(one.entity, far) for one in known if one.entity.id not in reached}
-            edge = [other.id for one in known for _, other in one.relations if other.id not in reached]
-        return list(reached.values())[: walk.limit]
-
-    async def path(
-        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
-    ) -> list[tuple[Fact, Entity]] | None:
-        world = await self._asked(viewer)
-        self.walked.append((source, target))
-        ways: dict[EntityId, list[tuple[Fact, Entity]]] = {source: []}
-        for at in (waiting := [source]):
-            known = world.known(viewer, at)
-            for fact, other in known.relations if known and len(ways[at]) < max_depth else ():
-                if other.id not in ways:
-                    ways[other.id] = [*ways[at], (fact, other)]
-                    waiting.append(other.id)
-        return ways.get(target)
-
-    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
-        knowledge, asked = await self._asked(viewer), Text.of(wanted.words).topic
-        found = []
-        for fact in knowledge.facts(viewer):
-            ends = [end for end in (fact.claim.subject, fact.claim.object) if end is not None]
-            names = [entity.name for end in ends if (entity := knowledge.entity(viewer, end)) is not None]
-            told = Text.of(" ".join((*names, fact.claim.predicate, str(fact.claim.content)))).topic
-            if (wanted.about in ends or asked & told) and wanted.between.holds(fact.provenance.at_ms or 0):
-                found.append((len(asked & told), fact))
-        return [fact for _, fact in sorted(found, key=lambda one: -one[0])][: wanted.limit]
-
-    async def _visible(self, viewer: Viewer) -> list[Entity]:
-        await self._asked(viewer)
-        return [entity for entity, visibility in self.scoped if visibility.is_visible_to(viewer)]
-
-    async def _asked(self, viewer: Viewer) -> ScopedKnowledge:
-        self.asked_for.append(viewer)
-        await self.weather.pass_through()
-        return ScopedKnowledge(self.scoped, self.of_world)
-
 
 class WorldsTwin(Worlds):
-    """The world of a graph as it was when it was read last."""
+    """The world of a graph as it was when it was read last.
+
+    Attributes:
+        n_reads: How often it was asked to read it.
+    """
 
     def __init__(self, graph: GraphTwin) -> None:
         self._graph = graph
         self._world: World | None = None
+        self.n_reads = 0
         self.meanings = TextVectors(None, QuestionVectors(None))
 
     async def refresh(self, campaign: CampaignId) -> World:
+        self.n_reads += 1
         await self._graph.weather.pass_through()
         state = WorldState()
         scoped = self._graph.scoped

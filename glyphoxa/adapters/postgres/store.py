@@ -24,6 +24,7 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world import Worlds
+from glyphoxa.world.graph import KnowledgeGraph
 
 
 class Store:
@@ -53,7 +54,7 @@ class Store:
         self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
         meanings = TextVectors(embedder, self.past_talk.vectors)
         self.worlds = Worlds(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
-        self.graph = PostgresGraph(database)
+        self.graph: KnowledgeGraph = PostgresGraph(database)
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
         self.world = PostgresWorld(database, accept_at=auto_accept)
         self.campaigns = PostgresCampaigns(database, self.world)

@@ -40,9 +40,9 @@ from glyphoxa.prompt.scene import Scenes
 from glyphoxa.prompt.selection import OWN_WORDS
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.graph import Known
+from glyphoxa.world.graph import Known, may_know
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory import GraphTwin, LogTwin, ScopedKnowledge
+from tests.support.memory import GraphTwin, LogTwin
 from tests.support.minds import PATIENT, Mind
 from tests.support.patience import DEADLINE_MS
 
@@ -642,8 +642,8 @@ def test_whatever_is_looked_up_for_whom_nobody_has_in_mind_what_is_not_for_it(
                 if step == "asked":
                     hot = await mind.assembly.gather(npc, question)
                 has_in_mind = set(re.findall(r"token\d", " ".join((*hot.facts, *hot.identity)).lower()))
-                knowledge = ScopedKnowledge(mind.graph.scoped, mind.graph.of_world)
-                visible = {fact.id for fact in knowledge.facts(npc)}
+                scopes = {entity.id: scope for entity, scope in mind.graph.scoped}
+                visible = {fact.id for fact in mind.graph.of_world if may_know(npc, fact, scopes.get)}
                 assert has_in_mind <= {f"token{n}" for n, claim in enumerate(claims) if claim.fact_id in visible}
         await mind.prefetch.close()
 

@@ -37,7 +37,8 @@ class Memory:
         self.looks_ms: list[int] = []
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
-        self.guard = MemoryGuard(self.graph, self.log, NoSummaries(), self.watch, worlds=WorldsTwin(self.graph))
+        self.worlds = WorldsTwin(self.graph)
+        self.guard = MemoryGuard(self.log, NoSummaries(), self.watch, worlds=self.worlds)
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)
@@ -47,7 +48,7 @@ class Memory:
 
     async def ask(self) -> bool:
         try:
-            return await self.guard.known(CAMPAIGN, SMITH, GRIMJAW) is not None
+            return (await self.guard.refresh(CAMPAIGN)).known(SMITH, GRIMJAW) is not None
         except Unavailable:
             return False
 
@@ -95,9 +96,9 @@ async def test_a_memory_that_is_away_for_an_hour_is_tried_to_the_end_and_then_th
     assert pauses[:6] == [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]
     assert set(pauses[5:]) == {30_000}
     assert len(looks) > 100
-    n_asked, now = len(memory.graph.asked_for), memory.now_ms()
+    n_asked, now = memory.worlds.n_reads, memory.now_ms()
     assert not await memory.ask()
-    assert (len(memory.graph.asked_for), memory.now_ms()) == (n_asked, now)
+    assert (memory.worlds.n_reads, memory.now_ms()) == (n_asked, now)
     memory.away(False)
     await asyncio.sleep(30)
     assert await memory.ask()

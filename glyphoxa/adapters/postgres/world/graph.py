@@ -9,7 +9,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, timestamps, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, viewer_parameter
 from glyphoxa.adapters.postgres.world.tables import fact_of_row
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
@@ -18,7 +18,6 @@ from glyphoxa.domain.knowledge import Fact, RecalledUtterance, Viewer
 from glyphoxa.language.text import Text
 from glyphoxa.world.graph import (
     KNOWN_THROUGH,
-    FactQuery,
     IdentitySnapshot,
     Known,
     Neighbourhood,
@@ -26,7 +25,6 @@ from glyphoxa.world.graph import (
     Reached,
     Subgraph,
     Walk,
-    beginnings_of,
 )
 
 
@@ -37,29 +35,6 @@ class PostgresGraph(CampaignQueries):
 
     async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
         rows = await self._fetch("entities", campaign, viewer_parameter(viewer), of_type)
-        return [_entity(row) for row in rows]
-
-    async def entities_called(self, campaign: CampaignId, viewer: Viewer, name: str) -> list[Entity]:
-        rows = await self._fetch("entities_called", campaign, viewer_parameter(viewer), lookup_key(name))
-        return [_entity(row) for row in rows]
-
-    async def entities_like(
-        self, campaign: CampaignId, viewer: Viewer, name: str, *, of_type: str | None = None
-    ) -> list[Entity]:
-        beginnings = " | ".join(f"{beginning}:*" for beginning in beginnings_of(lookup_key(name)))
-        if not beginnings:
-            return []
-        rows = await self._fetch("entities_like", campaign, viewer_parameter(viewer), of_type, beginnings)
-        return [_entity(row) for row in rows]
-
-    async def entities_if_few(
-        self, campaign: CampaignId, viewer: Viewer, *, most: int, of_type: str | None = None
-    ) -> list[Entity] | None:
-        rows = await self._fetch("entities_if_few", campaign, viewer_parameter(viewer), of_type, most)
-        return None if len(rows) > most else [_entity(row) for row in rows]
-
-    async def entities_of(self, campaign: CampaignId, viewer: Viewer, ids: Collection[EntityId]) -> list[Entity]:
-        rows = await self._fetch("entities_of", campaign, viewer_parameter(viewer), _texts(ids))
         return [_entity(row) for row in rows]
 
     async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
@@ -99,32 +74,6 @@ class PostgresGraph(CampaignQueries):
         how = (walk.depth, walk.direction, types, walk.limit)
         rows = await self._fetch("traverse", campaign, viewer_parameter(viewer), lookup_key(entity), *how)
         return [Reached(_entity(row), row["depth"]) for row in rows]
-
-    async def path(
-        self, campaign: CampaignId, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6
-    ) -> list[tuple[Fact, Entity]] | None:
-        rows = await self._fetch(
-            "path", campaign, viewer_parameter(viewer), lookup_key(source), lookup_key(target), max_depth
-        )
-        if not rows:
-            return None
-        return [(fact_of_row(row), _entity(row)) for row in rows if row["fact_id"] is not None]
-
-    async def facts(self, campaign: CampaignId, viewer: Viewer, wanted: FactQuery) -> list[Fact]:
-        seer, asked = viewer_parameter(viewer), lookup_key(wanted.words).strip()
-        about, limit = wanted.about, wanted.limit
-        if limit <= 0:
-            return []
-        between = timestamps(wanted.between)
-        if asked:
-            end = None if about is None else lookup_key(about)
-            how = (seer, asked, " ".join(Text.of(asked).named), end, *between, limit, wanted.common_from)
-            rows = await self._fetch("facts_by_words", campaign, *how)
-        elif about is not None:
-            rows = await self._fetch("facts_about", campaign, seer, lookup_key(about), *between, limit)
-        else:
-            rows = await self._fetch("facts_latest", campaign, seer, *between, limit)
-        return [fact_of_row(row) for row in rows]
 
 
 def _known(rows: Sequence[asyncpg.Record]) -> Known | None:
