@@ -376,6 +376,12 @@ ANSWERING: Final = frozenset((Signal.ANSWERS, Signal.MEANING_ANSWERS))
 """It follows a question similar to the current one."""
 
 
+NEAR: Final = 0.45
+"""From this cosine on, MiniLM's sentences are about the same thing without a common word."""
+RELATED: Final = 0.25
+"""Below this cosine a common word is chance. True hits are often as low (0.25 to 0.45)."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecalledUtterance:
     """An utterance that the NPC heard or said itself.
@@ -407,6 +413,16 @@ class RecalledUtterance:
     signals: Mapping[Signal, float] = field(default_factory=dict)
     when: str = ""
     verbatim: str = ""
+
+    def is_near(self, n_shared: int = 0) -> bool:
+        """Return whether its meaning bears on the question.
+
+        Args:
+            n_shared: Telling words that it shares with the question.
+        """
+        answers_when = self.signals.get(Signal.TELLS_TIME, 0.0) > 0  # only if the question asks for a time
+        near = self.similarity or 0.0
+        return near >= NEAR or (near >= RELATED and (n_shared > 0 or answers_when))
 
 
 @dataclass(frozen=True, slots=True)

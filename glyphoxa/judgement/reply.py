@@ -4,7 +4,7 @@ A sentence passes, is repaired, or is rejected with a reason:
 
     1. the safety filter cleans it                                 (`glyphoxa.judgement.guard`)
     2. the wording of an assistant's refusal, or of the prompt, rejects it
-    3. mistakes of small models are repaired                       (`glyphoxa.judgement.repairs`)
+    3. mistakes of small models are repaired                       (`glyphoxa.judgement.small_model`)
     4. rules judge it with the question, the conversation and the NPC's prompt
 
 A rule is a pure function from sentence, character and question to a `Fault` or None. It calls no model and never
@@ -22,7 +22,7 @@ from typing import Final
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.guard import Rule, SafetyFilter, recites_direction, reveals_secret
-from glyphoxa.judgement.repairs import REPAIR_RULES, Repairs
+from glyphoxa.judgement.small_model import ReplyRepair
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.text import GREETINGS, Text, language_of, log_odds, phrases, shipped
 
@@ -75,7 +75,7 @@ def fact_about(asked: Asked) -> str:
 
 
 RULES: Final[Sequence[Rule]] = (reveals_secret, recites_direction, in_another_language, refuses)
-"""Applied in this order before the repair rules; the first fault is reported."""
+"""Applied in this order before the repairs; the first fault is reported."""
 
 
 class ReplyCheck:
@@ -91,9 +91,9 @@ class ReplyCheck:
     ) -> None:
         self._character = character
         self._asked = asked
-        self._rules = (*RULES, *(REPAIR_RULES if repairs else ()), *more_rules)
         self._safety = SafetyFilter(character.name, others=character.others)
-        self._repairs = Repairs(character, asked) if repairs else None
+        self._repair = ReplyRepair(character, asked) if repairs else None
+        self._rules = (*RULES, *((self._repair.rejects,) if self._repair else ()), *more_rules)
         self._held = ""
 
     def decide(self, piece: str) -> Verdict:
@@ -124,4 +124,4 @@ class ReplyCheck:
             return Verdict(fault=Fault.ASSISTANT)
         if _OF_THE_PROMPT.search(plain):
             return Verdict(fault=Fault.OF_THE_PROMPT)
-        return Verdict(said) if self._repairs is None else self._repairs.judge(said)
+        return Verdict(said) if self._repair is None else self._repair.repaired(said)

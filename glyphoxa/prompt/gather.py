@@ -22,6 +22,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.judgement.small_model import InMind, PromptRepair
 from glyphoxa.language.asking import question_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, language_of
@@ -31,7 +32,6 @@ from glyphoxa.prompt.identity import Bible, Identities, KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch, continues
 from glyphoxa.prompt.prompt import Budgets, Gathered, HotContext, characters_in
-from glyphoxa.prompt.repairs import InMind, PromptRepair
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.selection import IN_EVERY_PROMPT, Candidates, select
 from glyphoxa.prompt.when import SaidWhen
@@ -250,7 +250,7 @@ class HotContexts:
             prompts.
         when: Adds when things were said, and knows the story day; None adds nothing.
         past: Summaries of earlier sessions; None without any.
-        repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `repairs`.
+        repairs: Whether the prompt states what the NPC does not know, as a small model needs; see `small_model`.
     """
 
     def __init__(

@@ -19,6 +19,8 @@ from typing import Final
 
 from glyphoxa.domain.knowledge import (
     ANSWERING,
+    NEAR,
+    RELATED,
     Recalled,
     RecalledFact,
     RecalledSummary,
@@ -41,10 +43,6 @@ from glyphoxa.recall.ranking import BY_WORDS
 _SHORTEST: Final = 3
 TELLING_WORDS = 2
 """A line with fewer ("Good evening, Korvald.") carries no information."""
-NEAR = 0.45
-"""From this cosine on, MiniLM's sentences are about the same thing without a common word."""
-RELATED = 0.25
-"""Below this cosine a common word is chance. True hits are often as low (0.25 to 0.45)."""
 TIGHT_TOKENS = 120
 """A budget for a small model, which uses whatever it is given."""
 _LEAST_TIGHT, _LEAST = 0.75, 0.5
@@ -126,8 +124,7 @@ def why_unrelated(question: str, recalled: RecalledTalk, *, asks_of_the_past: bo
     similarity = None if recalled.is_own else recalled.similarity
     if similarity is None:
         return "" if n_shared >= 1 else "it shares no word with the question"
-    answers_when = recalled.signals.get(Signal.TELLS_TIME, 0.0) > 0  # only if the question asks for a time
-    if similarity >= NEAR or (similarity >= RELATED and (n_shared >= 1 or answers_when)):
+    if recalled.is_near(n_shared):
         return ""
     if n_shared:
         return f"similarity to the question {similarity:.2f} ({RELATED:.2f} needed with a shared word)"

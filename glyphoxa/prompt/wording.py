@@ -84,17 +84,12 @@ class Wording:
         too_late: Said when the answer does not come.
         fillers: Sounds of an NPC without its own, while its answer is on its way.
         deflects: Said instead of a secret of its own.
-        knows_nothing: Said instead of an answer that it does not know. `never_heard` is the same for a name, `{what}`,
-            and `never_said` for words of its own.
-        you_told: An answer from what the asker told, `{what}` in the second person; `you_said` with its exact words.
-        they_said: The same from what somebody else, `{who}`, told.
+        knows_nothing: Said instead of an answer that it does not know.
         of_us: A sentence of the bible as it is embedded, so that it is about those who speak.
         changes_subject: Said instead of a sentence about a topic that the group does not play.
         redirect: Directions for an answer when a player brings up such a topic, without its name.
         veil: The direction for a topic that may happen, but is not described.
         sessions_ago: When something was said: in this session, the last one, ... The last form is for more, `{n}`.
-        untold: A fact: nobody has told `{name}` about the question. `unheard` is the same for a name, `{what}`,
-            `unsaid` for words of its own, and `no_more` if it knows something else about an entity in the question.
     """
 
     persona: str
@@ -119,20 +114,11 @@ class Wording:
     fillers: tuple[str, ...]
     deflects: tuple[str, ...]
     knows_nothing: tuple[str, ...]
-    never_heard: tuple[str, ...]
-    never_said: tuple[str, ...]
     changes_subject: tuple[str, ...]
     redirect: tuple[str, ...]
     veil: str
-    you_told: str
-    you_said: str
-    they_said: str
     of_us: str
     sessions_ago: tuple[str, ...]
-    untold: str
-    unheard: str
-    unsaid: str
-    no_more: str
 
     def here(self, names: Sequence[str]) -> str:
         """Return a sentence with those present; empty for nobody.

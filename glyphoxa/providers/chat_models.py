@@ -196,8 +196,8 @@ class Profile:
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
             `glyphoxa.prompt.prompt.Budgets`.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
-        needs_repairs: Whether a small model's slips are repaired (see `glyphoxa.judgement.repairs`), the prompt lists
-            what the NPC does not know (see `glyphoxa.prompt.repairs`), and questions about that bypass the model.
+        needs_repairs: Whether a small model's slips are repaired (see `glyphoxa.judgement.small_model`), the prompt
+            lists what the NPC does not know, and questions about that bypass the model.
     """
 
     name: str

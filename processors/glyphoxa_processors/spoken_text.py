@@ -17,8 +17,8 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Asked, Fault, Stage, Unsaid, Verdict
-from glyphoxa.judgement.repairs import leaves_out, only_calls
 from glyphoxa.judgement.reply import fact_about
+from glyphoxa.judgement.small_model import leaves_out, only_calls
 from glyphoxa.language.markup import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (

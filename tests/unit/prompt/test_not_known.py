@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.prompt.repairs import InMind
+from glyphoxa.judgement.small_model import InMind
 from tests.unit.prompt.not_knowing import a_mind, repair, said, sentences
 
 UNTOLD = "Nobody has told Mirelle anything about that."
@@ -96,7 +96,14 @@ def test_word_of_the_npcs_own_name_may_be_what_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["Is the GPS working?", "Do you have a TV?", "Do you speak French?", "Is it Christmas?", "Is the Internet down?"],
+    [
+        "Is the GPS working?",
+        "Do you have a TV?",
+        "Do you speak French?",
+        "Is it Christmas?",
+        "Is the Internet down?",
+        "Do you trust the Germans?",
+    ],
 )
 def test_word_of_common_knowledge_is_not_called_an_unheard_name(question: str) -> None:
     assert sentences(question) == ()

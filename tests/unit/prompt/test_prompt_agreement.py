@@ -13,9 +13,8 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Character, Fault
-from glyphoxa.judgement.repairs import unfounded
+from glyphoxa.judgement.small_model import ReplyRepair, n_shared, topic_of
 from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.repairs import n_shared, topic_of
 from glyphoxa.prompt.scene import Past
 from glyphoxa_processors.hot_context import as_asked
 from tests.support.builders import FORGE, SESSION, SMITH, TAMSIN, a_campaign, an_utterance
@@ -156,9 +155,10 @@ async def test_claim_from_a_summary_is_not_rejected() -> None:
         prompt = evening.talk.prompt(asked, "Tamsin")
         found = as_asked(prompt, await evening.assembly.gather(SMITH, asked, asker="Tamsin"))
     smith = Character("Grimjaw", (), (), "en")
+    repair = ReplyRepair(smith, found)
     for claim in ("I heard that the bridge fell.", "I was told that the miller drowned."):
-        assert unfounded(claim, smith, found) is None, claim
-    assert unfounded("I heard that the king is dead.", smith, found) is Fault.UNFOUNDED
+        assert repair.rejects(claim, smith, found) is None, claim
+    assert repair.rejects("I heard that the king is dead.", smith, found) is Fault.UNFOUNDED
 
 
 SUBJECTS = st.sampled_from(["horse", "bridge", "lantern", "miller", "treaty", "Tarquin", "Vexmoor", "harbour"])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.repairs import Repairs, claims_other_identity, in_first_person, unfounded, with_correct_owner
 from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.small_model import ReplyRepair, in_first_person, with_correct_owner
 from glyphoxa.language.text import language_of
 from tests.unit.judgement.cases import wrong_ones
 
@@ -29,14 +29,18 @@ def spoken(*pieces: str, asked: str = "") -> list[str | None]:
     return [check.clean(piece).text or None for piece in pieces]
 
 
+def rejected(sentence: str, npc: Character, asked: Asked) -> Fault | None:
+    return ReplyRepair(npc, asked).rejects(sentence, npc, asked)
+
+
 def identity(sentence: str, *, so_far: str = "") -> Fault | None:
-    return claims_other_identity(sentence, SERAFINA, Asked("What is your name?", "Ilvy", so_far=so_far))
+    return rejected(sentence, SERAFINA, Asked("What is your name?", "Ilvy", so_far=so_far))
 
 
 def memory(sentence: str, question: str = BROTHER, *, untold: bool = False, **more: tuple[object, ...]) -> Fault | None:
     if untold:
         more |= {"facts": (UNTOLD,), "not_known": (UNTOLD,)}
-    return unfounded(sentence, MIRELLE, Asked(question=question, **more))  # type: ignore[arg-type]  # by its name
+    return rejected(sentence, MIRELLE, Asked(question=question, **more))  # type: ignore[arg-type]  # by its name
 
 
 def test_narration_is_not_spoken() -> None:
@@ -55,8 +59,8 @@ def test_sentence_about_the_npc_that_cannot_say_i_is_rejected(sentence: str) -> 
 
 
 def test_word_of_its_name_that_somebody_else_has_too_is_not_its_own() -> None:
-    repairs = Repairs(Character("Oskar Fenn", others=("Greta Fenn",)), Asked())
-    assert repairs.judge("Fenn nods at everybody.").text == "Fenn nods at everybody."
+    repair = ReplyRepair(Character("Oskar Fenn", others=("Greta Fenn",)), Asked())
+    assert repair.repaired("Fenn nods at everybody.").text == "Fenn nods at everybody."
 
 
 @pytest.mark.parametrize(
@@ -178,7 +182,7 @@ def test_npc_that_knows_nothing_may_not_state_anything_before_it_says_so() -> No
 def test_other_known_facts_may_be_said() -> None:
     facts = ("Captain Hesper carries wool.", "Mirelle knows nothing more about it.")
     asked = Asked(question="Why did Hesper kill him?", facts=facts, not_known=facts[1:])
-    assert unfounded("Captain Hesper carries wool.", MIRELLE, asked) is None
+    assert rejected("Captain Hesper carries wool.", MIRELLE, asked) is None
 
 
 @pytest.mark.parametrize(

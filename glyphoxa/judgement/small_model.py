@@ -1,0 +1,680 @@
+"""Repairs what a small model does wrong as an NPC: in its prompt, and in its replies. A large model needs none of it.
+
+The prompt: a small model answers as if it knew, and overlooks lines of its prompt. If a question asks for what an NPC
+remembers, was told or saw, and nothing in its prompt bears on that, the prompt says so in the form of a fact. A name
+that the NPC has never heard is named as such. What the asker told the NPC about the question becomes an answer without
+a model, for when the model's reply is rejected. Words decide, in their shortest forms. Names, question words and words
+of time do not count, because everything contains them. For past utterances, meaning counts as well, in the language of
+the embeddings.
+
+The reply: it narrates the character instead of speaking as it ("Oskar nods."), refers to it in the third person ("A
+draught from Brunhild"), takes another identity, echoes the question, repeats itself, confuses "my" and "your", invents
+memories, ignores what it was told, and offers assistance. A sentence with only the wrong person is corrected. Other
+mistakes are dropped. The patterns avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a
+single odd sentence.
+
+English and German; the word lists are data: see `glyphoxa/language/data/en/reply.toml` and `told.toml`. The worth of
+each repair is in `docs/measurements.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import Any, Final
+
+from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.language.asking import AskKind, question_of
+from glyphoxa.language.lexicon import any_of, lexicon, primary_language, texts
+from glyphoxa.language.new_names import names_in
+from glyphoxa.language.sentence_form import only_states
+from glyphoxa.language.text import FUNCTION_WORDS, GREETINGS, NEGATIONS, Text, content_of, language_of
+from glyphoxa.language.titles import TITLES
+from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.words import fold
+
+# What the prompt adds.
+
+
+_CONTENT: Final = lexicon("content")
+_TOLD: Final = lexicon("told")
+_WE: Final = _TOLD.compile(r"\b{we}\b")
+_SWORN: Final = _TOLD.pattern("sworn")
+_WISH: Final = _TOLD.pattern("wish")
+_WISHED: Final = _TOLD.compile(r"\b{wished}\b")
+_ASKED: Final = _TOLD.compile(r"\b{asked}\b")
+_TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
+_OPENS: Final = _TOLD.compile(r"{opens}\b")
+_SAID_BACK: Final = _TOLD.value("yours")
+_OURS: Final = re.compile(rf"\b(?:{any_of(_SAID_BACK)})\b", re.IGNORECASE)
+_NAMED_IN_PATH: Final = re.compile(r"'([^']+)'")
+_EMBEDDED: Final = "en"
+_COMPOUND: Final = 5
+"""Letters of a word that may be the end of another: "Kessel" in "Kupferkessel"."""
+_SHARED: Final = 2
+_MOST_NAMES: Final = 2
+_BEGINNING: Final = 4
+"""Letters of an adjective that stay in all its forms."""
+
+
+@cache
+def _no_topic(language: str) -> frozenset[str]:
+    """Return the stems of words of a language that carry no topic."""
+    return Text.of(" ".join(_CONTENT.words("asks_or_times") | _CONTENT.words("vague"))).telling(language)
+
+
+def topic_of(text: str, language: str) -> frozenset[str]:
+    """Return the stems of the words that carry a text's topic.
+
+    Args:
+        language: BCP 47 tag of the text.
+    """
+    return Text.of(text).telling(language) - _no_topic(language)
+
+
+def n_shared(about: frozenset[str], text: str, language: str) -> int:
+    """Return how many of these stems another text has, also as the end of a longer one."""
+    others = topic_of(text, language)
+    return sum(stem in others or any(_is_part(stem, each) for each in others) for stem in about)
+
+
+def _is_part(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _COMPOUND and len(long) > len(short) and long.endswith(short)
+
+
+@dataclass(frozen=True, slots=True)
+class InMind:
+    """Contents of the prompt.
+
+    Attributes:
+        name: The NPC's.
+        facts: The known facts that the question calls for.
+        remembered: Past utterances.
+        talk: The lines in the prompt, without the question.
+        beside: Its knowledge of itself, and its place.
+        asker: The asker's name; empty if it is unknown.
+        is_known: Returns whether it has heard a name.
+        told: Summaries of what was said before the talk.
+    """
+
+    name: str
+    facts: Sequence[RecalledFact]
+    remembered: Sequence[RecalledTalk]
+    talk: Sequence[str]
+    beside: Sequence[str]
+    is_known: Callable[[str], bool]
+    asker: str = ""
+    told: Sequence[str] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        said = (line for one in self.remembered for line in (getattr(one, "speaker_name", ""), one.text))
+        return (*(fact.text for fact in self.facts), *said, *self.talk, *self.told, *self.beside)
+
+
+@dataclass(frozen=True, slots=True)
+class NotKnown:
+    """The things that an NPC does not know about a question, in words.
+
+    Attributes:
+        facts: Sentences for the facts of the prompt.
+        replies: Possible answers, of which one is enough. Empty if a model has to find the words.
+    """
+
+    facts: tuple[str, ...] = ()
+    replies: tuple[str, ...] = ()
+
+
+class PromptRepair:
+    """Finds what a small model needs to be told for one question.
+
+    Args:
+        question: Without the words that call the NPC.
+        language: The campaign's. The words of a question in another language cannot show what bears on it: only a name
+            that nobody has heard is reported.
+    """
+
+    def __init__(self, question: str, mind: InMind, *, language: str) -> None:
+        spoken = language_of(question) or primary_language(language)
+        self._asked = question_of(question, spoken)
+        self._plain = question.casefold()
+        self._mind = mind
+        self._language = primary_language(language)
+        self._is_foreign = spoken != self._language
+        self._names = names_in(question, language=spoken)
+        self._topic = topic_of(question, self._language)
+        self._is_question = question.rstrip().endswith("?")
+
+    def _words(self, name: str) -> Any:
+        """Return a text of prompts in the campaign's language."""
+        return texts("prompt", self._language).value(name)
+
+    # What the asker and others told the NPC.
+
+    def said_then(self) -> tuple[str, ...]:
+        """Return the answer to "What did I ask you last time?": the asker's own words; empty for another question.
+
+        A small model would say them as its own.
+        """
+        if not (self._asked.has(AskKind.ACTS) and self._asked.has(AskKind.ASKER)):
+            return ()
+        of_then = [one.text for one in self._heard() if self._is_askers(one) and Signal.RECAP in one.signals]
+        if _ASKED.search(self._plain):
+            of_then = [text for text in of_then if text.rstrip().endswith("?")]
+        return (self._words("you_said").format(what=of_then[-1].strip()),) if of_then else ()
+
+    def told(self) -> tuple[str, ...]:
+        """Return recalled lines that answer the question, worded as answers, the best first; empty if none does.
+
+        A question about what the asker told the NPC of itself gets all such lines. Another one that no fact answers
+        gets the best line, anybody's, which shares at least two words with it beside names. What others said of
+        themselves is no answer to a question about the asker.
+        """
+        asked, mind = self._asked, self._mind
+        if self._is_foreign or asked.has(AskKind.OWN_WORDS):
+            return ()
+        is_of_asker = asked.has(AskKind.ASKER)
+        if is_of_asker and asked.has(AskKind.MEMORY):
+            about = self._topic - topic_of(" ".join(_CONTENT.words("calls")), self._language)
+            asks_for_a_wish = _WISHED.search(self._plain) is not None
+            own = [one for one in self._heard() if self._is_askers(one) and self._tells_of(one.text, about)]
+            own = [one for one in own if asks_for_a_wish or not _WISH.search(one.text.casefold())]
+            if own:
+                return tuple(map(self._as_answer, own))
+        about = self._about(())
+        is_known = any(fact.is_asked or fact.similarity is not None for fact in mind.facts)
+        if is_known or not self._is_question or len(about) < _SHARED:
+            return ()
+        telling = (one for one in self._heard() if self._is_askers(one) or not is_of_asker)
+        best = next((one for one in telling if self._tells_of(one.text, about)), None)
+        return () if best is None else (self._as_answer(best),)
+
+    def _as_answer(self, one: RecalledUtterance) -> str:
+        told = one.text.strip()
+        if not self._is_askers(one):
+            return str(self._words("they_said").format(who=one.speaker_name, what=told))
+        if self._language != "en" or _TO_THE_NPC.search(told.casefold()):
+            return str(self._words("you_said").format(what=told))
+        if _OPENS.match(told):
+            told = told[:1].lower() + told[1:]
+        return str(self._words("you_told").format(what=_OURS.sub(_yours, told)))
+
+    def _heard(self) -> Iterator[RecalledUtterance]:
+        lines = (one for one in self._mind.remembered if isinstance(one, RecalledUtterance))
+        return (one for one in lines if one.speaker_name and not one.is_own)
+
+    def _is_askers(self, one: RecalledUtterance) -> bool:
+        return one.speaker_name == self._mind.asker
+
+    def _tells_of(self, text: str, about: frozenset[str]) -> bool:
+        """Return whether it states something about the question, and more than the question contains."""
+        if text.rstrip().endswith("?"):
+            return False
+        shared = n_shared(about, text, self._language)
+        return 0 < shared < len(topic_of(text, self._language)) and shared >= min(_SHARED, len(about))
+
+    # What the NPC does not know.
+
+    def not_known(self) -> NotKnown:
+        """Return what the NPC does not know, for the prompt; nothing if something bears on the question."""
+        asked, mind = self._asked, self._mind
+        is_own = asked.has(AskKind.OWN_WORDS)
+        remembers = is_own or asked.has(AskKind.MEMORY)
+        unheard = [name for name in self._names if not self._is_heard(name)]
+        if unheard and (remembers or self._is_question):
+            facts = tuple(self._words("unheard").format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
+            return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in self._words("never_heard")))
+        is_more = not remembers and asked.has(AskKind.MORE)
+        if self._is_foreign or not (remembers or is_more) or self._bears():
+            return NotKnown()
+        of_the_past, is_empty = asked.has(AskKind.PAST_EVENT), is_more and not mind.facts
+        if is_empty and not (asked.has(AskKind.WHY) or (self._names and of_the_past)):
+            return NotKnown()
+        line = self._words("unsaid" if is_own else "untold" if remembers or is_empty else "no_more")
+        facts = (line.format(name=mind.name),)
+        if not (is_own or self._is_question) or (is_more and not of_the_past):
+            return NotKnown(facts)
+        return NotKnown(facts, tuple(self._words("never_said" if is_own else "knows_nothing")))
+
+    def _is_heard(self, name: str) -> bool:
+        """Return whether the NPC or its prompt knows a name, also by the last of several parts or in the genitive.
+
+        If the last part is an ordinary word, the lines must have the first too: "his hand" is not the Red Hand.
+        """
+        first, *_, last = name.split() if " " in name else ("", name)
+        heard = "\n".join(self._mind.lines)
+        if not first:
+            heard, last = heard.casefold(), last.casefold()
+        is_there = any(form in heard for form in (last, last.removesuffix("s")))
+        is_name = not first or not vocabulary_of(self._language).is_ordinary(fold(last))
+        in_lines = is_there and (is_name or first[:_BEGINNING].casefold() in heard.casefold())
+        is_common = vocabulary_of(self._asked.language).is_common_knowledge(name)
+        return in_lines or is_common or self._mind.is_known(name)
+
+    def _bears(self) -> bool:
+        """Return whether something in the prompt is about the question, beyond the names in it."""
+        asked, mind = self._asked, self._mind
+        said = [one for one in mind.remembered if not self._is_anothers(one)]
+        if any(fact.is_asked for fact in mind.facts) or any(isinstance(one, RecalledSummary) for one in said):
+            return True
+        about = self._about(found for fact in mind.facts for found in _NAMED_IN_PATH.findall(fact.path))
+        acts = asked.has(AskKind.ACTS)
+        facts = [fact.text for fact in mind.facts]
+        if asked.has(AskKind.OWN_WORDS):
+            if not _WE.search(self._plain):
+                said = [one for one in said if one.is_own]
+            words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
+            return self._is_near(about, said) or self._is_in(about, words) or (not about and bool(words))
+        if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
+            return True
+        if not acts and not asked.has(AskKind.PAST_EVENT) and any(map(self._is_named_in, said)):
+            return True
+        if about:
+            beside = () if acts else mind.beside
+            return self._is_near(about, said) or self._is_in(about, (*facts, *mind.talk, *mind.told, *beside))
+        if asked.has(AskKind.PERCEPTION):  # what others said is not something that it saw
+            return any(mind.name in text for text in (*facts, *mind.told))
+        told: Sequence[str] = (*facts, *mind.told)
+        if asked.has(AskKind.ASKER):
+            told = [text for text in mind.told if any(name in text for name in (mind.asker, *self._names))]
+        return bool(said or told) or (acts and bool(mind.talk))
+
+    def _about(self, named: Iterable[str]) -> frozenset[str]:
+        """Return the words of the question without names, also without these."""
+        return self._topic - topic_of(" ".join((*self._names, *named)), self._language)
+
+    def _is_named_in(self, one: RecalledTalk) -> bool:
+        return any(name.split()[-1] in one.text for name in self._names)
+
+    def _is_anothers(self, one: RecalledTalk) -> bool:
+        """Return whether somebody else said it of himself, if the asker asks about himself alone."""
+        asker, asked = self._mind.asker, self._asked
+        if not asker or isinstance(one, RecalledSummary) or one.is_own or one.speaker_name == asker:
+            return False
+        if _WE.search(self._plain) or not asked.has(AskKind.ASKER):
+            return False
+        tells_of_himself = question_of(one.text, asked.language).has(AskKind.ASKER)
+        return tells_of_himself and not any(part in one.text for part in asker.split())
+
+    def _is_in(self, about: frozenset[str], lines: Iterable[str]) -> bool:
+        return any(n_shared(about, line, self._language) for line in lines)
+
+    def _is_near(self, about: frozenset[str], said: Sequence[RecalledTalk]) -> bool:
+        if not about:
+            return bool(said)
+        return self._is_in(about, (one.text for one in said)) or any(map(self._means, said))
+
+    def _means(self, one: RecalledTalk) -> bool:
+        return self._language == _EMBEDDED and isinstance(one, RecalledUtterance) and one.is_near()
+
+
+def _yours(found: re.Match[str]) -> str:
+    yours = str(_SAID_BACK[found[0].casefold()])
+    opens = found.string[: found.start()].rstrip().endswith((".", "!", "?"))
+    return yours.capitalize() if opens else yours
+
+
+# What replies lose.
+
+
+_WORDS: Final = lexicon("reply")
+_ANY_CASE: Final = re.IGNORECASE
+_GESTURE_ALONE: Final = _WORDS.compile(
+    r"(?:{pronoun} )?(?:\w+ly )?{gestures}(?=\s*(?:[.,;!…]|$|{after_gesture}\b))", flags=_ANY_CASE
+)
+_ENDS: Final = re.compile(r"[.!?…][\"”“«'’)]*$")
+_QUOTED: Final = re.compile(r"[\"“„»]([^\"“”„«»]+)[\"”“«]")
+_MIN_ECHOED: Final = 4
+"""Minimum words. A shorter question may be returned: "And you?"."""
+_MIN_TAKEN: Final = 2
+"""Minimum content words. One may be chance."""
+_MIN_REPEATED: Final = 3
+"""Minimum words. Shorter phrases are common ("Aye.", "Not I.") and may repeat."""
+_MIN_STATED: Final = 3
+"""Minimum words of a statement, unless it is a yes."""
+_SAYS_I_DO: Final = _WORDS.compile(r"\b{says_i_do}\b", flags=_ANY_CASE)
+_SAYS_I_OR_WE: Final = _WORDS.compile(r"\b(?:{says_i}|{says_we})\b", flags=_ANY_CASE)
+_NO_VERB: Final = _WORDS.words("no_verb")
+"""Words after a name used as a name: "Brunhild is what they call me", "Brunhild, at your service"."""
+_SAYS_TO_BE: Final = (
+    r"\b(?i:{my_name_is}) {own}\b(?!['’])|(?<!\w)(?i:{i_am}) {own}\b(?=\s*(?:[.,;:!…–—-]|$|{name_ends}\b))"
+)
+"""After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed."""
+_GREETS: Final = r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){own}(?=[.,!?…]|$)"
+_BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
+_OFFERS: Final = _WORDS.pattern("offers", flags=_ANY_CASE)
+_DENIES_TELLING: Final = _WORDS.pattern("denies_telling", flags=_ANY_CASE)
+_CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
+_OF_CLAIMS: Final = content_of(_WORDS.words("of_claims"))
+"""Words that report what was told or seen, without its content."""
+_CLAIMS_NOTHING: Final = NEGATIONS | _WORDS.words("does_not_know") | _WORDS.words("conditions")
+_KEEPS: Final = _WORDS.pattern("keeps_to_itself", flags=_ANY_CASE)
+_YES: Final = _WORDS.compile(r"\s*{yes}\b", flags=_ANY_CASE)
+
+
+class ReplyRepair:
+    """Repairs and judges the sentences of one reply of one NPC. Create a new one for every reply."""
+
+    def __init__(self, character: Character, asked: Asked) -> None:
+        self._character = character
+        self._asked = asked
+        self._own = own_names(character)
+        self._called = (*self._own, *character.aliases)
+        self._acts = _pattern(self._called, r"(?i:{own} (?:\w+ly )?{acts}\b)")
+        self._is_narrating = False
+
+    def repaired(self, said: str) -> Verdict:
+        """Return the part of the next piece that may be said, in the first person."""
+        if self._is_narrating or self._acts.match(said) or _GESTURE_ALONE.match(said):
+            self._is_narrating = not _ENDS.search(said)
+            return _quoted(said)
+        if self._echoes(said):
+            return Verdict(fault=Fault.ECHO)
+        return Verdict(with_correct_owner(in_first_person(said, self._own), self._asked))
+
+    def rejects(self, sentence: str, _character: Character, asked: Asked) -> Fault | None:
+        """Return why a repaired sentence may not be said; None if it may. A `glyphoxa.judgement.guard.Rule`.
+
+        Args:
+            asked: The same as at the beginning, with the sentences of the reply so far.
+        """
+        faults = (
+            (self._is_in_third_person, Fault.THIRD_PERSON),
+            (self._claims_other_identity, Fault.IDENTITY),
+            (self._denies_unasked, Fault.UNFOUNDED),
+            (self._is_of_an_example, Fault.OF_THE_PROMPT),
+            (self._offers_help, Fault.ASSISTANT),
+            (self._repeats, Fault.REPEATED),
+            (self._is_unfounded, Fault.UNFOUNDED),
+            (self._forgets, Fault.FORGOTTEN),
+        )
+        return next((fault for is_at_fault, fault in faults if is_at_fault(sentence, asked.so_far)), None)
+
+    # The question and the prompt, read once for all sentences.
+
+    @cached_property
+    def _is_remark(self) -> bool:
+        return question_of(self._asked.question, language_of(self._asked.question) or "en").is_remark
+
+    @cached_property
+    def _heard(self) -> frozenset[str]:
+        """The words of the conversation, without the question if it only asks."""
+        talk = (text for pair in self._asked.before for text in pair)
+        return content_of((*self._asked.remembered, *_without_questions(self._asked.question), *talk))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The words of the facts that the NPC knows."""
+        return content_of((*set(self._asked.facts).difference(self._asked.not_known), *self._asked.identity))
+
+    # Each judges one sentence of the reply.
+
+    def _echoes(self, said: str) -> bool:
+        """Return whether words of the asker are given back: a question, a part of a remark, or a remark of the NPC.
+
+        "I will bring you lemons." in reply to the same says of the NPC what the asker said of itself. A sentence that
+        adds something is a reply, and so is "I sealed it." to "You sealed it.". An answer may begin with words of the
+        question.
+        """
+        reply, asker, is_question = Text.of(said), Text.of(self._asked.question), said.rstrip().endswith("?")
+        if len(reply.spoken) >= _MIN_ECHOED and asker.contains(reply):
+            return is_question or only_states(self._asked.question)
+        is_taken = len(reply.content) >= _MIN_TAKEN and reply.content <= asker.content
+        return is_taken and not is_question and bool(_SAYS_I_DO.search(reply.plain)) and self._is_remark
+
+    def _is_in_third_person(self, sentence: str, _: str) -> bool:
+        """Return whether the NPC refers to itself in the third person. A lone name or an "I" is allowed."""
+        if _pattern(self._own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
+            return True
+        if _SAYS_I_OR_WE.search(Text.of(sentence).plain):
+            return False
+        found = _pattern(self._own, r"{own} ({verb_forms})\b").match(sentence)
+        return found is not None and found.group(1) not in _NO_VERB
+
+    def _claims_other_identity(self, sentence: str, so_far: str) -> bool:
+        """Return whether the NPC claims another name or greets itself, across pieces of the reply.
+
+        A small model confuses names in the conversation. Only names of the campaign count, because its author may use
+        others.
+        """
+        said = f"{so_far} {sentence}".strip()
+        others = _names((*self._character.others, self._asked.speaker_name), not_of=self._called)
+        patterns = [_pattern(self._called, _GREETS)]
+        if others and not sentence.rstrip().endswith("?"):
+            patterns.append(_pattern(others, _SAYS_TO_BE))
+        at = len(said) - len(sentence)
+        return any(found.end() > at for pattern in patterns for found in pattern.finditer(said))
+
+    def _denies_unasked(self, sentence: str, _: str) -> bool:
+        """Return whether it is a bare denial ("I did not.") in reply to a remark that does not speak of the NPC."""
+        return _BARE_DENIAL.fullmatch(Text.of(sentence).plain) is not None and self._is_remark
+
+    def _is_of_an_example(self, sentence: str, _: str) -> bool:
+        """Return whether all new words are from one example, or somebody is named who is only in an example."""
+        asked = self._asked
+        if not asked.examples:
+            return False
+        talk = (word for pair in asked.before for word in pair)
+        known = (asked.question, asked.speaker_name, asked.persona, *asked.identity, *asked.facts, *asked.remembered)
+        seen = content_of((*known, *asked.kept, *asked.told, *talk, self._character.name))
+        new = Text.of(sentence).content - seen
+        named = content_of(names_in(sentence, language=self._character.language)) & new
+        shown = [Text.of(example).content for example in asked.examples] if new else []
+        return any((len(new) >= _MIN_TAKEN and new <= words) or named & words for words in shown)
+
+    def _offers_help(self, sentence: str, _: str) -> bool:
+        """Return whether it offers help in mid-conversation. At the beginning or after a greeting that is ordinary."""
+        if not self._asked.before or not _OFFERS.search(Text.of(sentence).plain):
+            return False
+        return all(known.isdisjoint(Text.of(self._asked.question).spoken) for known in GREETINGS.values())
+
+    def _repeats(self, sentence: str, so_far: str) -> bool:
+        """Return whether the NPC just said it, because small models copy their own lines.
+
+        A sentence repeats if it is already in this reply, if the last answer to a different question had it, or if the
+        last two answers had it. The same question may get the same answer.
+        """
+        said, before = Text.of(sentence).spoken, self._asked.before
+        if not said or said in _bare_sentences(so_far):
+            return bool(said)
+        questions = [question for question, reply in before[-2:] if said in _bare_sentences(reply)]
+        is_last = bool(questions) and said in _bare_sentences(before[-1][1])
+        if len(questions) < 2 and not (is_last and len(said) >= _MIN_REPEATED):
+            return False
+        return not all(_is_alike(question, self._asked.question) for question in questions)
+
+    def _is_unfounded(self, sentence: str, so_far: str) -> bool:
+        """Return whether it is a claim without source. Denials and questions claim nothing.
+
+        A sentence is unfounded if it claims to have seen, heard or been told something that the prompt does not
+        mention. If the prompt says that the NPC knows nothing about the question, any statement before it says so is
+        unfounded.
+        """
+        if sentence.rstrip().endswith("?") or _claims_nothing(sentence):
+            return False
+        if _CLAIMS.search(Text.of(sentence).plain) and not self._is_backed(sentence):
+            return True
+        is_yes = _YES.match(sentence) is not None
+        return bool(self._asked.not_known) and (
+            (is_yes and self._says_more(sentence)) or self._states(sentence, so_far, is_yes=is_yes)
+        )
+
+    def _is_backed(self, sentence: str) -> bool:
+        """Return whether the conversation shares a word with it, or the facts two, or one that is not a name."""
+        said = Text.of(sentence).content - _OF_CLAIMS
+        if not said:
+            return bool(self._heard)
+        common = said & self._known
+        names = content_of(word.text for word in Text.of(sentence).words if word.is_capital)
+        return bool(said & self._heard) or len(common) > 1 or bool(common - names)
+
+    def _says_more(self, sentence: str) -> bool:
+        """Return whether it adds to what is known about the people in the question."""
+        return bool(Text.of(sentence).content - self._known - content_of(self._asked.remembered) - _OF_CLAIMS)
+
+    def _states(self, sentence: str, so_far: str, *, is_yes: bool) -> bool:
+        """Return whether it states something before denying knowledge, with nothing else in the prompt to state."""
+        asked = self._asked
+        has_more = asked.remembered or asked.kept or len(asked.facts) > len(asked.not_known)
+        if has_more or _claims_nothing(so_far) or _KEEPS.search(Text.of(sentence).plain):
+            return False
+        return is_yes or len(Text.of(sentence).spoken) >= _MIN_STATED
+
+    def _forgets(self, sentence: str, so_far: str) -> bool:
+        """Return whether an answer has no word of what the asker told about it. A counter-question is no answer."""
+        if not self._asked.told or sentence.rstrip().endswith("?"):
+            return False
+        if _DENIES_TELLING.search(Text.of(sentence).plain):
+            return True
+        if not Text.of(sentence).content and not Text.of(sentence).denies:
+            return False  # "Ah, that." introduces an answer
+        return leaves_out(f"{so_far} {sentence}", self._asked)
+
+
+def leaves_out(reply: str, asked: Asked) -> bool:
+    """Return whether a reply, without its questions, contains nothing that the asker told."""
+    new = content_of(asked.told) - Text.of(asked.question).content - _OF_CLAIMS
+    return bool(new) and content_of(_without_questions(reply)).isdisjoint(new)
+
+
+def only_calls(reply: str, asked: Asked) -> bool:
+    """Return whether a reply contains nothing but the asker's name."""
+    return set(Text.of(reply).spoken) <= set(Text.of(asked.speaker_name).spoken)
+
+
+def _quoted(narrated: str) -> Verdict:
+    """Return the quoted speech within a narrating sentence."""
+    spoken = " ".join(found.group(1).strip() for found in _QUOTED.finditer(narrated))
+    return Verdict(spoken) if spoken else Verdict(fault=Fault.NARRATED)
+
+
+def _is_alike(question: str, other: str) -> bool:
+    """Return whether two questions may share an answer: a common content word, or one without any."""
+    words, others = Text.of(question).content, Text.of(other).content
+    return bool(words & others) or not (words and others)
+
+
+def _bare_sentences(text: str) -> set[tuple[str, ...]]:
+    return {Text.of(sentence).spoken for sentence in Text.of(text).sentences}
+
+
+def _without_questions(text: str) -> list[str]:
+    return [each for each in Text.of(text).sentences if not each.endswith("?")]
+
+
+def _claims_nothing(text: str) -> bool:
+    return not _CLAIMS_NOTHING.isdisjoint(Text.of(text).spoken)
+
+
+def own_names(character: Character) -> tuple[str, ...]:
+    """Return an NPC's name and the parts of it that nobody else has."""
+    return (character.name, *_names((character.name,), not_of=tuple(character.others)))
+
+
+@lru_cache(maxsize=64)
+def _names(people: tuple[str, ...], *, not_of: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the full names and name parts of people without a word of these other names."""
+    taken = {word for other in not_of for word in other.casefold().split()}
+    found = {name for one in people for name in (one, *one.split()) if name[:1].isupper() and len(name) > 2}
+    return tuple(name for name in found if taken.isdisjoint(name.casefold().split()) and fold(name) not in TITLES)
+
+
+@lru_cache(maxsize=256)
+def _pattern(names: tuple[str, ...], template: str) -> re.Pattern[str]:
+    """Return a pattern in which `{own}` stands for one of the names."""
+    return _WORDS.compile(template, own=f"(?:{any_of(names)})")
+
+
+# An NPC that refers to itself by name is rewritten into the first person, if that works word by word. A sentence that
+# already says "I" is left unchanged ("They call me Brunhild").
+
+
+_BY_LANGUAGE: Final = [lexicon("reply", language) for language in ("en", "de")]
+_ENGLISH, _GERMAN = (
+    {f"{verb}s": verb for verb in of.words("regular_verbs")}
+    | {verb: verb for verb in of.words("unchanged_verbs")}
+    | of.value("first_person")
+    for of in _BY_LANGUAGE
+)
+"""Maps third-person verbs to the first person."""
+_AS_ITSELF: Final = [
+    (r"^{own}['’]s\b", "My"),
+    (r"\b{own}['’]s\b", "my"),
+    (r"\b({before_me}) {own}\b(?!['’])(?! [A-ZÄÖÜ])", r"\1 me"),
+    (r"\b{own} {herself}\b", "I myself"),
+    *((pattern, instead) for of in _BY_LANGUAGE for pattern, instead in of.value("inverted")),
+]
+"""Patterns with the NPC's name, and their form in the first person."""
+_SAYS_I: Final = _WORDS.compile(r"\b{says_i}\b", flags=_ANY_CASE)
+
+
+def in_first_person(sentence: str, names: tuple[str, ...]) -> str:
+    """Return the sentence in the first person.
+
+    Args:
+        names: The NPC's names.
+
+    >>> in_first_person("A healing draught from Brunhild costs nine silver pieces.", ("Brunhild",))
+    'A healing draught from me costs nine silver pieces.'
+    """
+    if not names or _SAYS_I.search(Text.of(sentence).plain):
+        return sentence
+    for pattern, instead in _AS_ITSELF:
+        sentence = _pattern(names, pattern).sub(instead, sentence)
+    found = _pattern(names, r"{own} (\w+)\b").match(sentence)
+    if found is None:
+        return sentence
+    verb, rest = found.group(1), sentence[found.end() :]
+    language = language_of(sentence, least=1) or ("en" if verb in _ENGLISH else "de")
+    if verb in _GERMAN and language == "de":
+        return f"Ich {_GERMAN[verb]}{rest}"
+    return f"I {_ENGLISH[verb]}{rest}" if verb in _ENGLISH else sentence
+
+
+# Owner and speaker. Asked "What is my horse called?", a small model says "My horse is called Bramble." The sentence is
+# corrected only if the question itself names the owner and nothing that the NPC knows mentions such a possession.
+
+_YOURS: Final = _WORDS.compile(r"\b{yours}\b", flags=_ANY_CASE)
+_OWN_TOO: Final = _WORDS.words("own_too")
+_NO_THING: Final = _WORDS.words("no_thing")
+"""A reply with the NPC's own name misread the question. Changing the person would make it false."""
+_MY: Final = _WORDS.compile(r"\b({my})(?= \w)", flags=_ANY_CASE)
+_DID_I: Final = _WORDS.compile(r"\b{did_i}\b", flags=_ANY_CASE)
+_SAID_BY_ASKER: Final = [(re.compile(p), instead) for of in _BY_LANGUAGE for p, instead in of.value("said_by_asker")]
+
+
+def with_correct_owner(sentence: str, asked: Asked) -> str:
+    """Return the sentence with the person that the question implies.
+
+    >>> with_correct_owner("My horse is called Bramble.", Asked(question="What is my horse called?"))
+    'Your horse is called Bramble.'
+    >>> with_correct_owner("I said that she limps.", Asked(question="What did I tell you of her?"))
+    'You said that she limps.'
+    """
+    if _DID_I.search(asked.question):
+        for pattern, instead in _SAID_BY_ASKER:
+            sentence = pattern.sub(instead, sentence)
+    if _YOURS.search(asked.question) or not _OWN_TOO.isdisjoint(Text.of(sentence).spoken):
+        return sentence
+    # The NPC may own one too, if its facts mention it.
+    own = set(Text.of(" ".join((*asked.identity, *asked.facts))).spoken)
+    theirs = {thing for found in _MY.finditer(asked.question) for thing in _words_after(found)} - own - _NO_THING
+
+    def turned(found: re.Match[str]) -> str:
+        return _as_yours(found[1]) if not theirs.isdisjoint(_words_after(found)) else found[0]
+
+    return _MY.sub(turned, sentence)
+
+
+def _words_after(found: re.Match[str]) -> list[str]:
+    """Return the words after a "my": the possession, with or without an adjective."""
+    return [word for word in Text.of(found.string[found.end() :]).spoken[:2] if word not in FUNCTION_WORDS]
+
+
+def _as_yours(mine: str) -> str:
+    yours = "your" if mine.casefold() == "my" else "dein" + mine[4:]
+    return yours.capitalize() if mine[0].isupper() else yours
