@@ -1,6 +1,6 @@
 """`glyphoxa recall`: what an NPC would recall for a question, and why. Nothing is changed, and no deadline applies.
 
-Recall and selection work as in a turn: `glyphoxa.prompt.selection` decides.
+Recall and selection work as in a turn: `glyphoxa.prompt.gather` decides.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen, found_by
 from glyphoxa.dm.wording import IndentedLine
-from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
+from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
+from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.facts import moment, reason_in_words
 from glyphoxa.memory_graph.settings import RecallMethod
-from glyphoxa.prompt.facts import sentences_of
-from glyphoxa.prompt.identity import Identities
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
-from glyphoxa.prompt.selection import IN_EVERY_PROMPT, Candidates, Selection, select
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.selection import IN_EVERY_PROMPT
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
@@ -89,16 +90,15 @@ async def _run(options: argparse.Namespace) -> int:
         if options.around is not None:
             return await _answer_around(desk, store.graph_rag, question, options)
         campaign = await store.campaigns.get(desk.campaign)
-        by_name = KnownWorld(campaign, store.worlds)
-        await by_name.refresh()
+        world = KnownWorld(campaign, store.worlds)
+        contexts = HotContexts(Prefetch(world, talk=None, present=dict), budgets=settings.budgets, repairs=False)
+        await world.refresh()
         if not options.lexical:
             await store.worlds.meanings.wait_until_learned()
-        return await _answer(desk, campaign, question, by_name, options)
+        return await _answer(desk, question, contexts, options)
 
 
-async def _answer(
-    desk: Desk, campaign: Campaign, question: str, by_name: KnownWorld, options: argparse.Namespace
-) -> int:
+async def _answer(desk: Desk, question: str, contexts: HotContexts, options: argparse.Namespace) -> int:
     npc = desk.resolver.npc(options.npc)
     who = desk.resolver.person(npc)
     search: Search = partial(desk.store.past_talk.search, desk.campaign, npc, by_words=options.lexical, patient=True)
@@ -109,10 +109,9 @@ async def _answer(
             deep = await open_deep_recall(
                 desk.settings, desk.store.past_talk, stack, method=options.method, safety=desk.safety
             )
-            itself = by_name.known(npc, campaign.npc(npc).entity_id) if deep.asks_a_model else None
-            known = {} if itself is None else sentences_of(itself, desk.resolver.relations)
+            known = contexts.standing(npc) if deep.asks_a_model else ()
             search = partial(deep.recall, desk.campaign, npc, world="\n".join(known))
-        asking = ExplainedQuestion(desk, campaign, npc, question, by_name, search)
+        asking = ExplainedQuestion(desk, npc, question, contexts, search)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]
     if shown:
@@ -174,15 +173,14 @@ class ExplainedQuestion:
     """One question, in the name of one NPC.
 
     Attributes:
-        by_name: Returns the facts about whom the question names, as in a turn.
+        contexts: What the NPC has in mind, as in a turn, without what repairs a small model.
         search: The search of a turn, or that of the tools of an NPC of tier DEEP.
     """
 
     desk: Desk
-    campaign: Campaign
     npc: NpcId
     question: str
-    by_name: KnownWorld
+    contexts: HotContexts
     search: Search
 
     async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
@@ -194,51 +192,31 @@ class ExplainedQuestion:
         Raises:
             Unavailable: The database cannot be reached.
         """
-        budgets = self.desk.settings.budgets
-        left_out: list[str] = []
+        most, known = self.desk.settings.budgets.max_recalled, self.contexts.prefetch.world
         if not by_words:
-            await self.by_name.understand(self.npc, self.question, deadline_ms=LONGEST_MS)
-        facts = self.by_name.facts(self.npc, self.question)
-        asked = self.by_name.asked(self.npc, self.question) or self.question
-        found = await self.search(TalkQuery(asked, limit=max(limit, budgets.max_recalled)))
+            await known.understand(self.npc, self.question, deadline_ms=LONGEST_MS)
+        asked = known.asked(self.npc, self.question) or self.question
+        found = await self.search(TalkQuery(asked, limit=max(limit, most)))
         # A turn chooses among so many.
-        talk, forbids = found.items[: budgets.max_recalled], self.desk.safety.forbids
-        own = Identities(self.campaign, self.by_name, tokens=budgets.identity_tokens).read(self.npc)
-        world = self.by_name.current
+        hot = self.contexts.recalled(self.npc, self.question, found.items[:most])
+        chosen = [one for one in hot.recalled if recalled_line(one) in (*hot.facts, *hot.remembered)]
+        told = [Rejected(one, "") for one in chosen] + [*hot.rejected]
+        facts = [(one.recalled, one.why) for one in told if isinstance(one.recalled, RecalledFact)]
+        left_out = [f"{fact.text!r}: {why}" for fact, why in facts if why == IN_EVERY_PROMPT]
+        own, world = self.contexts.known(self.npc), known.current
         named = () if world is None else world.by_name(self.npc, asked)
-        if own.known is not None and any(one.known.entity.id == own.known.entity.id for one in named):
-            left_out.append(f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")
-        candidates = Candidates(self.question, self.desk.language, facts, talk, forbids, own.tells)
-        selection = select(candidates, budgets)
-        why = rejections(selection, [*facts, *found.items], n_candidates=len(facts) + len(candidates.talk))
+        if own is not None and any(one.known.entity.id == own.entity.id for one in named):
+            left_out.insert(0, f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")
         recalled: list[RecalledThen] = []
-        for fact, why_rejected in zip(facts, why, strict=False):
-            if why_rejected == IN_EVERY_PROMPT:
-                left_out.append(f"{fact.text!r}: {IN_EVERY_PROMPT}")
-            else:
+        for fact, why in facts:
+            if why != IN_EVERY_PROMPT:
                 held = None if world is None else world.fact(fact.fact_id)
-                validity = None if held is None else held.validity
-                recalled.append(RecalledThen(fact, validity=validity, why_rejected=why_rejected))
-        said = [RecalledThen(one, why_rejected=why) for one, why in zip(found.items, why[len(facts) :], strict=True)]
+                recalled.append(RecalledThen(fact, validity=None if held is None else held.validity, why_rejected=why))
+        said: list[RecalledThen] = []
+        for rank, item in enumerate(found.items):
+            why = next((one.why for one in told if one.recalled == item), _SAME_WORDS)
+            said.append(RecalledThen(item, why_rejected=_NOT_ASKED_FOR if rank >= most else why))
         return AskedAbout(recalled, said[:limit], [*left_out, *found.left_out])
-
-
-def rejections(selection: Selection, recalled: Sequence[Recalled], *, n_candidates: int) -> list[str]:
-    """Return for each result why it has no place in a prompt; empty if it has one.
-
-    Args:
-        recalled: The candidates of the selection, then what else was found.
-    """
-    rejected = [(one.recalled, one.why) for one in selection.rejected]
-
-    def why(at: int, one: Recalled) -> str:
-        if at >= n_candidates:
-            return _NOT_ASKED_FOR
-        if one in selection.chosen:
-            return ""
-        return next((why for other, why in rejected if other == one), _SAME_WORDS)
-
-    return [why(at, one) for at, one in enumerate(recalled)]
 
 
 # Around somebody

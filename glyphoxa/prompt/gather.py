@@ -326,6 +326,10 @@ class HotContexts:
         """See `HotContextSource.gather_nowait`."""
         return self._made(npc, question, asker)
 
+    def recalled(self, npc: NpcId, question: str, said: Sequence[RecalledTalk]) -> HotContext:
+        """Return what an NPC would have in mind for a question if it recalled these utterances, best first."""
+        return self._made(npc, question, "", said=said)
+
     def _made(
         self,
         npc: NpcId,

@@ -22,7 +22,9 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
+from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, HotContext
 from glyphoxa.prompt.selection import IN_EVERY_PROMPT
 from glyphoxa.prompt.wording import recalled_line
@@ -86,9 +88,12 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
         safety=topics_of(campaign),
     )
     search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
-    by_name = KnownWorld(campaign, WorldsTwin(graph))
-    await by_name.refresh()
-    return await ExplainedQuestion(desk, campaign, npc, question, by_name, search).ask(limit=100, by_words=False)
+    budgets = desk.settings.budgets
+    contexts = HotContexts(
+        Prefetch(KnownWorld(campaign, WorldsTwin(graph)), talk=None, present=dict), budgets=budgets, repairs=False
+    )
+    await contexts.enter(campaign.scenes[0])
+    return await ExplainedQuestion(desk, npc, question, contexts, search).ask(limit=100, by_words=False)
 
 
 LINES = st.sampled_from(
