@@ -15,8 +15,8 @@ from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.prompt import characters_in
-from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.facts import LINKED_TO, TOOK_PART, FactsAsked, facts_asked, is_secret
+from glyphoxa.recall.world import KnownByName
 from glyphoxa.transcript.sessions import EPISODE, is_episode
 from glyphoxa.world.graph import Known
 

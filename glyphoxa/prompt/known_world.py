@@ -14,11 +14,10 @@ from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.prompt.facts import recalled, select_facts, worded
 from glyphoxa.prompt.selection import without_call
-from glyphoxa.recall.exact_match import KnownByName
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.vectors import NOTHING_NEAR
-from glyphoxa.recall.world import World, Worlds
+from glyphoxa.recall.world import KnownByName, World, Worlds
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import Known
 

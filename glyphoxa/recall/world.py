@@ -30,12 +30,11 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
 from glyphoxa.language.titles import ARTICLES
 from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import fold
-from glyphoxa.names.naming import Speech
-from glyphoxa.names.reader import SURE_LETTERS, NameReader
+from glyphoxa.language.words import fold, words
+from glyphoxa.names.naming import Entry, Speech
+from glyphoxa.names.reader import SURE_LETTERS, IsWanted, Mention, NameReader
 from glyphoxa.names.resolve import Called, Resolver, without_article
 from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
-from glyphoxa.recall.exact_match import KnownByName, called_for, entry_of
 from glyphoxa.recall.facts import TOOK_PART, is_secret
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
@@ -43,6 +42,100 @@ from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.events import Undoing, WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
+
+# -- by name
+#
+# What a question names, no more and no less. Similarity always finds something, and so returns what nobody asked for.
+# Names do not. A question calls for
+#
+#     whatever it names, in whole words, with one typo forgiven   (`NameReader`)
+#     and, for an event, whoever takes part in it
+#
+# as far as the viewer may see it and it still holds. What was superseded or resolved, what the viewer may not know, and
+# what is not valid at that time is removed before names are matched, so it hides nothing and hints at nothing. A name
+# inside a longer one ("Tankard" in "Rusty Tankard") does not match, unless a relation connects the two ("Marek" in
+# "Marek's wife"). A question without a name calls for nothing, however long it is.
+
+KnownOf = Callable[[EntityId], Known | None]
+"""Returns what the viewer may know of an entity and what holds; None if there is none for this viewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownByName:
+    """An entity that a question calls for.
+
+    Attributes:
+        known: The facts that the viewer may know and that hold now.
+        why: "named 'the smith'", "'Reedis' is one letter from 'Redis'", "takes part in 'the feud'".
+        is_named: The question itself names it.
+        similarity: How near to the question a fact is that was found by its meaning.
+    """
+
+    known: Known
+    why: str
+    is_named: bool = True
+    similarity: float | None = None
+
+
+def entry_of(entity: WorldEntity, also: Iterable[str] = ()) -> Entry:
+    """Return an entity with all names that a question may use, other names included, and those without an article."""
+    names = (*entity.aliases, *also)
+    # "the Tower" is any tower.
+    bare = (name for name in map(without_article, (entity.name, *names)) if len(words(name)) > 1)
+    return Entry(entity.name, entity.id, entity.type, (*names, *bare))
+
+
+def called_for(question: str, names: NameReader, *, is_wanted: IsWanted, known_of: KnownOf) -> Iterator[KnownByName]:
+    """Yield what a question calls for, each once, in the order of their names; participants of events last.
+
+    No answer depends on the order in which names were added.
+
+    Args:
+        is_wanted: Selects the entities that the viewer may know: the others change nothing of the answer.
+    """
+    named: dict[EntityId, Mention] = {}
+    for mention in _outermost(names.mentions(question, is_wanted), known_of):
+        named.setdefault(mention.name.entity_id, mention)
+    found: list[tuple[Mention, Known]] = []
+    for entity, mention in named.items():
+        if (known := known_of(entity)) is not None:
+            found.append((mention, known))
+            heard, name = question[mention.start : mention.end], mention.name.text
+            yield KnownByName(
+                known, f"{heard!r} is one letter from {name!r}" if mention.is_typo else f"named {heard!r}"
+            )
+    brought = set(named)
+    for mention, event in found:
+        for fact, other in _ties(event):
+            if fact.claim.predicate == TOOK_PART and fact.claim.subject == other.id and other.id not in brought:
+                brought.add(other.id)
+                if (known := known_of(other.id)) is not None:
+                    yield KnownByName(known, f"takes part in {mention.name.text!r}", is_named=False)
+
+
+def _ties(known: Known) -> Iterator[tuple[Fact, Entity]]:
+    return ((fact, other) for fact, other in known.relations if fact.status == "accepted")
+
+
+def _outermost(mentions: Iterable[Mention], known_of: KnownOf) -> Iterator[Mention]:
+    """Skip names that occur only inside a longer one."""
+    widest: Mention | None = None
+    around: list[Mention] = []
+    for one in mentions:
+        if widest is None or one.first > widest.last:
+            widest, around = one, []
+        elif one.last > widest.last:
+            widest = one
+        outer = (other.name.entity_id for other in around if one.is_inside(other))
+        if all(_belong_together(one.name.entity_id, other, known_of) for other in outer):
+            yield one
+        around.append(one)
+
+
+def _belong_together(one: EntityId, other: EntityId, known_of: KnownOf) -> bool:
+    known = known_of(one)
+    return one == other or (known is not None and any(tied.id == other for _, tied in _ties(known)))
+
 
 # -- words
 #
@@ -253,11 +346,13 @@ class World:
         kept = self._kept.get((viewer, own))
         if kept is not None and self._now_ms() < kept[1]:
             return kept[0]
-        known = known_in(self._state, viewer, own, holds=self._holds)
-        if known is not None:
-            if len(self._kept) >= _MOST_KEPT:
-                self._kept.clear()
-            self._kept[viewer, own] = known, self._same_until(self._state.touching(own))
+        if (node := self._visible(viewer, own)) is None:
+            return None
+        facts = self._state.touching(own)
+        known = _known(self._state, node, (fact for fact in facts if self._may_see(viewer, fact)))
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[viewer, own] = known, self._same_until(facts)
         return known
 
     def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
@@ -342,7 +437,8 @@ class World:
         if kept is not None and kept[0].known is known and self._now_ms() < kept[1]:
             return kept[0]
         secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
-        snapshot = snapshot_in(self._state, npc, known, filter(self._holds, secrets))
+        mine = sorted((fact for fact in secrets if self._may_see(npc, fact)), key=lambda fact: (fact.seq, fact.id))
+        snapshot = IdentitySnapshot(known, tuple(mine))
         if len(self._identities) >= _MOST_KEPT:
             self._identities.clear()
         self._identities[npc, entity] = snapshot, self._same_until(secrets)
@@ -495,31 +591,6 @@ class World:
     def _drop_secret(self, fact: FactId) -> None:
         for npc in self._knowers_of.pop(fact, ()):
             self._secrets_of[npc].discard(fact)
-
-
-def known_in(
-    state: WorldState, viewer: Viewer, entity: EntityId, *, holds: Callable[[Fact], bool] = lambda _: True
-) -> Known | None:
-    """Return what a viewer may know of an entity in a state; None if there is none for this viewer.
-
-    Args:
-        holds: Returns whether a fact holds now.
-    """
-    node = state.entity(entity)
-    if node is None or not node.visibility.is_visible_to(viewer):
-        return None
-    facts = (fact for fact in state.touching(node.id) if may_know(viewer, fact, state.visibility_of))
-    return _known(state, node, filter(holds, facts))
-
-
-def snapshot_in(state: WorldState, npc: NpcId, known: Known, secrets: Iterable[Fact]) -> IdentitySnapshot:
-    """Return what an NPC knows of itself in a state.
-
-    Args:
-        secrets: Secret facts, of which the NPC may know some.
-    """
-    mine = (fact for fact in secrets if may_know(npc, fact, state.visibility_of))
-    return IdentitySnapshot(known, tuple(sorted(mine, key=lambda fact: (fact.seq, fact.id))))
 
 
 def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:

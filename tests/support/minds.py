@@ -14,7 +14,7 @@ from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, Message
-from glyphoxa.recall.world import known_in
+from glyphoxa.recall.world import World
 from glyphoxa.world.file_claims import state_of_file
 from tests.support.memory import GraphTwin, WorldsTwin
 from tests.support.patience import DEADLINE_MS
@@ -67,4 +67,5 @@ class Mind:
 
 def beginning(campaign: Campaign, npc: Npc) -> tuple[Message, ...]:
     """Return the messages before the transcript, from what the campaign's file lets the NPC know of itself."""
-    return beginning_of(campaign, npc, known_in(state_of_file(campaign, accept_at=1.0), npc.id, npc.entity_id))
+    world = World(state_of_file(campaign, accept_at=1.0), now_ms=lambda: 0)
+    return beginning_of(campaign, npc, world.known(npc.id, npc.entity_id))

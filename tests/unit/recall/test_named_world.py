@@ -13,8 +13,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.prompt.facts import select_facts
-from glyphoxa.recall.exact_match import KnownByName
-from glyphoxa.recall.world import World
+from glyphoxa.recall.world import KnownByName, World
 from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
 from glyphoxa.world.state import StateRows, WorldEntity, WorldState
