@@ -115,7 +115,7 @@ class TableMemory:
             log = _TableLog(store, self.store_campaign)
             self.guard = MemoryGuard(store.past_talk, store.summaries, self._watch, worlds=store.worlds)
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
-            self.around = None if around is None else self.guard.over(around)
+            self.around = None if around is None else self.guard.guarded(around)
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),
             log,

@@ -236,7 +236,7 @@ async def _answer_around(desk: Desk, graph: object, question: str, options: argp
     around = RecallAround.of(graph, desk.store.past_talk.vectors)
     if around is None:
         raise InvalidInput("--around: this memory cannot be searched by relations; remove it")
-    found = await around.recall_around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
+    found = await around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
     if found:
         paths = [_path(one, entity, desk.resolver) for one in found]
         _listing(desk, [RecalledThen(one.recalled) for one in found], explain=options.explain, paths=paths)

@@ -251,7 +251,7 @@ class LookUps:
             if entity is None:
                 return [], f"nothing called {name!r} is known; results are not limited to it{instead}"
             asked = self.memory.campaign, npc, query
-            passages = await talk.recall_around(*asked, around=entity.id, limit=2 * _TALK_FOUND)
+            passages = await talk(*asked, around=entity.id, limit=2 * _TALK_FOUND)
         except (TimeoutError, Unavailable) as away:  # talk held in memory needs no database
             logger.debug("talk around an entity cannot be searched now: {}", away)
             return [], f"relations of {name!r} are unavailable; results are not limited to it"

@@ -17,7 +17,6 @@ from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.recall.world import Worlds
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
-from glyphoxa.world.graph import TalkAround
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,14 +25,7 @@ T = TypeVar("T")
 class MemoryGuard:
     """Wraps a `PastTalk`, `SessionSummaries` and `Worlds`. See the module."""
 
-    def __init__(
-        self,
-        talk: PastTalk,
-        summaries: SessionSummaries,
-        watch: MemoryWatch,
-        *,
-        worlds: Worlds,
-    ) -> None:
+    def __init__(self, talk: PastTalk, summaries: SessionSummaries, watch: MemoryWatch, *, worlds: Worlds) -> None:
         self._talk = talk
         self._watch = watch
         # Queries of the database.
@@ -55,10 +47,6 @@ class MemoryGuard:
                 return cached
         return await self.guarded(self._talk.recall)(campaign, npc, query, patient=patient)
 
-    def over(self, talk: TalkAround) -> TalkAround:
-        """Wrap a search around an entity, which not every memory has."""
-        return _GuardedAround(talk, self)
-
     def guarded(self, query: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return a query that fails at once while the database is away, and has it checked when it fails."""
 
@@ -72,10 +60,3 @@ class MemoryGuard:
                 raise
 
         return answer
-
-
-class _GuardedAround:
-    """A `TalkAround`."""
-
-    def __init__(self, talk: TalkAround, guard: MemoryGuard) -> None:
-        self.recall_around = guard.guarded(talk.recall_around)

@@ -329,7 +329,7 @@ class RecallAround:
         """None if the graph cannot search utterances; the caller continues without it."""
         return cls(graph, vectors) if isinstance(graph, GraphRag) else None
 
-    async def recall_around(
+    async def __call__(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
     ) -> list[Passage]:
         """See `TalkAround`."""

@@ -421,7 +421,11 @@ class World:
 
     def has_word(self, viewer: Viewer, word: str) -> bool:
         """Return whether the viewer knows of an entity with this word, in lower case, in its name."""
-        alike = (each for each in self._state.entities.values() if word in each.name.casefold().split())
+        stems = Text.of(word).telling(self._language)
+        bearers = self._name_words.having(min(stems)) if stems else self._state.entities
+        alike = (
+            each for each in map(self._state.entities.__getitem__, bearers) if word in each.name.casefold().split()
+        )
         return any(each.visibility.is_visible_to(viewer) for each in alike)
 
     def fact(self, fact: FactId) -> Fact | None:

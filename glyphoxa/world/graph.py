@@ -192,7 +192,7 @@ class GraphRag(Protocol):
 class TalkAround(Protocol):
     """Transcript search around an entity, for an NPC's own look-ups. See `glyphoxa.recall.recall`."""
 
-    async def recall_around(
+    async def __call__(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
     ) -> list[Passage]:
         """Return passages about `around`, or entities at most two relations away, that the viewer heard and that match.

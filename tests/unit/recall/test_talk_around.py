@@ -79,9 +79,7 @@ def asking(rag: RagTwin, *, embeds: bool = True) -> TalkAround:
 
 
 async def found_by(rag: RagTwin, *, embeds: bool = True, limit: int = 5) -> list[str]:
-    found = await asking(rag, embeds=embeds).recall_around(
-        SALTMERE, GRIMJAW, "Who was at the mine?", around=WARDENS.id, limit=limit
-    )
+    found = await asking(rag, embeds=embeds)(SALTMERE, GRIMJAW, "Who was at the mine?", around=WARDENS.id, limit=limit)
     return [one.recalled.text for one in found]
 
 

@@ -160,12 +160,12 @@ async def test_a_bug_in_a_look_does_not_end_the_looking(memory: Memory) -> None:
 async def test_talk_around_somebody_is_not_asked_for_while_memory_is_away(
     memory: Memory,
 ) -> None:
-    around = memory.guard.over(TalkOfNobody(memory))
-    assert await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW) == []
+    around = memory.guard.guarded(TalkOfNobody(memory))
+    assert await around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW) == []
     memory.away(True)
     for _ in range(3):
         with pytest.raises(Unavailable):
-            await around.recall_around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW)
+            await around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW)
         await asyncio.sleep(0.1)
     assert memory.states == ["the database is away"]
     assert len(memory.looks_ms) == 1
@@ -177,7 +177,7 @@ class TalkOfNobody:
     def __init__(self, memory: Memory) -> None:
         self._weather = memory.log.weather
 
-    async def recall_around(
+    async def __call__(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
     ) -> list[Passage]:
         await self._weather.pass_through()
