@@ -140,8 +140,6 @@ class Asked:
         so_far: The part of this reply that has passed already.
         direction: The DM's instruction for the answer. Players must not hear it.
         flags: Topics that the question touches, see `glyphoxa.judgement.safety`.
-        persona: The author's description of the NPC.
-        examples: The question and the facts of each example in the prompt; they are not part of the story.
     """
 
     question: str = ""
@@ -156,8 +154,6 @@ class Asked:
     so_far: str = ""
     direction: str = ""
     flags: tuple[str, ...] = ()
-    persona: str = ""
-    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,11 @@ memories, ignores what it was told, and offers assistance. A sentence with only 
 mistakes are dropped. The patterns avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a
 single odd sentence.
 
-English and German; the word lists are data: see `glyphoxa/language/data/en/reply.toml` and `told.toml`. The worth of
-each repair is in `docs/measurements.md`.
+English and German; the word lists are data: see `glyphoxa/language/data/en/reply.toml` and `told.toml`.
+
+Each repair names its worth: how often it acts, and how often rightly, on the 358 questions of the grounding sets (the
+prompt) or on 1,002 sentences that small models said there and in the persona sets (the reply). See
+`docs/measurements.md`.
 """
 
 from __future__ import annotations
@@ -158,7 +161,7 @@ class PromptRepair:
     def said_then(self) -> tuple[str, ...]:
         """Return the answer to "What did I ask you last time?": the asker's own words; empty for another question.
 
-        A small model would say them as its own.
+        A small model would say them as its own. Worth: no question of the sets asks this.
         """
         if not (self._asked.has(AskKind.ACTS) and self._asked.has(AskKind.ASKER)):
             return ()
@@ -172,7 +175,7 @@ class PromptRepair:
 
         A question about what the asker told the NPC of itself gets all such lines. Another one that no fact answers
         gets the best line, anybody's, which shares at least two words with it beside names. What others said of
-        themselves is no answer to a question about the asker.
+        themselves is no answer to a question about the asker. Worth: 54 questions, 52 rightly.
         """
         asked, mind = self._asked, self._mind
         if self._is_foreign or asked.has(AskKind.OWN_WORDS):
@@ -220,7 +223,11 @@ class PromptRepair:
     # What the NPC does not know.
 
     def not_known(self) -> NotKnown:
-        """Return what the NPC does not know, for the prompt; nothing if something bears on the question."""
+        """Return what the NPC does not know, for the prompt; nothing if something bears on the question.
+
+        Worth: 163 questions, 162 rightly: a name never heard 56 (56), never told 81 (80), words it never said 11 (11),
+        and nothing more than the facts 15 (15). 156 of them need no model.
+        """
         asked, mind = self._asked, self._mind
         is_own = asked.has(AskKind.OWN_WORDS)
         remembers = is_own or asked.has(AskKind.MEMORY)
@@ -327,7 +334,6 @@ _GESTURE_ALONE: Final = _WORDS.compile(
     r"(?:{pronoun} )?(?:\w+ly )?{gestures}(?=\s*(?:[.,;!…]|$|{after_gesture}\b))", flags=_ANY_CASE
 )
 _ENDS: Final = re.compile(r"[.!?…][\"”“«'’)]*$")
-_QUOTED: Final = re.compile(r"[\"“„»]([^\"“”„«»]+)[\"”“«]")
 _MIN_ECHOED: Final = 4
 """Minimum words. A shorter question may be returned: "And you?"."""
 _MIN_TAKEN: Final = 2
@@ -345,9 +351,7 @@ _SAYS_TO_BE: Final = (
 )
 """After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed."""
 _GREETS: Final = r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){own}(?=[.,!?…]|$)"
-_BARE_DENIAL: Final = _WORDS.compile(r"\W*{bare_denial}\W*", flags=_ANY_CASE)
 _OFFERS: Final = _WORDS.pattern("offers", flags=_ANY_CASE)
-_DENIES_TELLING: Final = _WORDS.pattern("denies_telling", flags=_ANY_CASE)
 _CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
 _OF_CLAIMS: Final = content_of(_WORDS.words("of_claims"))
 """Words that report what was told or seen, without its content."""
@@ -368,10 +372,13 @@ class ReplyRepair:
         self._is_narrating = False
 
     def repaired(self, said: str) -> Verdict:
-        """Return the part of the next piece that may be said, in the first person."""
+        """Return the part of the next piece that may be said, in the first person, without narration.
+
+        Worth of the narration: no sentence, but 18 labelled ones.
+        """
         if self._is_narrating or self._acts.match(said) or _GESTURE_ALONE.match(said):
             self._is_narrating = not _ENDS.search(said)
-            return _quoted(said)
+            return Verdict(fault=Fault.NARRATED)
         if self._echoes(said):
             return Verdict(fault=Fault.ECHO)
         return Verdict(with_correct_owner(in_first_person(said, self._own), self._asked))
@@ -385,8 +392,6 @@ class ReplyRepair:
         faults = (
             (self._is_in_third_person, Fault.THIRD_PERSON),
             (self._claims_other_identity, Fault.IDENTITY),
-            (self._denies_unasked, Fault.UNFOUNDED),
-            (self._is_of_an_example, Fault.OF_THE_PROMPT),
             (self._offers_help, Fault.ASSISTANT),
             (self._repeats, Fault.REPEATED),
             (self._is_unfounded, Fault.UNFOUNDED),
@@ -395,10 +400,6 @@ class ReplyRepair:
         return next((fault for is_at_fault, fault in faults if is_at_fault(sentence, asked.so_far)), None)
 
     # The question and the prompt, read once for all sentences.
-
-    @cached_property
-    def _is_remark(self) -> bool:
-        return question_of(self._asked.question, language_of(self._asked.question) or "en").is_remark
 
     @cached_property
     def _heard(self) -> frozenset[str]:
@@ -418,18 +419,21 @@ class ReplyRepair:
 
         "I will bring you lemons." in reply to the same says of the NPC what the asker said of itself. A sentence that
         adds something is a reply, and so is "I sealed it." to "You sealed it.". An answer may begin with words of the
-        question.
+        question. Worth: 20 sentences, 16 rightly.
         """
         reply, asker, is_question = Text.of(said), Text.of(self._asked.question), said.rstrip().endswith("?")
         if len(reply.spoken) >= _MIN_ECHOED and asker.contains(reply):
             return is_question or only_states(self._asked.question)
         is_taken = len(reply.content) >= _MIN_TAKEN and reply.content <= asker.content
-        return is_taken and not is_question and bool(_SAYS_I_DO.search(reply.plain)) and self._is_remark
+        if not is_taken or is_question or not _SAYS_I_DO.search(reply.plain):
+            return False
+        return question_of(self._asked.question, language_of(self._asked.question) or "en").is_remark
 
     def _is_in_third_person(self, sentence: str, _: str) -> bool:
-        """Return whether the NPC refers to itself in the third person. A lone name or an "I" is allowed."""
-        if _pattern(self._own, r"\b[Ii] {knows_itself} {own}\b(?!['’]s)").search(sentence):
-            return True
+        """Return whether the NPC refers to itself in the third person. A lone name or an "I" is allowed.
+
+        Worth: 1 sentence, rightly.
+        """
         if _SAYS_I_OR_WE.search(Text.of(sentence).plain):
             return False
         found = _pattern(self._own, r"{own} ({verb_forms})\b").match(sentence)
@@ -439,7 +443,7 @@ class ReplyRepair:
         """Return whether the NPC claims another name or greets itself, across pieces of the reply.
 
         A small model confuses names in the conversation. Only names of the campaign count, because its author may use
-        others.
+        others. Worth: 9 sentences, all rightly.
         """
         said = f"{so_far} {sentence}".strip()
         others = _names((*self._character.others, self._asked.speaker_name), not_of=self._called)
@@ -449,25 +453,11 @@ class ReplyRepair:
         at = len(said) - len(sentence)
         return any(found.end() > at for pattern in patterns for found in pattern.finditer(said))
 
-    def _denies_unasked(self, sentence: str, _: str) -> bool:
-        """Return whether it is a bare denial ("I did not.") in reply to a remark that does not speak of the NPC."""
-        return _BARE_DENIAL.fullmatch(Text.of(sentence).plain) is not None and self._is_remark
-
-    def _is_of_an_example(self, sentence: str, _: str) -> bool:
-        """Return whether all new words are from one example, or somebody is named who is only in an example."""
-        asked = self._asked
-        if not asked.examples:
-            return False
-        talk = (word for pair in asked.before for word in pair)
-        known = (asked.question, asked.speaker_name, asked.persona, *asked.identity, *asked.facts, *asked.remembered)
-        seen = content_of((*known, *asked.kept, *asked.told, *talk, self._character.name))
-        new = Text.of(sentence).content - seen
-        named = content_of(names_in(sentence, language=self._character.language)) & new
-        shown = [Text.of(example).content for example in asked.examples] if new else []
-        return any((len(new) >= _MIN_TAKEN and new <= words) or named & words for words in shown)
-
     def _offers_help(self, sentence: str, _: str) -> bool:
-        """Return whether it offers help in mid-conversation. At the beginning or after a greeting that is ordinary."""
+        """Return whether it offers help in mid-conversation. At the beginning or after a greeting that is ordinary.
+
+        Worth: 1 sentence, rightly.
+        """
         if not self._asked.before or not _OFFERS.search(Text.of(sentence).plain):
             return False
         return all(known.isdisjoint(Text.of(self._asked.question).spoken) for known in GREETINGS.values())
@@ -475,24 +465,22 @@ class ReplyRepair:
     def _repeats(self, sentence: str, so_far: str) -> bool:
         """Return whether the NPC just said it, because small models copy their own lines.
 
-        A sentence repeats if it is already in this reply, if the last answer to a different question had it, or if the
-        last two answers had it. The same question may get the same answer.
+        A sentence repeats if it is already in this reply, or if the last answer to a different question had it. The
+        same question may get the same answer. Worth: 8 sentences, 6 rightly.
         """
-        said, before = Text.of(sentence).spoken, self._asked.before
-        if not said or said in _bare_sentences(so_far):
-            return bool(said)
-        questions = [question for question, reply in before[-2:] if said in _bare_sentences(reply)]
-        is_last = bool(questions) and said in _bare_sentences(before[-1][1])
-        if len(questions) < 2 and not (is_last and len(said) >= _MIN_REPEATED):
-            return False
-        return not all(_is_alike(question, self._asked.question) for question in questions)
+        said = Text.of(sentence).spoken
+        if said and said in _bare_sentences(so_far):
+            return True
+        question, reply = self._asked.before[-1] if self._asked.before else ("", "")
+        is_repeated = len(said) >= _MIN_REPEATED and said in _bare_sentences(reply)
+        return is_repeated and not _is_alike(question, self._asked.question)
 
     def _is_unfounded(self, sentence: str, so_far: str) -> bool:
         """Return whether it is a claim without source. Denials and questions claim nothing.
 
         A sentence is unfounded if it claims to have seen, heard or been told something that the prompt does not
         mention. If the prompt says that the NPC knows nothing about the question, any statement before it says so is
-        unfounded.
+        unfounded. Worth: 6 sentences, all rightly.
         """
         if sentence.rstrip().endswith("?") or _claims_nothing(sentence):
             return False
@@ -525,11 +513,12 @@ class ReplyRepair:
         return is_yes or len(Text.of(sentence).spoken) >= _MIN_STATED
 
     def _forgets(self, sentence: str, so_far: str) -> bool:
-        """Return whether an answer has no word of what the asker told about it. A counter-question is no answer."""
+        """Return whether an answer has no word of what the asker told about it. A counter-question is no answer.
+
+        Worth: 16 sentences, 14 rightly.
+        """
         if not self._asked.told or sentence.rstrip().endswith("?"):
             return False
-        if _DENIES_TELLING.search(Text.of(sentence).plain):
-            return True
         if not Text.of(sentence).content and not Text.of(sentence).denies:
             return False  # "Ah, that." introduces an answer
         return leaves_out(f"{so_far} {sentence}", self._asked)
@@ -544,12 +533,6 @@ def leaves_out(reply: str, asked: Asked) -> bool:
 def only_calls(reply: str, asked: Asked) -> bool:
     """Return whether a reply contains nothing but the asker's name."""
     return set(Text.of(reply).spoken) <= set(Text.of(asked.speaker_name).spoken)
-
-
-def _quoted(narrated: str) -> Verdict:
-    """Return the quoted speech within a narrating sentence."""
-    spoken = " ".join(found.group(1).strip() for found in _QUOTED.finditer(narrated))
-    return Verdict(spoken) if spoken else Verdict(fault=Fault.NARRATED)
 
 
 def _is_alike(question: str, other: str) -> bool:
@@ -613,7 +596,7 @@ _SAYS_I: Final = _WORDS.compile(r"\b{says_i}\b", flags=_ANY_CASE)
 
 
 def in_first_person(sentence: str, names: tuple[str, ...]) -> str:
-    """Return the sentence in the first person.
+    """Return the sentence in the first person. Worth: 4 sentences, all rightly.
 
     Args:
         names: The NPC's names.
@@ -648,7 +631,7 @@ _SAID_BY_ASKER: Final = [(re.compile(p), instead) for of in _BY_LANGUAGE for p, 
 
 
 def with_correct_owner(sentence: str, asked: Asked) -> str:
-    """Return the sentence with the person that the question implies.
+    """Return the sentence with the person that the question implies. Worth: 3 sentences, all rightly.
 
     >>> with_correct_owner("My horse is called Bramble.", Asked(question="What is my horse called?"))
     'Your horse is called Bramble.'

@@ -34,7 +34,7 @@ from glyphoxa.prompt.prompt import (
     PromptLimits,
     direction_of,
 )
-from glyphoxa.prompt.wording import SAYS, Cue, cue_for
+from glyphoxa.prompt.wording import Cue, cue_for
 from glyphoxa_processors.frames import (
     AnotherTryFrame,
     BeginFrame,
@@ -177,8 +177,6 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         before=prompt.before,
         direction=direction_of(prompt, hot),
         flags=prompt.flags,
-        persona=prompt.messages[0].content,
-        examples=tuple(SAYS.sub("", one.content) for one in prompt.messages[1 : prompt.n_examples + 1 : 2]),
     )
 
 

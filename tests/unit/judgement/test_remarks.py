@@ -1,4 +1,4 @@
-"""Replies to a remark, and the content of examples."""
+"""Replies to a remark."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ DIVE = "Rusk, we will dive into Tunnel Six tomorrow at six."
         ("My brother will carry the crates for you.", "I will carry the crates for my brother.", Fault.ECHO),
         ("You sealed Tunnel Six.", "I sealed no tunnel.", None),
         ("Did you seal Tunnel Six?", "I did not.", None),
-        (DIVE, "I did not.", Fault.UNFOUNDED),
-        (DIVE, "I didn't close anything.", Fault.UNFOUNDED),
-        (DIVE, "Not I.", Fault.UNFOUNDED),
-        (DIVE, "No, I never did that.", Fault.UNFOUNDED),
         (DIVE, "I did not know that.", None),
         (DIVE, "Be careful down there.", None),
         ("You broke the pump.", "I did not.", None),
@@ -44,7 +40,6 @@ def test_reply_to_a_remark_keeps_who_does_what(question: str, sentence: str, fau
     ("question", "sentence", "fault"),
     [
         ("Ich bringe dir morgen eine Kiste Zitronen.", "Ich bringe dir morgen eine Kiste Zitronen.", Fault.ECHO),
-        ("Wir tauchen morgen um sechs in den Stollen.", "Ich war es nicht.", Fault.UNFOUNDED),
         ("Wir tauchen morgen um sechs in den Stollen.", "Dann gebt gut auf euch acht.", None),
     ],
 )
@@ -69,34 +64,3 @@ def test_reply_to_a_german_remark(question: str, sentence: str, fault: Fault | N
 )
 def test_remark_asks_for_nothing(text: str, is_remark: bool) -> None:
     assert question_of(text, "en").is_remark is is_remark
-
-
-EXAMPLES = (
-    "Do you know my cousin Edwin?\nFacts: Nobody has told Rusk anything about that.",
-    "What happened at the bridge?\nFacts: At the bridge there was a fire two winters ago.",
-    "Who broke the lock?\nYou keep this to yourself and deny it: You broke the lock at night.",
-)
-
-
-@pytest.mark.parametrize(
-    ("question", "sentence", "is_said"),
-    [
-        ("What is new?", "Do you know my cousin Edwin?", False),
-        ("What is new?", "Edwin is well.", True),  # a first word may be any
-        ("What is new?", "I have seen Edwin.", False),
-        ("What happened here?", "There was a fire two winters ago.", False),
-        ("What happened at the bridge?", "There was a fire two winters ago.", False),
-        ("Was there a fire two winters ago?", "Yes, a fire two winters ago.", True),
-        ("Who are you?", "I broke the lock at night.", False),
-        ("What is new?", "The bridge is closed, and the pumps are loud.", True),
-    ],
-)
-def test_content_of_an_example_is_not_the_npcs_own(question: str, sentence: str, is_said: bool) -> None:
-    asked = Asked(question=question, speaker_name="Juno", examples=EXAMPLES, persona="You are Rusk, who mends pumps.")
-    assert bool(ReplyCheck(RUSK, asked).decide(sentence).text) is is_said
-
-
-def test_words_of_the_persona_are_the_npcs_own() -> None:
-    persona = "You are Rusk. A fire at the bridge took your house."
-    asked = Asked(question="Where is your house?", persona=persona, examples=EXAMPLES)
-    assert ReplyCheck(RUSK, asked).decide("It went in the fire at the bridge.").text
