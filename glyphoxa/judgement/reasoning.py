@@ -17,7 +17,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,8 +30,8 @@ _BARE_OPENERS: Final = ("analysis", "Analysis:", "Analysis\n", "**Analysis", "He
 _WORDS: Final = lexicon("reply")
 _BEGINNINGS: Final = frozenset(" ".join(Text(phrase).spoken) for phrase in _WORDS.words("reasoning_begins"))
 _ROLES: Final = _WORDS.words("reply_roles")
-_AGREES: Final = _WORDS.words("reply_agrees")
-_PRESENTS: Final = _WORDS.words("reply_presents")
+_AGREED: Final = frozenset(f"{phrase}{mark}" for phrase in _WORDS.words("reply_agrees") for mark in "!,.:—")
+_PRESENTS: Final = frozenset(f"{phrase} " for phrase in _WORDS.words("reply_presents"))
 _PRESENTED: Final = _WORDS.pattern("reply_presented", flags=re.IGNORECASE)
 
 _OTHERS: Final = _WORDS.words("turn_roles")
@@ -293,30 +293,32 @@ def _opener(text: str) -> int | None:
     """Return the length of an opener and the space after it; 0 if there is none, None while more text decides."""
     start = len(text) - len(text.lstrip(" \n\t*_"))
     said = _straight(text[start:])
-    lowered = said.casefold()
-    if not lowered:
+    role = _phrase(said, _ROLES)
+    if role is None:
         return None
-    role = next((role for role in _ROLES if lowered.startswith(role)), "")
     rest = said[len(role) :]
-    if role and not rest:
-        return None
     if role and (rest[0] in ":*\n" or (said.startswith(role) and _is_line(rest))):
         after = rest.lstrip(" \n\t:*")
         return len(text) - len(after) if after else None
-    if any(role.startswith(lowered) for role in _ROLES):
-        return None
-    agreed = _agreement(said)
+    agreed = _phrase(said, _AGREED)
     if agreed is None:
         return None
-    announced = _announcement(said[agreed:])
+    rest = said[len(agreed) :].lstrip()
+    announced = _announcement(rest)
     if announced is None:
         return None
-    is_exclaimed = "!" in said[:agreed]
-    n = agreed + announced if announced else agreed if is_exclaimed else 0
-    if not n:
+    if not announced and not agreed.endswith("!"):
         return 0
-    after = said[n:].lstrip(" \n\t*")
+    after = rest[announced:].lstrip(" \n\t*")
     return len(text) - len(after) if after else None
+
+
+def _phrase(said: str, phrases: Iterable[str]) -> str | None:
+    """Return the longest phrase that a text begins with; empty for none, None while more text decides."""
+    lowered = said.casefold()
+    if any(phrase.startswith(lowered) for phrase in phrases):
+        return None
+    return max((phrase for phrase in phrases if lowered.startswith(phrase)), key=len, default="")
 
 
 def _is_line(rest: str) -> bool:
@@ -324,23 +326,10 @@ def _is_line(rest: str) -> bool:
     return rest[0].isspace() and not rest.lstrip()[:1].islower()
 
 
-def _agreement(said: str) -> int | None:
-    """Return the length of an agreeing exclamation; 0 if there is none, None while more text decides."""
-    lowered = said.casefold()
-    for phrase in sorted(_AGREES, key=len, reverse=True):
-        if lowered.startswith(phrase) and lowered[len(phrase) : len(phrase) + 1] in ("!", ",", ".", ":", "—"):
-            end = len(phrase) + 1
-            return end + len(said[end:]) - len(said[end:].lstrip())
-    return None if any(f"{phrase}!".startswith(lowered) for phrase in _AGREES) else 0
-
-
 def _announcement(said: str) -> int | None:
     """Return the length of "Here is my reply:"; 0 if there is none, None while more text decides."""
-    lowered = said.casefold()
-    if any(phrase.startswith(lowered) for phrase in _PRESENTS):
-        return None
-    if not any(lowered.startswith(f"{phrase} ") for phrase in _PRESENTS):
-        return 0
+    if not (presents := _phrase(said, _PRESENTS)):
+        return None if presents is None else 0
     end = re.search(r"[:.!?\n]", said)
     if end is None:
         return None if len(said) < _ANNOUNCED_WITHIN else 0

@@ -366,7 +366,7 @@ class ReplyRepair:
     def __init__(self, character: Character, asked: Asked) -> None:
         self._character = character
         self._asked = asked
-        self._own = own_names(character)
+        self._own = (character.name, *_names((character.name,), not_of=character.others))
         self._called = (*self._own, *character.aliases)
         self._acts = _pattern(self._called, r"(?i:{own} (?:\w+ly )?{acts}\b)")
         self._is_narrating = False
@@ -551,11 +551,6 @@ def _without_questions(text: str) -> list[str]:
 
 def _claims_nothing(text: str) -> bool:
     return not _CLAIMS_NOTHING.isdisjoint(Text.of(text).spoken)
-
-
-def own_names(character: Character) -> tuple[str, ...]:
-    """Return an NPC's name and the parts of it that nobody else has."""
-    return (character.name, *_names((character.name,), not_of=tuple(character.others)))
 
 
 @lru_cache(maxsize=64)
