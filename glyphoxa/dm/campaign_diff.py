@@ -321,7 +321,7 @@ class EntityComparison:
         self._entities()
 
     def _slots(self) -> None:
-        before, now, held = self.previous.slots, self.new.slots, self.world.own_rules()
+        before, now, held = self.previous.slots, self.new.slots, self.world.rules
         for predicate, rule in now.items():
             if before.get(predicate) != rule and held.get(predicate) != rule:
                 self.found.made.append(SlotDeclared(predicate, rule))

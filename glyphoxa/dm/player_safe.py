@@ -139,7 +139,7 @@ class PublicPart:
         scoped = ((each, each.visibility) for each in state.entities.values())
         self._entities, known = self._view.world(scoped, facts)
         self._facts = [fact.with_(visibility=PUBLIC, supports=()) for fact in known]
-        self._rules = state.own_rules()
+        self._rules = state.rules
         self._speakers = {"", *(player.id for player in campaign.players)}
         self.campaign = replace(
             Campaign(campaign.id, campaign.name, campaign.language, (), (), (), campaign.players, ()),

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import count, islice
 from math import inf
-from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
 from loguru import logger
@@ -34,13 +33,13 @@ from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Entry, Speech
 from glyphoxa.names.reader import SURE_LETTERS, IsWanted, Mention, NameReader
 from glyphoxa.names.resolve import Called, Resolver, without_article
-from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
+from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry
 from glyphoxa.recall.facts import TOOK_PART, is_secret
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import is_episode
-from glyphoxa.world.events import Undoing, WorldEvent, apply
-from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know
+from glyphoxa.world.events import WorldEvent, apply
+from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know, new_events
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name
@@ -430,7 +429,7 @@ class World:
 
     def fact(self, fact: FactId) -> Fact | None:
         """Return a current fact, whoever may know it; None if it no longer holds."""
-        return self._state.fact(fact)
+        return self._state.facts.get(fact)
 
     def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
@@ -629,14 +628,12 @@ def _entity(entity: WorldEntity) -> Entity:
 
 _MOST_CAMPAIGNS: Final = 2
 """A world of 10,000 entities and 30,000 facts takes about 60 MB."""
-_FEW: Final = 50
-"""Events that are applied one by one."""
 
 
 @dataclass(slots=True, eq=False)
 class _Held:
     world: World
-    cursor: Cursor[WorldEvent]
+    last: WorldEvent | None
 
 
 class Worlds:
@@ -682,21 +679,14 @@ class Worlds:
         world = await asyncio.to_thread(
             World, read.state, now_ms=self._now_ms, language=read.language, also_called=read.also_called
         )
-        cursor = Cursor(seq_of=attrgetter("seq"), key_of=attrgetter("seq"), last=read.last)
-        entry.held = _Held(world, cursor)
+        entry.held = _Held(world, read.last)
         self.meanings.learn(world.texts)
 
     async def _take_new(self, campaign: CampaignId, held: _Held) -> bool:
         """Return False if the world must be read again."""
-        is_empty = held.cursor.last is None
-        changes = await held.cursor.read(
-            lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), limit=_FEW + 2
-        )
-        if changes is None or (is_empty and not changes.n_new):
-            return False  # the database was restored, or there was no campaign yet, and so no language
-        new = list(changes.new())
-        if len(new) > _FEW or any(isinstance(recorded.event, Undoing) for recorded in new):
-            return False
+        new = await new_events(lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), held.last)
+        if new is None or (held.last is None and not new):
+            return False  # without an event, there was perhaps no campaign yet, and so no language
         try:
             held.world.take(new)
         except Exception:
@@ -704,5 +694,6 @@ class Worlds:
             logger.exception("what happened in {} cannot be applied; its world is read again", campaign)
             return False
         if new:
+            held.last = new[-1]
             self.meanings.learn(held.world.texts)
         return True

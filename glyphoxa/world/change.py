@@ -17,14 +17,14 @@ Supports cannot form a harmful cycle: a fact is stated after its supports, and i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import Claim, EndedAs, EndedFact, Fact, Provenance, Validity, Visibility
-from glyphoxa.world.state import OPPOSITES, Key, WorldState, claim_key, rule_of
+from glyphoxa.world.state import OPPOSITES, WorldState, rule_of
 
 _EVER = -(2**63)
 _Ground: TypeAlias = Literal["stale", "pending"]
@@ -64,7 +64,7 @@ class StatusUpdate:
         self._may_supersede = may_supersede
         waiting = deque(dict.fromkeys(facts))
         while waiting:
-            fact = self._state.fact(waiting.popleft())
+            fact = self._state.facts.get(waiting.popleft())
             if fact is None:
                 continue
             for fact_id in self._settle_one(fact):
@@ -95,7 +95,7 @@ class StatusUpdate:
 
     def _ground(self, fact: Fact) -> _Ground | None:
         """The status its supports limit it to; None when it may be accepted."""
-        supports = [self._state.fact(support) for support in fact.supports]
+        supports = [self._state.facts.get(support) for support in fact.supports]
         if any(on is None or on.status == "stale" for on in supports):
             return "stale"
         is_enough = fact.provenance.dm_confirmed or (fact.provenance.is_enough and not fact.doubted)
@@ -129,7 +129,7 @@ class StatusUpdate:
         return [f for f in found if f.id != fact.id and f.status == "accepted" and f.validity.to_ms is None]
 
     def rule(self, fact: Fact) -> SlotRule:
-        return rule_of(fact.claim, self._state.own_rules())
+        return rule_of(fact.claim, self._state.rules)
 
 
 def since(fact: Fact) -> int:
@@ -190,7 +190,7 @@ class Change:
     def free_id(self, claim: Claim) -> FactId:
         """The claim's own fact id, unless a merge gave that id to another claim."""
         fact_id, n = claim.fact_id, 1
-        while self.state.fact(fact_id) is not None:
+        while fact_id in self.state.facts:
             n += 1
             fact_id = FactId(f"{claim.fact_id}-{n}")
         return fact_id
@@ -231,58 +231,7 @@ def _supports(held: Fact, stated: Fact) -> tuple[FactId, ...]:
     return stated.supports if held.status == "stale" else held.supports
 
 
-# Keys that events will probably read from a partial state, so that they can be loaded at once. Only a guess: a missing
-# key costs another round trip (`Missing`), a superfluous one costs a row.
-
-
-def of_facts(facts: Iterable[Fact]) -> set[Key]:
-    """Keys needed once these facts are known: their supports, dependents and rivals."""
-    keys: set[Key] = set()
-    for fact in facts:
-        keys.update(_dependents(fact.id))
-        keys.update(("fact", support) for support in fact.supports)
-        keys.update(_rivals(fact.claim))
-    return keys
-
-
-def of_claim(claim: Claim) -> Iterator[Key]:
-    fact = claim.fact_id
-    yield from of_fact(fact)
-    yield "refused", fact
-    yield claim_key(claim)
-    yield "entity", claim.subject
-    if claim.object is not None:
-        yield "entity", claim.object
-    yield from _rivals(claim)
-
-
-def of_fact(fact: FactId) -> Iterator[Key]:
-    yield "fact", fact
-    yield from _dependents(fact)
-
-
-def _rivals(claim: Claim) -> Iterator[Key]:
-    """Rivals by the default rules: a slot that holds many facts has none."""
-    match rule_of(claim, {}):
-        case "one" | "functional":
-            yield "slot", claim.subject, claim.predicate
-        case "functional_object" if claim.object is not None:
-            yield "object", claim.object, claim.predicate
-        case _:
-            pass
-    if (opposite := OPPOSITES.get(claim.predicate)) is not None:
-        yield "slot", claim.subject, opposite
-
-
-def _dependents(fact: FactId) -> Iterator[Key]:
-    yield "resting_on", fact
-    yield "disputing", fact
-
-
 # Preconditions shared by several kinds of events. Each returns why it fails, or None.
-#
-# Raises:
-#     Missing: The state is partial and lacks something.
 
 
 def no_entity(state: WorldState, entity: EntityId) -> str | None:
@@ -290,7 +239,7 @@ def no_entity(state: WorldState, entity: EntityId) -> str | None:
 
 
 def no_fact(state: WorldState, fact: FactId) -> str | None:
-    return None if state.fact(fact) is not None else f"there is no current fact {fact!r}"
+    return None if fact in state.facts else f"there is no current fact {fact!r}"
 
 
 def bad_claim(state: WorldState, claim: Claim) -> str | None:

@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
 from glyphoxa.world.events import Cause, Event, WorldEvent
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4
 """Increase when the projection rules change: states stored under another version are ignored."""
@@ -113,9 +113,7 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
             table = json.loads(name)
             if not isinstance(table, str) or table not in _ROWS:
                 raise Corrupt(f"a stored state contains {table!r}, which is not a table of a state")
-            rows = _ROWS[table].validate_json(text)
-            loaded = {_PAIRS[table]: dict(rows)} if table in _PAIRS else {table: rows}
-            state.load((), StateRows(**loaded))
+            state.load(**{table: _ROWS[table].validate_json(text)})
         except (ValueError, InvalidInput) as error:
             raise Corrupt(f"a stored state cannot be read: {error}") from None
     return state
@@ -177,5 +175,5 @@ _ROWS: Final[Mapping[str, TypeAdapter[Any]]] = {
     "rules": TypeAdapter(list[tuple[str, SlotRule]]),
 }
 """The tables of a state, in the order in which they are stored."""
-_PAIRS: Final = {"merged": "merges", "rules": "rules"}
-"""Tables whose rows are pairs, and the `StateRows` fields that load them."""
+_PAIRS: Final = ("merged", "rules")
+"""Tables whose rows are pairs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from glyphoxa.domain.campaign import SlotRule
@@ -12,7 +11,7 @@ from glyphoxa.language.facts import Names, visibility_in_words
 from glyphoxa.language.relations import in_words
 from glyphoxa.names.wrong_forms import StepKind, Witness
 from glyphoxa.world.change import Change, no_entity, stated_again
-from glyphoxa.world.state import Key, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,6 @@ class EntityAdded:
     aliases: tuple[str, ...] = ()
     visibility: Visibility = PUBLIC
     origin: Origin = "dm"
-
-    def read_set(self) -> Iterator[Key]:
-        yield "entity", self.entity
 
     def failed_precondition(self, state: WorldState) -> str | None:
         return None
@@ -47,9 +43,6 @@ class _OneEntity:
 
     __slots__ = ()
     entity: EntityId
-
-    def read_set(self) -> Iterator[Key]:
-        yield "entity", self.entity
 
     def failed_precondition(self, state: WorldState) -> str | None:
         return no_entity(state, self.entity)
@@ -129,10 +122,6 @@ class EntityRemoved:
 
     entity: EntityId
 
-    def read_set(self) -> Iterator[Key]:
-        yield "entity", self.entity
-        yield "touching", self.entity
-
     def failed_precondition(self, state: WorldState) -> str | None:
         return no_entity(state, self.entity)
 
@@ -156,11 +145,6 @@ class EntitiesMerged:
 
     kept: EntityId
     gone: EntityId
-
-    def read_set(self) -> Iterator[Key]:
-        for entity in (self.kept, self.gone):
-            yield "entity", entity
-            yield "touching", entity
 
     def failed_precondition(self, state: WorldState) -> str | None:
         if (problem := no_entity(state, self.kept) or no_entity(state, self.gone)) is not None:
@@ -232,9 +216,6 @@ class FormHeard:
     utterance: UtteranceId | None = None
     is_ordinary: bool = False
 
-    def read_set(self) -> Iterator[Key]:
-        yield from ()
-
     def failed_precondition(self, state: WorldState) -> str | None:
         return None
 
@@ -255,14 +236,10 @@ class SlotDeclared:
     predicate: str
     rule: SlotRule
 
-    def read_set(self) -> Iterator[Key]:
-        yield from ()
-
     def failed_precondition(self, state: WorldState) -> str | None:
         return None
 
     def effect(self, change: Change) -> None:
-        change.state.own_rules()
         change.state.put_rule(self.predicate, self.rule)
 
     def in_words(self, names: Names) -> str:

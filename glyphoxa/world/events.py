@@ -5,7 +5,6 @@ missing fact or entity changes nothing, so the log can be replayed without some 
 
 Besides its fields, each kind of event has:
 
-    read_set()                  the keys it reads from a partial state: see `glyphoxa.world.change`
     failed_precondition(state)  why it cannot be applied; None when it can
     effect(change)              what it does to a state
     in_words(names)             a description for the DM
@@ -16,7 +15,7 @@ kind to the module of its family and to `Event`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -47,7 +46,7 @@ from glyphoxa.world.fact_events import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.state import TABLES, Changes, Key, WorldState, changes_of
+from glyphoxa.world.state import TABLES, Changes, WorldState, changes_of
 
 
 class Undoing:
@@ -59,9 +58,6 @@ class Undoing:
     def dropped(self) -> tuple[int, ...]:
         """Numbers of the events that it drops."""
         return self.events
-
-    def read_set(self) -> Iterator[Key]:
-        yield from ()
 
     def failed_precondition(self, state: WorldState) -> str | None:
         return "an undoing cannot be appended: call the method for it"
@@ -240,7 +236,6 @@ def apply(state: WorldState, recorded: WorldEvent) -> None:
     """Change the state by one event: wholly, or not at all if it raises.
 
     Raises:
-        Missing: The state is partial and lacks something.
         ValueError: The event refers to other events: use `replay`.
     """
     savepoint = state.savepoint()

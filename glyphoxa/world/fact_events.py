@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from glyphoxa.domain.ids import FactId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.facts import Names, claim_in_words, moment, people_in_words, visibility_in_words
-from glyphoxa.world import change as read_set
 from glyphoxa.world.change import Change, bad_claim, no_fact, since, stated_again, until
-from glyphoxa.world.state import Key, WorldState
+from glyphoxa.world.state import WorldState
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +23,6 @@ class FactStated:
     validity: Validity = ALWAYS
     attributes: Mapping[str, object] = field(default_factory=dict)
     supports: tuple[FactId, ...] = ()
-
-    def read_set(self) -> Iterator[Key]:
-        yield from read_set.of_claim(self.claim)
-        yield from (("fact", support) for support in self.supports)
 
     def failed_precondition(self, state: WorldState) -> str | None:
         return bad_claim(state, self.claim)
@@ -61,7 +56,7 @@ class FactStated:
         visibility = self.visibility
         if self.provenance.origin != "dm":
             for support in self.supports:
-                if (on := state.fact(support)) is not None:
+                if (on := state.facts.get(support)) is not None:
                     visibility = visibility.within(on.visibility)
         return visibility
 
@@ -74,9 +69,6 @@ class _OneFact:
 
     __slots__ = ()
     fact: FactId
-
-    def read_set(self) -> Iterator[Key]:
-        yield from read_set.of_fact(self.fact)
 
     def failed_precondition(self, state: WorldState) -> str | None:
         return no_fact(state, self.fact)
@@ -103,7 +95,7 @@ class FactRejected(_OneFact):
     why: Literal["reject", "retcon"] = "reject"
 
     def effect(self, change: Change) -> None:
-        fact = change.state.fact(self.fact)
+        fact = change.state.facts.get(self.fact)
         if fact is not None:
             change.status.settle(change.status.end(fact, "rejected" if self.why == "reject" else "retconned"))
 
@@ -124,7 +116,7 @@ class FactClosed(_OneFact):
     story: int | None = None
 
     def effect(self, change: Change) -> None:
-        fact = change.state.fact(self.fact)
+        fact = change.state.facts.get(self.fact)
         if fact is None:
             return
         at_ms = change.at_ms if self.at_ms is None else self.at_ms
@@ -144,16 +136,12 @@ class FactReplaced(_OneFact):
     claim: Claim
     why: Literal["edit", "retcon"] = "edit"
 
-    def read_set(self) -> Iterator[Key]:
-        yield from read_set.of_claim(self.claim)
-        yield from read_set.of_fact(self.fact)
-
     def failed_precondition(self, state: WorldState) -> str | None:
         return no_fact(state, self.fact) or bad_claim(state, self.claim)
 
     def effect(self, change: Change) -> None:
         state, status = change.state, change.status
-        old, claim = state.fact(self.fact), change.resolved(self.claim)
+        old, claim = state.facts.get(self.fact), change.resolved(self.claim)
         if old is None or claim is None:
             return
         if claim == old.claim:
@@ -178,10 +166,10 @@ class FactReplaced(_OneFact):
 def _confirm(change: Change, fact_id: FactId, *, also: Iterable[FactId] = ()) -> None:
     """Confirm a fact: it loses supports that are gone, and facts that contradict it end."""
     state, status = change.state, change.status
-    fact = state.fact(fact_id)
+    fact = state.facts.get(fact_id)
     if fact is None:
         return
-    kept = tuple(s for s in fact.supports if (on := state.fact(s)) is not None and on.status == "accepted")
+    kept = tuple(s for s in fact.supports if (on := state.facts.get(s)) is not None and on.status == "accepted")
     fact = fact.with_(provenance=replace(fact.provenance, dm_confirmed=True), supports=kept)
     state.put_fact(fact)
     concerned = [fact.id, *also]
@@ -203,14 +191,11 @@ class _KnowingOneFact:
     __slots__ = ()
     fact: FactId
 
-    def read_set(self) -> Iterator[Key]:
-        yield "fact", self.fact
-
     def failed_precondition(self, state: WorldState) -> str | None:
         return no_fact(state, self.fact)
 
     def effect(self, change: Change) -> None:
-        if (fact := change.state.fact(self.fact)) is not None:
+        if (fact := change.state.facts.get(self.fact)) is not None:
             change.state.put_fact(fact.with_(visibility=self._visibility(fact.visibility, at_ms=change.at_ms)))
 
     def _visibility(self, seen: Visibility, *, at_ms: int) -> Visibility:
@@ -228,11 +213,6 @@ class FactScoped(_KnowingOneFact):
 
     fact: FactId
     visibility: Visibility
-
-    def read_set(self) -> Iterator[Key]:
-        yield "fact", self.fact
-        if self.visibility.scope != "public":
-            yield "resting_on", self.fact
 
     def effect(self, change: Change) -> None:
         _KnowingOneFact.effect(self, change)  # `super()` would refer to the class before slots were added

@@ -15,7 +15,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Status, Visibility, visibility_of
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState, rule_of
+from glyphoxa.world.state import WorldEntity, WorldState, rule_of
 
 OFFERED: Final = "its attribute `location` names it"
 """Why a LOCATED_AT that the file does not state is offered."""
@@ -143,11 +143,8 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     state = WorldState()
     stated = claims_of(campaign, Loading("campaign_file", None, accept_at)).values()
     state.load(
-        (),
-        StateRows(
-            entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities),
-            facts=(_fact(each, seq) for seq, each in enumerate(stated, 1)),
-        ),
+        entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities),
+        facts=(_fact(each, seq) for seq, each in enumerate(stated, 1)),
     )
     return state
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import Dm, Fact, RecalledUtterance, Viewer, Visibility
-from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.events import Cause, Event, Undoing, WorldEvent
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -335,6 +335,28 @@ class WorldRead:
     last: WorldEvent | None
     language: str = "en"
     also_called: Mapping[EntityId, Sequence[str]] = field(default_factory=dict)
+
+
+_FEW: Final = 50
+
+
+async def new_events(
+    fetch: Callable[[int, int], Awaitable[Sequence[WorldEvent]]], last: WorldEvent | None
+) -> Sequence[WorldEvent] | None:
+    """Return the events after the last one that a world contains, to apply them one by one.
+
+    None: read the world again, because there are many, one of them undoes others, or the log is not the same one: the
+    database was restored.
+
+    Args:
+        fetch: Returns the events from a number on, in order, at most that many.
+    """
+    known = [] if last is None else [last]
+    page = await fetch(0 if last is None else last.seq, _FEW + 2)
+    new = page[len(known) :]
+    if [*page[: len(known)]] != known or len(new) > _FEW or any(isinstance(each.event, Undoing) for each in new):
+        return None
+    return new
 
 
 class WorldFeed(Protocol):

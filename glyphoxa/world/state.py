@@ -1,7 +1,6 @@
 """The state of a campaign's world, derived from its events. Values in, values out: no database.
 
-A state is complete or partial. Reading something that a partial state has not loaded raises `Missing` with the keys to
-load. So one set of rules serves both replay (everything) and the append of one event (a handful of rows).
+One set of rules serves replay and the append of an event, which is applied to the current state before it is stored.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
 
-# Rows of a campaign's world, to load a state from and to write its changes.
+# Rows of a campaign's world.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +35,6 @@ class WorldEntity:
     def is_of_talk(self) -> bool:
         """Whether it was learned from the transcript, not written by an author."""
         return self.origin == "talk"
-
-
-@dataclass(frozen=True, slots=True)
-class StateRows:
-    """Rows to load a state from.
-
-    Attributes:
-        merges: Gone, kept.
-        refused: Facts that ended because the DM rejected them.
-        ended: For a complete state only.
-    """
-
-    entities: Iterable[WorldEntity] = ()
-    merges: Mapping[EntityId, EntityId] = field(default_factory=dict)
-    facts: Iterable[Fact] = ()
-    rules: Mapping[str, SlotRule] = field(default_factory=dict)
-    refused: Iterable[FactId] = ()
-    ended: Iterable[EndedFact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,48 +83,28 @@ def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]
     )
 
 
-Key: TypeAlias = tuple[str, ...]
-"""Something that can be looked up:
+_Key: TypeAlias = tuple[str, ...]
+"""Something by which facts are looked up:
 
-    ("entity", id)                  the entity, or the one it was merged into
-    ("fact", id)                    the current fact
-    ("claim", …)                    the current fact with this claim: see `claim_key`
     ("slot", subject, predicate)    current facts of a subject and a predicate
     ("object", object, predicate)   current facts of an object and a predicate
     ("touching", entity)            current facts with this entity at one end
     ("resting_on", fact)            current facts that it supports
     ("disputing", fact)             current facts that dispute it
-    ("refused", fact)               whether the DM rejected that claim before: see `was_refused`
-    ("rules",)                      the campaign's own slot rules
+    ("refused", fact)               ends of a fact that the DM rejected, retconned or replaced
 """
-
-
-def claim_key(claim: Claim) -> Key:
-    return "claim", claim.subject, claim.predicate, claim.object or "", claim.value or ""
-
-
-class Missing(Exception):
-    """A partial state was asked for something it has not loaded.
-
-    Attributes:
-        keys: The keys to load.
-    """
-
-    def __init__(self, keys: Iterable[Key]) -> None:
-        self.keys = frozenset(keys)
-        super().__init__(", ".join(":".join(key) for key in sorted(self.keys)))
 
 
 @dataclass(slots=True)
 class _Index:
     """Ids of facts by some key."""
 
-    by: dict[Key, set[Any]] = field(default_factory=dict)
+    by: dict[_Key, set[Any]] = field(default_factory=dict)
 
-    def add(self, key: Key, fact: object) -> None:
+    def add(self, key: _Key, fact: object) -> None:
         self.by.setdefault(key, set()).add(fact)
 
-    def remove(self, key: Key, fact: object) -> None:
+    def remove(self, key: _Key, fact: object) -> None:
         held = self.by[key]
         held.discard(fact)
         if not held:
@@ -151,13 +112,13 @@ class _Index:
 
 
 class WorldState:
-    """A complete state, initially empty. Change it only through `glyphoxa.world.events.apply`.
+    """A state, initially empty. Change it only through `glyphoxa.world.events.apply`.
 
     Attributes:
         entities: Existing entities.
         merged: Entities merged into others.
         facts: Current facts, whatever their status.
-        ended: Ended facts, by fact and the event that ended it. A partial state holds only those that ended in it.
+        ended: Ended facts, by fact and the event that ended it. May lack those that ended before the state was loaded.
         rules: The campaign's own slot rules.
     """
 
@@ -169,54 +130,44 @@ class WorldState:
         self.rules: dict[str, SlotRule] = {}
         self._index = _Index()
         self._refused: set[FactId] = set()
-        self._known: set[Key] | None = None
         self._journal: list[tuple[str, Any, Any]] = []
 
-    @classmethod
-    def partial(cls) -> WorldState:
-        """A state that has loaded nothing yet."""
-        state = cls()
-        state._known = set()
-        return state
+    def load(  # noqa: PLR0913 - one argument a table
+        self,
+        *,
+        entities: Iterable[WorldEntity] = (),
+        merged: Iterable[tuple[EntityId, EntityId]] = (),
+        facts: Iterable[Fact] = (),
+        ended: Iterable[EndedFact] = (),
+        refused: Iterable[FactId] = (),
+        rules: Iterable[tuple[str, SlotRule]] = (),
+    ) -> None:
+        """Load stored rows; they do not count as changes.
 
-    def load(self, keys: Iterable[Key], rows: StateRows | None = None) -> None:
-        """Load rows into a partial state and mark these keys as known.
-
-        Changes made before stay. Also used to load a complete state from stored rows.
+        Args:
+            merged: Gone, kept.
+            refused: Facts that the DM rejected, retconned or replaced, if `ended` lacks them.
         """
-        rows = StateRows() if rows is None else rows
-        changed = {(table, key) for table, key, _ in self._journal}
-        for entity in rows.entities:
-            if ("entities", entity.id) not in changed:
-                self.entities[entity.id] = entity
-        for gone, kept in rows.merges.items():
-            if ("merged", gone) not in changed:
-                self.merged[gone] = kept
-        for fact in rows.facts:
-            if ("facts", fact.id) not in changed:
-                self._put("facts", fact.id, fact)
-        for predicate, rule in rows.rules.items():
-            if ("rules", predicate) not in changed:
-                self.rules[predicate] = rule
-        self._refused.update(rows.refused)
-        for ended in rows.ended:
-            self._put("ended", (ended.fact.id, ended.ended_seq), ended)
-        if self._known is not None:
-            self._known.update(keys)
+        self.entities.update((entity.id, entity) for entity in entities)
+        self.merged.update(merged)
+        for fact in facts:
+            self._put("facts", fact.id, fact)
+        for past in ended:
+            self._put("ended", (past.fact.id, past.ended_seq), past)
+        self._refused.update(refused)
+        self.rules.update(rules)
 
     # Reading
 
     def resolve(self, entity: EntityId) -> EntityId:
         """The entity's id, or that of the one it was merged into."""
         seen = {entity}
-        while True:
-            self._need(("entity", entity), entity in self.entities or entity in self.merged)
-            if entity in self.entities or entity not in self.merged:
-                return entity
+        while entity not in self.entities and entity in self.merged:
             entity = self.merged[entity]
             if entity in seen:
                 return entity
             seen.add(entity)
+        return entity
 
     def entity(self, entity: EntityId) -> WorldEntity | None:
         """Return the entity with this id, or the one into which it was merged."""
@@ -227,59 +178,38 @@ class WorldState:
         found = self.entities.get(entity)
         return None if found is None else found.visibility
 
-    def fact(self, fact: FactId) -> Fact | None:
-        self._need(("fact", fact), fact in self.facts)
-        return self.facts.get(fact)
-
     def in_slot(self, subject: EntityId, predicate: str) -> list[Fact]:
         """Return the facts of a slot in the order in which they were stated, as do the following methods."""
-        self._need(("slot", subject, predicate), self._knows_all_of(subject))
         return self._facts(("slot", subject, predicate))
 
     def of_object(self, entity: EntityId, predicate: str) -> list[Fact]:
-        self._need(("object", entity, predicate), self._knows_all_of(entity))
         return self._facts(("object", entity, predicate))
 
     def touching(self, entity: EntityId) -> list[Fact]:
-        self._need(("touching", entity))
         return self._facts(("touching", entity))
 
     def resting_on(self, fact: FactId) -> list[Fact]:
-        self._need(("resting_on", fact))
         return self._facts(("resting_on", fact))
 
     def disputing(self, fact: FactId) -> list[Fact]:
-        self._need(("disputing", fact))
         return self._facts(("disputing", fact))
 
     def of_claim(self, claim: Claim) -> Fact | None:
-        """The current fact with this claim. Other facts of its slot need not be loaded if the slot holds many."""
-        slot = ("slot", claim.subject, claim.predicate)
-        found = next((f for f in self._facts(slot) if f.claim == claim), None)
-        if found is None and not (self._known is not None and slot in self._known):
-            self._need(claim_key(claim), self._knows_all_of(claim.subject))
-        return found
+        """Return the current fact with this claim."""
+        slot = self._index.by.get(("slot", claim.subject, claim.predicate), ())
+        return next((fact for each in slot if (fact := self.facts[each]).claim == claim), None)
 
     def was_refused(self, fact: FactId) -> bool:
         """Whether the DM rejected, retconned or replaced a fact with this id."""
-        self._need(("refused", fact), fact in self._refused)
         return fact in self._refused or bool(self._index.by.get(("refused", fact)))
-
-    def own_rules(self) -> Mapping[str, SlotRule]:
-        self._need(("rules",))
-        return self.rules
 
     # Changing: for the projection
 
     def put_entity(self, entity: WorldEntity) -> None:
-        is_new = entity.id not in self.entities
         self._change("entities", entity.id, entity)
-        if is_new and self._known is not None:
-            self._known.add(("touching", entity.id))  # facts need their entities
 
     def drop_entity(self, entity: EntityId) -> None:
         self._change("entities", entity, None)
-        self._now_known(("entity", entity))
 
     def put_merge(self, gone: EntityId, kept: EntityId) -> None:
         self._change("merged", gone, kept)
@@ -289,7 +219,6 @@ class WorldState:
 
     def drop_fact(self, fact: FactId) -> None:
         self._change("facts", fact, None)
-        self._now_known(("fact", fact))
 
     def put_ended(self, ended: EndedFact) -> None:
         self._change("ended", (ended.fact.id, ended.ended_seq), ended)
@@ -322,18 +251,7 @@ class WorldState:
             table, key, old = self._journal.pop()
             self._put(table, key, old)
 
-    def _need(self, key: Key, is_known: bool = False) -> None:
-        if self._known is not None and not is_known and key not in self._known:
-            raise Missing([key])
-
-    def _knows_all_of(self, entity: EntityId) -> bool:
-        return self._known is not None and ("touching", entity) in self._known
-
-    def _now_known(self, key: Key) -> None:
-        if self._known is not None:
-            self._known.add(key)
-
-    def _facts(self, key: Key) -> list[Fact]:
+    def _facts(self, key: _Key) -> list[Fact]:
         facts = [self.facts[fact] for fact in self._index.by.get(key, ())]
         return sorted(facts, key=lambda fact: (fact.seq, fact.id))
 
@@ -370,9 +288,9 @@ TABLES: Final = ("entities", "merged", "facts", "ended", "rules")
 """The tables of a state, by attribute name."""
 
 
-def _entries(fact: Fact) -> Collection[Key]:
+def _entries(fact: Fact) -> Collection[_Key]:
     claim = fact.claim
-    found: set[Key] = {("slot", claim.subject, claim.predicate), ("touching", claim.subject)}
+    found: set[_Key] = {("slot", claim.subject, claim.predicate), ("touching", claim.subject)}
     if claim.object is not None:
         found |= {("object", claim.object, claim.predicate), ("touching", claim.object)}
     found.update(("resting_on", support) for support in fact.supports)

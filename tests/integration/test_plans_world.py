@@ -83,16 +83,6 @@ async def test_unread_imports_and_documents_of_an_entity_read_a_few_rows(store: 
     assert await rows_read(store, "documents_of", "e5") < 10
 
 
-async def test_what_a_stated_fact_asks_reads_a_few_rows(store: Store) -> None:
-    asked = (["r5"], ["r5"], ["r501"], ["e5"], ["TYPE_5"], ["e7"], ["TYPE_5"], [], ["e5"], ["TYPE_5"], ["e0"], [""])
-    assert await rows_read(store, "load_facts", *asked) < 200
-    assert await rows_read(store, "load_entities", ["e5", "e6"], ["r5"], ["rejected"]) < 10
-
-
-async def test_all_about_an_entity_reads_its_facts_only(store: Store) -> None:
-    assert await rows_read(store, "load_facts", [], [], [], [], [], [], [], ["e5"], [], [], [], []) < 200
-
-
 async def test_facts_go_and_come_by_their_ids(store: Store) -> None:
     assert await rows_read(store, "remove_facts", ["r9", "a9"]) < 10
 

@@ -27,7 +27,7 @@ from glyphoxa.recall.world import World, Worlds
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import Pending, SpoolPosition
 from glyphoxa.world.file_claims import state_of_file
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 
 
 class Weather:
@@ -77,7 +77,7 @@ class WorldsTwin(Worlds):
         state = WorldState()
         scoped = self._graph.scoped
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
-        state.load((), StateRows(entities=entities, facts=self._graph.of_world))
+        state.load(entities=entities, facts=self._graph.of_world)
         self._world = World(state, now_ms=lambda: 0)
         self.meanings.learn(self._world.texts)
         return self._world

@@ -45,7 +45,7 @@ async def a_campaign_row(store: Store, campaign: CampaignId, *, language: str = 
 
 async def everything(store: Store, campaign: CampaignId) -> WorldState:
     async with store.database.use(campaign) as connection, connection.transaction():
-        return await WorldTables(connection, campaign).read()
+        return await WorldTables(connection, campaign).read(with_ended=True)
 
 
 async def stands_as_replayed(store: Store, campaign: CampaignId) -> WorldState:

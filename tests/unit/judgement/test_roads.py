@@ -59,7 +59,7 @@ from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from glyphoxa.world.events import Cause, Event
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said
 from tests.support.memory import GraphTwin, WorldsTwin
@@ -398,7 +398,7 @@ async def recap_of_an_npc(campaign: Campaign, text: str) -> str:
 async def bundle_for_players(campaign: Campaign, text: str) -> str:
     state = WorldState()
     entities = (WorldEntity(GRIMJAW, "npc", "Grimjaw"), WorldEntity(EntityId("zorn"), "concept", text))
-    state.load((), StateRows(entities=entities, facts=[stated(GRIMJAW, "past", text)]))
+    state.load(entities=entities, facts=[stated(GRIMJAW, "past", text)])
     public = PublicPart(state, campaign)
     plain = {"speaker_id": "tamsin", "npc_id": None, "retracted": False, "withheld": False, "aside": None}
     of_session = {"session_id": "s1", "ordinal": 1, "utterance_id": "u1", "timestamp": 1, "duration_ns": 1}

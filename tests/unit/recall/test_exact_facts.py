@@ -8,7 +8,7 @@ from glyphoxa.prompt.facts import recalled_of
 from glyphoxa.recall.facts import facts_asked
 from glyphoxa.recall.world import World
 from glyphoxa.world.graph import Known
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 
 TANKARD = Entity(EntityId("tankard"), "location", "The Rusty Tankard", ("the tavern",))
 MAREK = Entity(EntityId("marek"), "npc", "Marek", ("the smith",))
@@ -132,7 +132,7 @@ def test_entities_are_called_by_the_gate_and_tied_by_their_facts() -> None:
 def by_name(fact: Fact, question: str, *entities: Entity) -> list[str]:
     state = WorldState()
     nodes = [WorldEntity(one.id, one.type, one.name, one.aliases) for one in entities]
-    state.load((), StateRows(entities=nodes, facts=[fact]))
+    state.load(entities=nodes, facts=[fact])
     return [one.known.entity.id for one in World(state, now_ms=lambda: 0).by_name(NpcId("barmaid"), question)]
 
 

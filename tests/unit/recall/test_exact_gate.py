@@ -13,7 +13,7 @@ from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.names.naming import Entry, Speech
 from glyphoxa.names.reader import NameReader
 from glyphoxa.recall.world import World
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples
 
 NPC = NpcId("tamsin")
@@ -90,7 +90,7 @@ def a_world(
         if there.keys() >= set(claim.ends)
     }
     state = WorldState()
-    state.load((), StateRows(entities=entities, facts=facts.values()))
+    state.load(entities=entities, facts=facts.values())
     return World(state, now_ms=lambda: at_ms, language=language)
 
 

@@ -16,7 +16,7 @@ from glyphoxa.prompt.facts import select_facts
 from glyphoxa.recall.world import KnownByName, World
 from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples
 from tests.support.world_histories import ENTITIES, NPCS, a_history
 
@@ -70,7 +70,7 @@ def facts_of(drawn: list[tuple[EntityId, str, EntityId, Visibility]]) -> list[Fa
 
 def a_world(entities: list[WorldEntity], facts: list[Fact], *, now_ms: Callable[[], int] = lambda: NOW) -> World:
     state = WorldState()
-    state.load((), StateRows(entities=entities, facts=facts))
+    state.load(entities=entities, facts=facts)
     return World(state, now_ms=now_ms)
 
 
@@ -180,7 +180,7 @@ def test_what_waits_for_the_dm_is_not_known() -> None:
 
 def test_what_a_file_calls_its_npc_is_a_name_for_those_who_know_of_it() -> None:
     state = WorldState()
-    state.load((), StateRows(entities=[replace(MAREK, visibility=secret_of([OTHER]))]))
+    state.load(entities=[replace(MAREK, visibility=secret_of([OTHER]))])
     world = World(state, now_ms=lambda: NOW, also_called={MAREK.id: ("the smith",), TOWER.id: ("the spire",)})
     assert called(world, "the smith at the spire", OTHER) == ["marek"]
     assert called(world, "the smith at the spire") == []

@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Between, Claim, Fact, Validity, secret_of
 from glyphoxa.recall.world import World
-from glyphoxa.world.state import StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples
 from tests.support.random_graphs import CENTRE, VIEWERS, WORDS, a_world, depths
 
@@ -21,7 +21,7 @@ INN, MARKET, SWORD, NODE, SMITH = (EntityId(each) for each in ("inn", "market", 
 
 def world_of(entities: list[WorldEntity], facts: list[Fact]) -> World:
     state = WorldState()
-    state.load((), StateRows(entities=entities, facts=facts))
+    state.load(entities=entities, facts=facts)
     return World(state, now_ms=lambda: NOW)
 
 

@@ -1,4 +1,4 @@
-"""No kind of event is incomplete: it can be kept, says what it reads, when it cannot be said, and what it does."""
+"""No kind of event is incomplete: it can be kept, says when it cannot be said, and what it does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from glyphoxa.world.fact_events import (
     FactStated,
     FactTold,
 )
-from glyphoxa.world.state import Missing, WorldState
+from glyphoxa.world.state import WorldState
 
 SMITH, GREY, FORGE = EntityId("smith"), EntityId("grey"), EntityId("forge")
 THERE = Claim.relation(SMITH, "LOCATED_AT", FORGE)
@@ -103,7 +103,7 @@ def named(event: Event) -> str:
 
 def test_every_event_class_has_a_sample_and_is_in_the_union() -> None:
     found = {each for family in (entity_events, events, fact_events) for _, each in getmembers(family, is_dataclass)}
-    kinds = {each for each in found if hasattr(each, "read_set")}
+    kinds = {each for each in found if hasattr(each, "effect")}
     assert kinds == set(get_args(Event)) == {type(event) for event in SAMPLES}
 
 
@@ -129,21 +129,6 @@ def test_no_event_is_worded_with_a_relation_type_or_an_id() -> None:
     assert [text for text in outside_brackets if re.search(rf"[A-Z]{{2}}|{ids}", text)] == []
     assert "confirmed: Grimjaw is at The Forge" in texts
     assert "rolled back to ordinal 3 of session 1: dropped 1 event" in texts
-
-
-@pytest.mark.parametrize("event", CHANGING, ids=named)
-def test_what_it_reads_is_enough_to_begin_with(event: Event) -> None:
-    """A partial world with only that is complete for the event."""
-    state = WorldState.partial()
-    state.load([("rules",), *event.read_set()])
-    apply(state, WorldEvent(1, Cause("dm", 1), event))
-
-
-@pytest.mark.parametrize("event", [event for event in CHANGING if list(event.read_set())], ids=named)
-def test_it_reads_something_and_asks_for_it(event: Event) -> None:
-    with pytest.raises(Missing) as asked:
-        apply(WorldState.partial(), WorldEvent(1, Cause("dm", 1), event))
-    assert asked.value.keys <= {*event.read_set()}
 
 
 @pytest.mark.parametrize("event", SAMPLES, ids=named)

@@ -6,12 +6,11 @@ from functools import cache
 
 import pytest
 
-from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
 from glyphoxa.world.events import Undone, WorldEvent, apply, difference, remaining, replay
 from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
-from glyphoxa.world.state import OPPOSITES, Changes, Key, Missing, StateRows, WorldState, claim_key, rule_of
+from glyphoxa.world.state import OPPOSITES, Changes, WorldState, rule_of
 from tests.support import world_histories
 from tests.support.proof import n_examples
 
@@ -45,24 +44,6 @@ def test_undoing_an_event_gives_what_the_others_give_and_undoing_that_brings_it_
         assert tables(replay(undone)) == tables(replay([e for e in left if e is not target])), seed
         redone = [*undone, WorldEvent(len(undone) + 1, target.cause, Undone(len(undone)))]
         assert tables(replay(redone)) == tables(replay(events)), seed
-
-
-@batches
-def test_a_state_that_loads_what_it_needs_comes_to_the_same_as_one_that_has_everything(batch: int) -> None:
-    for seed in seeds(batch):
-        whole = WorldState()
-        for event in remaining(a_history(seed)):
-            partial = WorldState.partial()
-            while True:
-                try:
-                    apply(partial, event)
-                    break
-                except Missing as missing:
-                    for key in missing.keys:
-                        load(partial, key, whole)
-            whole.begin()
-            apply(whole, event)
-            assert partial.changes() == whole.changes(), (seed, event)
 
 
 @batches
@@ -117,40 +98,6 @@ def test_the_difference_of_two_states_leads_from_one_to_the_other(batch: int) ->
         ended = {k: v for k, v in before.ended.items() if k not in changed.ended_gone}
         ended.update({(e.fact.id, e.ended_seq): e for e in changed.ended_put})
         assert ended == after.ended, seed
-
-
-def load(partial: WorldState, key: Key, whole: WorldState) -> None:
-    """Answer a key from a complete state, as a database would."""
-    facts: list[Fact] = []
-    match key:
-        case ("entity", entity):
-            found = whole.entities.get(entity)
-            merged = {entity: whole.merged[entity]} if found is None and entity in whole.merged else {}
-            partial.load([key], StateRows(entities=[] if found is None else [found], merges=merged))
-            return
-        case ("rules",):
-            partial.load([key], StateRows(rules=whole.rules))
-            return
-        case ("refused", fact):
-            partial.load([key], StateRows(refused=[FactId(fact)] if whole.was_refused(FactId(fact)) else []))
-            return
-        case ("fact", fact):
-            facts = [f for f in whole.facts.values() if f.id == fact]
-        case ("claim", *_):
-            facts = [f for f in whole.facts.values() if claim_key(f.claim) == key]
-        case ("slot", subject, predicate):
-            facts = whole.in_slot(subject, predicate)
-        case ("object", entity, predicate):
-            facts = whole.of_object(entity, predicate)
-        case ("touching", entity):
-            facts = whole.touching(entity)
-        case ("resting_on", fact):
-            facts = whole.resting_on(FactId(fact))
-        case ("disputing", fact):
-            facts = whole.disputing(FactId(fact))
-        case _:
-            raise AssertionError(key)
-    partial.load([key], StateRows(facts=facts))
 
 
 def assert_sound(fact: Fact, state: WorldState, seed: int) -> None:

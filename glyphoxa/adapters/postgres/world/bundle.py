@@ -152,7 +152,7 @@ async def export_for_players(
         described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
         if document is not None:
             described = check_document(document, campaign).authored
-        public = PublicPart(await world.tables.read_current(), described, *await world.tables.guarded())
+        public = PublicPart(await world.tables.read(), described, *await world.tables.guarded())
         await _mark_read(world, scratch)
         await _fill(WorldTransaction.of(world.connection, scratch), public)
         sources = dict.fromkeys(BUNDLED, scratch)
@@ -202,7 +202,7 @@ async def bind_campaign(
     ):
         reader, columns = await _stage(transaction.connection, file, without=(*_TRANSCRIPT, *EMBEDDED))
         await _store(transaction.connection, reader, columns, scratch)
-        state = await WorldTransaction.of(transaction.connection, scratch).tables.read_current()
+        state = await WorldTransaction.of(transaction.connection, scratch).tables.read()
     bundled = reader.campaign
     events = carried_over(state, await world.now(place.campaign), cause, reason=f"bundle of {bundled.name}")
     return bundled, await world.commit(place.campaign, events, cause)
@@ -457,8 +457,8 @@ async def _refused(connection: Connection, query: str, *arguments: object) -> st
 
 async def _check_world(world: WorldTransaction) -> None:
     try:
-        told = await world.log.state_at((await world.log.head()).seq)
-        held = await world.tables.read()
+        told = await world.log.state_at(await world.log.head())
+        held = await world.tables.read(with_ended=True)
     except (Corrupt, KeyError, TypeError, ValueError, InvalidInput) as error:
         raise InvalidInput(f"tables.world_events contains an unreadable event: {error}") from None
     odd = difference(held, told)

@@ -200,9 +200,9 @@ class PostgresErasure(CampaignQueries):
         # Followers of the log learn from a new event that an old one no longer applies.
         head = await world.log.head()
         erased = TalkErased(tuple(each.seq for each in changed if isinstance(each.event, TalkErased)))
-        await world.log.append([encode(erased)], Cause("dm", at_ms), after=head.seq)
-        with gc_paused(amount=head.seq + 1):
-            before, after = await world.tables.read(), await world.log.state_at(head.seq + 1)
+        await world.log.append([encode(erased)], Cause("dm", at_ms), after=head)
+        with gc_paused(amount=head + 1):
+            before, after = await world.tables.read(with_ended=True), await world.log.state_at(head + 1)
             await world.tables.write(difference(before, after))
 
     async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -13,7 +13,6 @@ from glyphoxa.adapters.postgres.server.database import CampaignStatements, Datab
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
-from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
@@ -38,27 +37,15 @@ _LONGEST_SNAPSHOT: Final = 100_000_000
 """Maximum size in bytes: PostgreSQL limits JSON to 256 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The end of a log.
-
-    Attributes:
-        seq: Number of the last event; 0 if there is none.
-        rules: The campaign's own slot rules.
-    """
-
-    seq: int
-    rules: Mapping[str, SlotRule]
-
-
 class WorldLog(CampaignStatements):
     """The events of one campaign, on a connection in a transaction."""
 
     file = "world/event_log"
 
-    async def head(self) -> Head:
-        (row,) = await self._fetch("head")
-        return Head(row["seq"], row["rules"])
+    async def head(self) -> int:
+        """Number of the last event; 0 if there is none."""
+        ((seq,),) = await self._fetch("head")
+        return int(seq)
 
     async def append(self, events: Sequence[Encoded], cause: Cause, *, after: int) -> None:
         """
@@ -176,9 +163,18 @@ def _event(campaign: CampaignId, row: asyncpg.Record) -> WorldEvent:
     return decode(campaign, row["seq"], cause_of_row(row), row["event_type"], row["payload"])
 
 
+_MUCH: Final = 10_000
+
+
+async def read_world(log: WorldLog, tables: WorldTables) -> WorldRead:
+    """The current world. Call it in a transaction with one snapshot, or that has locked the campaign."""
+    last = await log.page(after=0, limit=1, latest_first=True)
+    with gc_paused(amount=_MUCH):
+        return WorldRead(await tables.read(), last[0] if last else None)
+
+
 _DEADLINE_MS: Final = 1_000
 _READ_DEADLINE_MS: Final = 60_000
-_MUCH: Final = 10_000
 
 
 class PostgresWorldFeed:
@@ -197,11 +193,9 @@ class PostgresWorldFeed:
             described = await connection.fetchrow(self._of_campaign, campaign)
             if described is None:
                 return WorldRead(WorldState(), None)
-            last = await WorldLog(connection, campaign).page(after=0, limit=1, latest_first=True)
-            with gc_paused(amount=_MUCH):
-                state = await WorldTables(connection, campaign).read_current()
+            read = await read_world(WorldLog(connection, campaign), WorldTables(connection, campaign))
         also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in described["npcs"] or ()}
-        return WorldRead(state, last[0] if last else None, described["language"], also)
+        return replace(read, language=described["language"], also_called=also)
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
         async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:

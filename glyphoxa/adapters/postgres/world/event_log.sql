@@ -1,7 +1,5 @@
 -- head --
--- The last event, and the campaign's own rules, which nearly every event needs.
-SELECT (SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1) AS seq,
-       (SELECT coalesce(jsonb_object_agg(predicate, rule), '{}') FROM slot_rules WHERE campaign_id = $1) AS rules;
+SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1;
 
 -- add_events --
 INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, ordinal, source_turn_id)

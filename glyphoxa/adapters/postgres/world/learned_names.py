@@ -15,9 +15,7 @@ from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
-from glyphoxa.adapters.postgres.world.world import commit
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import NEVER
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.wrong_forms import (
@@ -150,9 +148,9 @@ class PostgresLearnedNames:
             cause = await forms.cause(step)
             effect = None if cause is None else effect_of(history, step)
             if cause is not None and effect == "added":
-                [recorded] = await commit(world, [_event(fold(form), form, step)], cause, accept_at=NEVER)
+                seq = await _append(world, _event(fold(form), form, step), cause)
                 if active(history) != active([*history, step]):
-                    await world.log.names_changed([recorded.seq])
+                    await world.log.names_changed([seq])
             elif effect == "counted":
                 await forms.count(step)
             pairs = await forms.pairs()
@@ -167,9 +165,7 @@ class PostgresLearnedNames:
             if not decisions:
                 return None
             last = max(decisions, key=lambda each: each.step.id)
-            # No entity or fact follows from a step, so that nothing else has to be replayed.
-            head = await world.log.head()
-            await world.log.append([encode(Undone(last.step.id))], Cause("dm", at_ms), after=head.seq)
+            await _append(world, Undone(last.step.id), Cause("dm", at_ms))
             await world.log.names_changed([last.step.id])
         return last
 
@@ -199,6 +195,13 @@ class PostgresLearnedNames:
         async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             await world.lock_campaign()
             yield world, _Forms(world.connection, campaign, heard)
+
+
+async def _append(world: WorldTransaction, event: FormHeard | Undone, cause: Cause) -> int:
+    """Append an event, and return its number. No entity or fact follows from a step, so that no table changes."""
+    head = await world.log.head()
+    await world.log.append([encode(event)], cause, after=head)
+    return head + 1
 
 
 def _pairs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
@@ -32,9 +32,8 @@ from glyphoxa.domain.knowledge import (
     Validity,
     Visibility,
 )
-from glyphoxa.world import change as read_set
 from glyphoxa.world.events import Cause
-from glyphoxa.world.state import REFUSED, Changes, Key, StateRows, WorldEntity, WorldState
+from glyphoxa.world.state import REFUSED, Changes, WorldEntity, WorldState
 
 _STORED_PROVENANCE: Final = tuple(field.name for field in fields(Provenance) if field.name != "origin")
 """The origin has a column of its own."""
@@ -228,52 +227,38 @@ class WorldTables(CampaignStatements):
 
     file = "world/tables"
 
-    async def load(self, state: WorldState, keys: Collection[Key]) -> None:
-        """Load what the keys ask for into a partial state, and the keys that the loaded facts will need."""
-        await self._load_entities(state, keys)
-        facts = await self._load_facts(state, keys)
-        if around := await offload(lambda: read_set.of_facts(facts) - set(keys), amount=len(facts)):
-            await self._load_facts(state, around)
+    async def read(self, *, with_ended: bool = False) -> WorldState:
+        """The state in the tables.
 
-    async def read(self) -> WorldState:
-        """The complete state in the tables."""
-        ended = await self._all("all_ended")
-        return await self._read(ended=ended)
+        Args:
+            with_ended: Read all ended facts, which may be many more than the current ones. Otherwise, the state knows
+                only which of them the DM refused.
+        """
+        entities, merges, rules, facts = [
+            await self._all(name) for name in ("all_entities", "all_merges", "all_rules", "all_facts")
+        ]
+        ended = await self._all("all_ended") if with_ended else []
+        refused = [] if with_ended else await self._fetch("all_refused", sorted(REFUSED))
 
-    async def read_current(self) -> WorldState:
-        """The same without ended facts, which may be many more; only which facts were refused is known."""
-        refused = await self._fetch("all_refused", sorted(REFUSED))
-        return await self._read(refused=refused)
+        def build() -> WorldState:
+            state = WorldState()
+            state.load(
+                entities=map(entity_of_row, entities),
+                merged=((EntityId(row["gone_id"]), EntityId(row["kept_id"])) for row in merges),
+                facts=map(fact_of_row, facts),
+                ended=map(ended_of_row, ended),
+                refused=(FactId(row["fact_id"]) for row in refused),
+                rules=((row["predicate"], row["rule"]) for row in rules),
+            )
+            return state
+
+        return await offload(build, amount=len(facts) + len(ended))
 
     async def guarded(self) -> tuple[list[WorldEntity], list[str]]:
         """The entities that were merged into others, with the names that no other one has now, and texts of secrets."""
         rows, secrets = await self._fetch("merged_names"), await self._fetch("secrets")
         merged = [WorldEntity(row["id"], row["type"], row["names"][0], tuple(row["names"][1:]), HIDDEN) for row in rows]
         return merged, [row["text"] for row in secrets]
-
-    async def _read(
-        self, *, ended: Sequence[asyncpg.Record] = (), refused: Sequence[asyncpg.Record] = ()
-    ) -> WorldState:
-        entities, merges, rules, facts = [
-            await self._all(name) for name in ("all_entities", "all_merges", "all_rules", "all_facts")
-        ]
-
-        def build() -> WorldState:
-            state = WorldState()
-            state.load(
-                (),
-                StateRows(
-                    entities=map(entity_of_row, entities),
-                    merges={EntityId(row["gone_id"]): EntityId(row["kept_id"]) for row in merges},
-                    facts=map(fact_of_row, facts),
-                    rules={row["predicate"]: row["rule"] for row in rules},
-                    refused=(FactId(row["fact_id"]) for row in refused),
-                    ended=map(ended_of_row, ended),
-                ),
-            )
-            return state
-
-        return await offload(build, amount=len(facts) + len(ended))
 
     async def write(self, changes: Changes) -> None:
         """Write changes. The events that stated these facts must be in the log already."""
@@ -316,63 +301,12 @@ class WorldTables(CampaignStatements):
         for block in _blocks(values):
             await self._fetch(name, json_of([row_of(value) for value in block]), *more)
 
-    async def _load_entities(self, state: WorldState, keys: Collection[Key]) -> None:
-        known = [key for key in keys if key[0] in ("entity", "refused")]
-        if not known:
-            return
-        entities, facts = ([key[1] for key in known if key[0] == kind] for kind in ("entity", "refused"))
-        rows = await self._fetch("load_entities", entities, facts, sorted(REFUSED))
-
-        def put() -> None:
-            found: dict[str, list[asyncpg.Record]] = {"there": [], "merged": [], "refused": []}
-            for row in rows:
-                found[row["found"]].append(row)
-            state.load(
-                known,
-                StateRows(
-                    entities=map(entity_of_row, found["there"]),
-                    merges={EntityId(row["id"]): EntityId(row["kept_id"]) for row in found["merged"]},
-                    refused=(FactId(row["id"]) for row in found["refused"]),
-                ),
-            )
-
-        await offload(put, amount=len(known))
-
-    async def _load_facts(self, state: WorldState, keys: Iterable[Key]) -> list[Fact]:
-        by_kind: dict[str, list[Key]] = {kind: [] for kind in _OF_FACTS}
-        for key in keys:
-            if key[0] in by_kind:
-                by_kind[key[0]].append(key)
-        if not any(by_kind.values()):
-            return []
-        slots, objects = by_kind["slot"], by_kind["object"]
-        rows = await self._fetch(
-            "load_facts",
-            *([key[1] for key in by_kind[kind]] for kind in ("fact", "resting_on", "disputing")),
-            [key[1] for key in slots],
-            [key[2] for key in slots],
-            [key[1] for key in objects],
-            [key[2] for key in objects],
-            [key[1] for key in by_kind["touching"]],
-            *([key[part] for key in by_kind["claim"]] for part in (1, 2, 3, 4)),
-        )
-
-        def put() -> list[Fact]:
-            facts = [fact_of_row(row) for row in rows]
-            state.load((key for of_kind in by_kind.values() for key in of_kind), StateRows(facts=facts))
-            return facts
-
-        return await offload(put, amount=len(rows))
-
     async def _all(self, name: str) -> list[asyncpg.Record]:
         cursor = await self._connection.cursor(self._sql[name], self._campaign)
         rows: list[asyncpg.Record] = []
         while block := await cursor.fetch(_BLOCK):
             rows += block
         return rows
-
-
-_OF_FACTS: Final = ("fact", "resting_on", "disputing", "slot", "object", "touching", "claim")
 
 
 def _blocks(values: Iterable[_T]) -> Iterator[list[_T]]:

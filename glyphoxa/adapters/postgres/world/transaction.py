@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.event_log import (
     WorldLog,
     corrections_in_effect,
+    read_world,
     retractions_in_effect,
     withholdings_in_effect,
 )
@@ -21,7 +22,8 @@ from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.events import WorldEvent, replay
+from glyphoxa.world.graph import WorldRead, new_events
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -203,15 +205,20 @@ _USUAL_TIMEOUT_MS: Final = 20_000
 _UNSTORABLE: Final = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WorldTransaction:
-    """The parts of a transaction."""
+    """The parts of a transaction.
+
+    Attributes:
+        held: The world with all or some of the events in the log, including those of this transaction.
+    """
 
     connection: Connection
     campaign: CampaignId
     log: WorldLog
     tables: WorldTables
     talk: TalkRetraction
+    held: WorldRead | None = None
 
     @classmethod
     def of(cls, connection: Connection, campaign: CampaignId) -> Self:
@@ -236,6 +243,23 @@ class WorldTransaction:
             NotFound: There is no such campaign.
         """
         await self._require("lock_campaign")
+
+    async def current(self) -> WorldRead:
+        """The current world, with what this transaction has written so far. The campaign must be locked.
+
+        Its state changes with the next commit.
+        """
+        held, self.held = self.held, None
+        new = None if held is None else await new_events(self._events_from, held.last)
+        if held is None or new is None:
+            held = await read_world(self.log, self.tables)
+        elif new:
+            held = WorldRead(replay(new, onto=held.state), new[-1])
+        self.held = held
+        return held
+
+    async def _events_from(self, seq: int, limit: int) -> Sequence[WorldEvent]:
+        return await self.log.page(after=seq - 1, limit=limit, latest_first=False)
 
     async def _require(self, query: str) -> None:
         sql = load_queries("world/transaction")
