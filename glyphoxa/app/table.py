@@ -474,7 +474,7 @@ class _Wiring:
             context=self.context,
             tools=self._tools_of(npc),
             listener=listener,
-            sink=self.state.voices.play,
+            sink=self.state.voices.tell,
             now_ms=now_ms,
         )
         return await self.opening.mouths[npc.engine](spec)

@@ -6,12 +6,11 @@ concurrent readers need no lock. When the knowledge graph changes, another one r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from loguru import logger
-
+from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
@@ -237,32 +236,19 @@ def cast_of(campaign: Campaign) -> list[Entry]:
     return entries_of(replace(campaign, npcs=npcs, entities=()))
 
 
-NamesListener = Callable[[Gazetteer], None]
-
-
 @dataclass(slots=True)
 class ObservableGazetteer:
     """Holds the current names of an open table: the only place where they change.
 
     Changes come from one thread, readers from any: `current` is replaced as a whole, and a reader keeps the one it
-    took. Objects built from the names (a corrector, key terms) subscribe.
+    took. Objects built from the names (a corrector, key terms) subscribe to `changed`, which passes the new gazetteer.
     """
 
     current: Gazetteer
-    _listeners: list[NamesListener] = field(default_factory=list)
-
-    def subscribe(self, listener: NamesListener) -> Callable[[], None]:
-        """Call `listener` with the new gazetteer after each change. Returns a function that unsubscribes."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+    changed: Subscribers[[Gazetteer]] = field(default_factory=partial(Subscribers, "the names"))
 
     def replace(self, names: Gazetteer) -> None:
         """Replace the names, and notify subscribers unless they are unchanged."""
-        if names is self.current:
-            return
-        self.current = names
-        for listener in tuple(self._listeners):
-            try:
-                listener(names)
-            except Exception as error:  # whatever it is, notify the remaining listeners
-                logger.opt(exception=error).error("a part of the table keeps its old names")
+        if names is not self.current:
+            self.current = names
+            self.changed.tell(names)

@@ -19,6 +19,7 @@ from heapq import merge
 from itertools import chain
 from typing import NamedTuple
 
+from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
@@ -146,7 +147,9 @@ class Hints:
         self._campaign = campaign
         self._now_ms = now_ms
         self._max_terms, self._glossary_names = max_terms, glossary_names
-        self._listeners: list[Callable[[], None]] = []
+        self._changed = Subscribers[[]]("the key terms")
+        self.subscribe = self._changed.subscribe
+        """Called at once when key terms change, so an expensive subscriber should wait for the end of a burst."""
         self._scene: Scene | None = None
         self._here: frozenset[EntityId] = frozenset()
         self._odd: dict[tuple[str, ...], float] = {}
@@ -175,14 +178,6 @@ class Hints:
         since_ms = self._now_ms() - LATELY_MS
         return self._here.union(entity for entity, at_ms in self._said.items() if at_ms >= since_ms)
 
-    def subscribe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call `changed` when key terms change. Returns a function that unsubscribes.
-
-        It is called at once, so an expensive listener should wait for the end of a burst.
-        """
-        self._listeners.append(changed)
-        return lambda: self._listeners.remove(changed) if changed in self._listeners else None
-
     def on(self, event: TableEvent) -> None:
         """Process an event of the table."""
         match event:
@@ -196,7 +191,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """Take the campaign's names. A listener for `glyphoxa.names.gazetteer.ObservableGazetteer`.
+        """Take the campaign's names. a subscriber of `glyphoxa.names.gazetteer.ObservableGazetteer`.
 
         Learned wrong forms are not hinted, but count as misrecognitions.
         """
@@ -243,8 +238,7 @@ class Hints:
     def _tell(self) -> None:
         told, self._told = self._told, self.keyterms()
         if set(told) != set(self._told):
-            for listener in tuple(self._listeners):
-                listener()
+            self._changed.tell()
 
     def _listing(self, rank: int, name: Name, vocabulary: Vocabulary) -> _Listed | None:
         """The name, or None for an alias made of ordinary words ("the smith")."""

@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NamesFollowed
-from glyphoxa.names.gazetteer import Gazetteer, NamesListener, ObservableGazetteer, cast_of, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, cast_of, entries_of
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.names.learning import Learner
 from glyphoxa.names.people import CallForms, Understood, understand
@@ -94,8 +94,9 @@ class TableNames:
         self._turns: dict[PlayerId, _Turn] = {}
         self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
         self.nearby = self.hints.nearby
-        self.subscribe(self._names_are)
-        self.subscribe(self.hints.names_are)
+        self.changed = self._book.changed
+        self.changed.subscribe(self._names_are)
+        self.changed.subscribe(self.hints.names_are)
         self._is_open = False
         self._graph = graph
         if graph is not None:
@@ -142,10 +143,6 @@ class TableNames:
         return self._made.names.is_all_public(text)
 
     # -- for the table
-
-    def subscribe(self, changed: NamesListener) -> Callable[[], None]:
-        """Call `changed` after each change of the names. Returns a function that unsubscribes."""
-        return self._book.subscribe(changed)
 
     def following(self, graph: LearnedNames) -> NamesFollowed:
         """Creates the object that keeps these names equal to those of a graph."""

@@ -268,7 +268,7 @@ class TableSession:
         return self._events.subscribe(listener)
 
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        return self.state.voices.add_sink(sink)
+        return self.state.voices.subscribe(sink)
 
     async def kept(self) -> int:
         await self._journal.wait_until_written()

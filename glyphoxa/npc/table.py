@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from loguru import logger
-
+from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import SessionCommand
 from glyphoxa.domain.events import MemoryHealth, TableEvent, UtteranceKept
@@ -149,47 +148,6 @@ class Table(Protocol):
         ...
 
 
-# Distribution of events and sound to subscribers.
-
-
-Watcher = Callable[[TableEvent], None]
-
-
-class TableEvents:
-    """Passes each event to all subscribers, in order of subscription."""
-
-    def __init__(self) -> None:
-        self._watchers: list[Watcher] = []
-
-    def subscribe(self, watcher: Watcher) -> Callable[[], None]:
-        """Subscribe. Returns a function that unsubscribes."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
-
-    def tell(self, event: TableEvent) -> None:
-        for watcher in tuple(self._watchers):
-            try:
-                watcher(event)
-            except Exception as error:  # a subscriber must not stop the table
-                logger.opt(exception=error).error("a subscriber of the table raised an error")
-
-
-class NpcVoices:
-    """Plays the NPCs' speech to every sink."""
-
-    def __init__(self) -> None:
-        self._sinks: list[AudioSink] = []
-
-    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        """Add a sink. Returns a function that removes it."""
-        self._sinks.append(sink)
-        return lambda: self._sinks.remove(sink) if sink in self._sinks else None
-
-    def play(self, npc: NpcId, pcm: bytes) -> None:
-        for sink in tuple(self._sinks):
-            sink(npc, pcm)
-
-
 # Shared state of a table: its scene, its people, and the NPCs' conversations.
 
 
@@ -237,8 +195,8 @@ class TableState:
         self.scene = scene
         self.conversations = conversations
         self.summaries = summaries or {}
-        self.events = TableEvents()
-        self.voices = NpcVoices()
+        self.events = Subscribers[[TableEvent]]("the table")
+        self.voices = Subscribers[[NpcId, bytes]]("the voices")
         self._seated: dict[PlayerId, Player] = {}
         self._names = {player.id: player.name for player in campaign.players}
         self.speaker_of: Callable[[PlayerId, str], PlayerId] = lambda seat, _: seat

@@ -244,7 +244,7 @@ async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     names = await the_names(learned)
     told: asyncio.Queue[Gazetteer] = asyncio.Queue()
     book = ObservableGazetteer(names)
-    book.subscribe(told.put_nowait)
+    book.changed.subscribe(told.put_nowait)
     follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
     changes = partial(store.listener.follow, NAMES, CAMPAIGN)
     task = asyncio.create_task(follow(changes, follower.take, what="names"))

@@ -266,7 +266,7 @@ class Evening:
     def names_change(self) -> asyncio.Event:
         """Set once the table has taken other names than now."""
         changed = asyncio.Event()
-        self.table.names.subscribe(lambda _: changed.set())
+        self.table.names.changed.subscribe(lambda _: changed.set())
         return changed
 
     async def until(self, found: Callable[[], Found]) -> Found:

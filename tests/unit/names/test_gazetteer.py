@@ -254,7 +254,7 @@ def test_names_that_did_not_change_are_not_prepared_again() -> None:
 def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
     book = ObservableGazetteer(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
-    stop = book.subscribe(told.append)
+    stop = book.changed.subscribe(told.append)
     book.replace(book.current.having([MAREK, GRIMJAW]))
     assert told == [book.current]
     stop()
@@ -266,7 +266,7 @@ def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
 def test_nobody_is_told_of_a_change_that_changes_nothing() -> None:
     book = ObservableGazetteer(Gazetteer.build([MAREK]))
     told: list[Gazetteer] = []
-    book.subscribe(told.append)
+    book.changed.subscribe(told.append)
     book.replace(book.current.having([MAREK]))
     assert told == []
 
@@ -278,8 +278,8 @@ def test_a_listener_that_fails_keeps_nobody_else_from_the_new_names() -> None:
     def failing(_names: Gazetteer) -> None:
         raise RuntimeError("no room")
 
-    book.subscribe(failing)
-    book.subscribe(told.append)
+    book.changed.subscribe(failing)
+    book.changed.subscribe(told.append)
     logged: list[str] = []
     sink = logger.add(lambda line: logged.append(str(line)), level="ERROR")
     book.replace(book.current.having([MAREK, GRIMJAW]))

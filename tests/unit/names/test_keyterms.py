@@ -105,7 +105,7 @@ def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> No
     watched = Watched()
     watched.hints.on(SceneChanged(HOLD, 0))
     book, told = ObservableGazetteer(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
-    book.subscribe(watched.hints.names_are)
+    book.changed.subscribe(watched.hints.names_are)
     vaelith = Entry("Vaelith", EntityId("vaelith"), "npc", learned=("veil if",))
     book.replace(changed_names(book.current, put=vaelith, remove=EntityId("grimjaw")))
     assert "Vaelith" in watched.hints.keyterms()

@@ -37,7 +37,7 @@ class Stored:
 def followed(stored: Stored, file: list[Entry] = FILE) -> tuple[NamesFollowed, ObservableGazetteer, list[Gazetteer]]:
     book = ObservableGazetteer(Gazetteer.build(file))
     told: list[Gazetteer] = []
-    book.subscribe(told.append)
+    book.changed.subscribe(told.append)
     store: Any = stored
     return NamesFollowed(TOWN, store, book, file), book, told
 
@@ -160,8 +160,8 @@ async def test_names_are_followed_on_when_somebody_fails_to_take_them() -> None:
     def failing(names: Gazetteer) -> None:
         raise RuntimeError("no room")
 
-    book.subscribe(failing)
-    book.subscribe(lambda names: told.append(len(names.entries)))
+    book.changed.subscribe(failing)
+    book.changed.subscribe(lambda names: told.append(len(names.entries)))
     for n in (1, 2):
         stored.entries_now = [*FILE, *named(n)]
         await follower.take(ANYTHING)

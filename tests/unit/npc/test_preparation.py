@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
@@ -13,7 +14,6 @@ from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, TurnId
 from glyphoxa.npc.actor import Ask, Expect, GetReady, NpcActor
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.readiness import Preparation
-from glyphoxa.npc.table import TableEvents
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.turns.effects import Begin
@@ -62,7 +62,7 @@ class Readers:
         self.quiet = asyncio.Event()
         self.quiet.set()
         self.told: list[TableEvent] = []
-        self.events = TableEvents()
+        self.events = Subscribers[[TableEvent]]("the table")
         self.events.subscribe(self.told.append)
         self.preparation = Preparation(
             self.npcs,
