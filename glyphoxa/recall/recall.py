@@ -22,8 +22,8 @@ from glyphoxa.recall.table_calendar import ReadTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
 from glyphoxa.recall.transcript_memory import TranscriptMemory
-from glyphoxa.recall.vectors import OTHER_MODEL, Embedder, LeftOut, QuestionVectors
-from glyphoxa.transcript.ports import IndexGeneration, SessionSummaries, TalkFeed, TalkQuery
+from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors
+from glyphoxa.transcript.ports import SessionSummaries, TalkFeed, TalkQuery
 from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 # -- settings
@@ -99,7 +99,6 @@ class Recall:
     ) -> None:
         self.transcripts = TranscriptMemory(feed, embedder=embedder, times=times)
         self.vectors = QuestionVectors(embedder)
-        self._edition: IndexGeneration | None = None
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
@@ -211,12 +210,12 @@ class Recall:
             index = await self._up_to_date(campaign, waits, left_out)
         else:
             index, vector = await asyncio.gather(
-                self._up_to_date(campaign, waits, left_out), self._embed(cached, asked, waits.embed_ms)
+                self._up_to_date(campaign, waits, left_out), self._embed(asked, waits.embed_ms)
             )
         if asked is None or asked.times is not self.transcripts.table_times(campaign):
             asked = self._read(campaign, index, npc, question)
-        if asked is not None and (vector is None or (cached is not None and cached.edition != index.edition)):
-            vector = await self._embed(index, asked, waits.embed_ms)
+        if asked is not None and vector is None:
+            vector = await self._embed(asked, waits.embed_ms)
         if isinstance(vector, LeftOut):
             left_out.append(f"meaning: {vector.text}")
             vector = None
@@ -234,17 +233,10 @@ class Recall:
             times=self.transcripts.table_times(campaign),
         )
 
-    async def _embed(
-        self, index: TalkIndex, asked: RecallQuestion, deadline_ms: int
-    ) -> NDArray[float32] | LeftOut | None:
-        """Return a vector comparable with those of the index; None where none is wanted."""
+    async def _embed(self, asked: RecallQuestion, deadline_ms: int) -> NDArray[float32] | LeftOut | None:
+        """Return the vector of a question; None where none is wanted."""
         if not deadline_ms:
             return None
-        if not self.transcripts.can_compare(index.edition):
-            return OTHER_MODEL
-        if index.edition != self._edition:
-            self._edition = index.edition
-            self.vectors.forget()
         return await self.vectors.embed_in_time(asked.meaning, deadline_ms=deadline_ms)
 
     def _waits(self, *, patient: bool) -> _Waits:

@@ -25,7 +25,7 @@ from glyphoxa.language.text import Text
 from glyphoxa.recall.terms import NAME, SearchTerms, Terms, Trait, traits_of
 from glyphoxa.recall.vectors import NOWHERE, Vectors
 from glyphoxa.recall.witnessed import NEVER, UtteranceTable, View, ViewColumns, began_ms
-from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration
+from glyphoxa.transcript.ports import Embedding, FeedUtterance
 
 # -- postings
 #
@@ -170,16 +170,14 @@ class TalkIndex:
     """
     Args:
         terms: Terms of the campaign's language.
-        edition: Generation of the vectors; None if no vectors are read.
     """
 
-    def __init__(self, terms: Terms, *, dimensions: int, edition: IndexGeneration | None = None) -> None:
+    def __init__(self, terms: Terms, *, dimensions: int) -> None:
         self.terms = terms
         self.change_seq = -1
         """Number of the latest change in this index."""
         self.changes = next(_CHANGES)
         """Changes with everything that may change an answer; no other index has or had the same value."""
-        self.edition = edition
         self._lock = threading.RLock()
         self._utterances = UtteranceTable()
         self._row_of: dict[UtteranceId, int] = {}

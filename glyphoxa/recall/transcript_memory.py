@@ -1,7 +1,7 @@
 """Hold the transcript of a campaign in memory: speakers, meanings, and how the campaign counts time.
 
-It is read on first use and follows the log from then on. After all utterances were embedded again, which makes another
-`IndexGeneration`, everything is read again. Vectors of another model are not read.
+It is read on first use and follows the log from then on. Its vectors are those of one `IndexGeneration`: after all
+utterances were embedded again, it keeps what it has, and finds new utterances by words until the table is reopened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from glyphoxa.recall.table_calendar import ReadTimes, TableTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.ports import FeedUtterance, IndexGeneration, TalkFeed, TalkHead
+from glyphoxa.transcript.ports import FeedUtterance, TalkFeed, TalkHead
 
 T = TypeVar("T")
 
@@ -43,6 +43,8 @@ class _Transcript:
     Attributes:
         head: State of the log at the last page.
         asked: State when vectors were last requested: up to which change, and how far they were embedded.
+        generation: Number of the generation of its vectors; None until they were requested.
+        is_outdated: There is another generation, and the user was told.
         times: How the campaign counts time, with its version.
     """
 
@@ -52,14 +54,15 @@ class _Transcript:
         default_factory=lambda: Cursor(seq_of=attrgetter("change_seq"), key_of=attrgetter("utterance_id"))
     )
     asked: tuple[int, str] | None = None
+    generation: int | None = None
+    is_outdated: bool = False
     times: tuple[str, CampaignTimes] | None = None
     _table_times: tuple[int, CampaignTimes, TableTimes] | None = None
 
     @property
     def is_current(self) -> bool:
         """Whether the index can be updated; otherwise it is rebuilt."""
-        index, head = self.index, self.head
-        return (index.terms.language, index.edition) == (head.language, head.generation) and not index.wastes
+        return self.index.terms.language == self.head.language and not self.index.wastes
 
     @property
     def campaign_times(self) -> CampaignTimes:
@@ -101,11 +104,6 @@ class TranscriptMemory:
         held = self._held.get(campaign)
         return None if held is None else held.index
 
-    def can_compare(self, generation: IndexGeneration | None) -> bool:
-        """Return whether questions that the embedder embeds are comparable with that generation; True without one."""
-        ours = self._embedder
-        return generation is None or ours is None or generation.is_of(ours.name, ours.dimensions)
-
     def table_times(self, campaign: CampaignId) -> TableTimes:
         """Return how the campaign counts time, from memory."""
         held = self._held.get(campaign)
@@ -145,7 +143,7 @@ class TranscriptMemory:
         head = (await self._feed.changes(campaign, since=0, limit=0)).head
         # A language's word lists are long.
         terms = await asyncio.to_thread(Terms, head.language)
-        rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions, edition=head.generation), head)
+        rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
         if held is not None:
             rebuilt.times = held.times
         if not await self._read_on(campaign, rebuilt):
@@ -188,12 +186,15 @@ class TranscriptMemory:
         The latest come first: if there are more utterances than memory may hold, the oldest are found by words only,
         for good. Utterances are embedded oldest first, so later reads look at both ends of the missing range.
         """
-        index, generation = held.index, held.head.generation
+        index, generation, ours = held.index, held.head.generation, self._embedder
         there = (index.change_seq, held.head.embedded)
-        if generation is None or generation != index.edition or there == held.asked:
+        if generation is None or ours is None or held.is_outdated or there == held.asked:
             return
-        if not self.can_compare(generation):
+        if held.generation not in (None, generation.number) or not generation.is_of(ours.name, ours.dimensions):
+            held.is_outdated = True
+            logger.warning("{} was embedded again: new lines are found by words until the table is reopened", campaign)
             return
+        held.generation = generation.number
         is_first = held.asked is None
         most = _MOST_VECTOR_BYTES // (4 * index.dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _PAGE))

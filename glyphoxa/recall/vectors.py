@@ -222,7 +222,6 @@ class LeftOut:
 OFF = LeftOut("off", "no embeddings model is set")
 EMPTY = LeftOut("empty", "nothing was asked")
 CLOSED = LeftOut("down", "the session is over")
-OTHER_MODEL = LeftOut("off", "utterances were embedded again by another model")
 
 
 class _Call:
@@ -294,10 +293,6 @@ class QuestionVectors:
     def remembered(self, question: str) -> NDArray[float32] | None:
         """Return the cached vector of a question, at once."""
         return self._remembered.get(_key(_asked(question)))
-
-    def forget(self) -> None:
-        """Drop cached vectors, because another model may have the embedder's name now."""
-        self._remembered.clear()
 
     async def close(self) -> None:
         """Cancel calls in progress. From then on, only cached vectors are returned."""

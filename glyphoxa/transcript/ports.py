@@ -282,7 +282,7 @@ class IndexGeneration:
     number: int
 
     def is_of(self, model: str, dimensions: int) -> bool:
-        """Return whether questions embedded by this model may be compared with these vectors."""
+        """Return whether these vectors are of this model, or there are none."""
         return not self.model or (self.model, self.dimensions) == (model, dimensions)
 
 

@@ -1,17 +1,15 @@
-"""Recall during a reindex never compares vectors of two models, and nobody waits."""
+"""Recall never compares vectors of two models: an open table keeps those that it has."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from loguru import logger
 
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.editions import tagged, watch_editions
@@ -51,84 +49,64 @@ def vectors_of(recall: Recall) -> np.ndarray[Any, Any]:
     return index._vectors.first_of(rows)
 
 
-async def test_reembedded_transcript_gets_new_question_vectors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def tags_of(recall: Recall) -> set[float]:
+    return set(vectors_of(recall)[:, -1].tolist())
+
+
+async def test_open_table_keeps_its_vectors_after_a_reindex_until_reopened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind one name there may be another model by now: a server's `latest`."""
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
-    now = [OLD]
-
-    async def embed_by_what_is_there(texts: list[str]) -> np.ndarray[Any, Any]:
-        return np.stack([now[0](text) for text in texts])
-
-    recall = Recall(feed, embedder=Embedder("old", WIDTH, embed_by_what_is_there), settings=PATIENT, now_ms=lambda: 0)
+    recall = a_recall(feed)
     before = await search(recall)
-    feed.vectors, feed.embed, now[0] = IndexGeneration("old", WIDTH, 2), SAME, SAME
+    feed.vectors, feed.embed = IndexGeneration("old", WIDTH, 2), SAME
     await recall.transcripts.refresh(CAMPAIGN)
     assert await search(recall) == before
-    assert asked_with == {0.1, 0.2}
-    assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.2)}
+    assert tags_of(recall) == {np.float32(0.1)}
+    assert asked_with == {0.1}
+    reopened = Recall(feed, embedder=an_edition("old", SAME, dimensions=WIDTH), settings=PATIENT, now_ms=lambda: 0)
+    assert await search(reopened) == before
+    assert tags_of(reopened) == {np.float32(0.2)}
 
 
 async def test_vectors_of_another_model_are_not_read_and_words_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
     recall = a_recall(feed)
-    await search(recall)
+    by_meaning = await search(recall)
+    warnings: list[str] = []
+    sink = logger.add(warnings.append, level="WARNING", format="{message}")
     for generation in (IndexGeneration("unheard of", WIDTH, 2), IndexGeneration("old", 4 * WIDTH, 3)):
         feed.vectors, feed.embed = generation, WIDE
         feed.tell(said(f"u3{generation.number}", "A lantern is lit.", ordinal=31))
         found, left_out = await search(recall, "a lantern?", limit=40)
-        assert f"u3{generation.number}" in found
-        assert left_out == ("meaning: utterances were embedded again by another model",)
-        assert not vectors_of(recall).any()
+        assert f"u3{generation.number}" in found and not left_out
         n_pages = feed.asked["embeddings"]
         await recall.transcripts.refresh(CAMPAIGN)
         assert feed.asked["embeddings"] == n_pages
+    logger.remove(sink)
+    assert await search(recall) == by_meaning
+    assert tags_of(recall) == {np.float32(0.1)}
     assert asked_with == {0.1}
+    assert warnings == [f"{CAMPAIGN} was embedded again: new lines are found by words until the table is reopened\n"]
     await recall.close()
 
 
-async def test_question_is_answered_from_memory_while_new_vectors_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 5)
-    monkeypatch.setattr("glyphoxa.recall.recall._IN_A_THREAD", 0)
+async def test_table_with_another_model_than_the_database_reads_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_with = watch_editions(monkeypatch)
     feed = a_feed()
+    feed.vectors, feed.embed = IndexGeneration("unheard of", WIDTH, 1), SAME
     recall = a_recall(feed)
-    await search(recall)
-    feed.vectors = IndexGeneration("old", WIDTH, 2)
-    going_on = asyncio.create_task(recall.transcripts.refresh(CAMPAIGN))
-    n = 100  # no utterance has such a number
-    while not going_on.done():
-        n += 1
-        index = recall.transcripts.index(CAMPAIGN)
-        assert index is not None
-        # Like a question that does not wait for the utterances being read.
-        asked = recall._read(CAMPAIGN, index, SMITH, f"{QUESTION} {n}")
-        assert asked is not None
-        vector = await recall._embed(index, asked, DEADLINE_MS)
-        assert isinstance(vector, np.ndarray)
-        ranked = await recall._ranked(
-            index, SMITH, replace(asked, vector=vector), TalkQuery(asked.text), recall.weights
-        )
-        assert any("sister" in one.text for one in ranked.items(10))
-    await going_on
-    assert asked_with == {0.1}
-    assert vectors_of(recall)[:, -1].all()
-    await recall.close()
+    found, _ = await search(recall, "a sister?", limit=40)
+    assert "u2" in found and not vectors_of(recall).any() and not feed.asked["embeddings"]
+    assert asked_with <= {0.1}
 
 
 async def test_vectors_replaced_between_pages_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glyphoxa.recall.transcript_memory._PAGE", 5)
     watch_editions(monkeypatch)
     feed = a_feed()
-    now = [OLD]
-
-    async def embed_by_what_is_there(texts: list[str]) -> np.ndarray[Any, Any]:
-        return np.stack([now[0](text) for text in texts])
-
-    recall = Recall(feed, embedder=Embedder("old", WIDTH, embed_by_what_is_there), settings=PATIENT, now_ms=lambda: 0)
+    recall = a_recall(feed)
     n_pages = 0
 
     async def replace_vectors(what: str) -> None:
@@ -139,9 +117,8 @@ async def test_vectors_replaced_between_pages_are_not_mixed(monkeypatch: pytest.
 
     feed.before = replace_vectors
     await search(recall)
-    assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.1), np.float32(0)}
-    now[0] = SAME
+    assert tags_of(recall) == {np.float32(0.1), np.float32(0)}
     await recall.transcripts.refresh(CAMPAIGN)
     await search(recall)
-    assert set(vectors_of(recall)[:, -1].tolist()) == {np.float32(0.2)}
+    assert tags_of(recall) == {np.float32(0.1), np.float32(0)}
     await recall.close()
