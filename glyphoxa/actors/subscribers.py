@@ -14,7 +14,7 @@ class Subscribers(Generic[P]):
     """Calls each subscriber, in order of subscription. One that raises does not stop the others.
 
     Args:
-        what: What they subscribed to, for the log.
+        what: Their common subject, for the log.
     """
 
     def __init__(self, what: str) -> None:

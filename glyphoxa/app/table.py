@@ -261,7 +261,7 @@ def table_context(settings: Settings, state: TableState, store: Store | None, gu
         prefetch,
         when=when,
         budgets=budgets,
-        past=Past(campaign, guard, session=state.session, tokens=budgets.past_tokens, threads=threads, when=when),
+        past=Past(when, guard, tokens=budgets.past_tokens, threads=threads),
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )

@@ -173,7 +173,7 @@ class ExplainedQuestion:
     """One question, in the name of one NPC.
 
     Attributes:
-        contexts: What the NPC has in mind, as in a turn, without what repairs a small model.
+        contexts: Makes hot contexts as in a turn, without what repairs a small model.
         search: The search of a turn, or that of the tools of an NPC of tier DEEP.
     """
 

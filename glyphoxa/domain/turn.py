@@ -298,7 +298,7 @@ class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
 
     Attributes:
-        prompt: What the NPC's model was given; without text if no model was asked.
+        prompt: The prompt of the NPC's model; without text if no model was asked.
         stages: Milliseconds since the Unix epoch at which each stage was reached.
         looked_up: The model's own look-ups, in the order of their answers.
         unsaid: Sentences of the reply that were rejected and never heard.

@@ -56,7 +56,7 @@ _ANY_DAYS: Final = Days(1_700_000_000_000)
 
 
 class _Awaited:
-    """What was awaited for one hot context.
+    """The part of one hot context that is awaited.
 
     Attributes:
         omitted: The parts that were late or failed, each with the reason.
@@ -158,7 +158,7 @@ class _Mind:
 
     @cached_property
     def standing(self) -> tuple[str, ...]:
-        """What is in all its prompts: bible, identity, glossary, past sessions and the table's scene."""
+        """The lines in all its prompts: bible, identity, glossary, past sessions and the table's scene."""
         lines = [*self.bible, *self.identity.lines, *self.glossary, self.past, self._of.scenes.now(self._npc)]
         return tuple(self._safety.allowed_in(lines))
 
@@ -342,7 +342,7 @@ class HotContexts:
 
         Args:
             awaited: None while the player still speaks: nothing was awaited.
-            said: What was recalled for the whole question; None: what was recalled for the words so far.
+            said: Recalled for the whole question; None: use what was recalled for the words so far.
         """
         try:
             mind = _Mind(self._of, npc, question)

@@ -42,11 +42,11 @@ def continues(question: str, so_far: str) -> bool:
 
 @dataclass(slots=True)
 class _Speech:
-    """What one player has said so far, and what was found for it.
+    """The words of one player so far, and the results for them.
 
     Attributes:
         question: The words that memory was asked with.
-        recalled: What each NPC recalls.
+        recalled: Results for each NPC.
         answered: The words that memory has answered, for each NPC, also by their meaning.
     """
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
-from glyphoxa.domain.ids import EntityId, FactId, NpcId, SessionId
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledSummary
 from glyphoxa.language.facts import fact_sentence
 from glyphoxa.language.relations import RelationWords
@@ -230,28 +230,23 @@ _MOST_SESSIONS: Final = 5
 class Past:
     """
     Args:
+        when: The campaign and the present session; adds when things were said.
         summaries: None without long-term memory.
-        session: The present one.
         tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
         threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
-        when: Adds when things were said; None adds nothing.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(
         self,
-        campaign: Campaign,
+        when: SaidWhen,
         summaries: SessionSummaries | None,
         *,
-        session: SessionId,
         tokens: int,
         threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
-        when: SaidWhen | None = None,
     ) -> None:
-        self._campaign = campaign
+        self._when = when
         self._summaries = summaries
-        self._session = session
         self._threads = threads
-        self._dated: Callable[[RecalledSummary], RecalledSummary] = (lambda one: one) if when is None else when.dated
         self._most_characters = characters_in(tokens)
         self._read: dict[NpcId, str] = {}
 
@@ -266,12 +261,12 @@ class Past:
         """
         if self._summaries is None or npc in self._read or not self._most_characters:
             return
-        found = await self._summaries.latest(self._campaign.id, npc, but=self._session, limit=_MOST_SESSIONS)
+        found = await self._summaries.latest(self._when.campaign.id, npc, but=self._when.session, limit=_MOST_SESSIONS)
         threads = await self._threads(npc) if self._threads is not None else ()
         own = [line for line in holdings if not any(line in one.text for one in found)]
         new = (each for each in threads if not any(each.text in one.text for one in found))
-        own += (recalled_line(self._dated(each)) for each in new)
-        self._read[npc] = self._fitting([recalled_line(self._dated(one)) for one in found], own)
+        own += (recalled_line(self._when.dated(each)) for each in new)
+        self._read[npc] = self._fitting([recalled_line(self._when.dated(one)) for one in found], own)
 
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read."""

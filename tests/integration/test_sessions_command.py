@@ -11,6 +11,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.prompt.scene import Past
+from glyphoxa.prompt.when import SaidWhen
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 
@@ -30,7 +31,7 @@ async def cli(dsn: str, tmp_path: Path, capsys: Capture) -> CommandLine:
 async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
     """Return an NPC's memory of earlier sessions when the next one opens."""
     async with open_store(dsn, data_dir=tmp_path) as store:
-        past = Past(a_campaign(), store.summaries, session=NEXT, tokens=100)
+        past = Past(SaidWhen(a_campaign(), NEXT, None), store.summaries, tokens=100)
         await past.read(npc)
         return past.of(npc)
 

@@ -53,6 +53,7 @@ from glyphoxa.prompt import gather
 from glyphoxa.prompt.conversation import Conversation, others_line
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.prompt.scene import Past
+from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import SessionMark
@@ -258,7 +259,7 @@ async def scene(campaign: Campaign, text: str) -> str:
 
 
 async def earlier_sessions(campaign: Campaign, text: str) -> str:
-    past = Past(campaign, Summaries(f"Tamsin said: “{text}”"), session=SESSION, tokens=2_000)
+    past = Past(SaidWhen(campaign, SESSION, None), Summaries(f"Tamsin said: “{text}”"), tokens=2_000)
     return await in_mind(campaign, "What happened?", past=past)
 
 

@@ -1,4 +1,4 @@
-"""What is awaited for a hot context has one deadline, and each part is there or not whatever becomes of the others."""
+"""The awaited parts of a hot context have one deadline, and each is there or not whatever becomes of the others."""
 
 from __future__ import annotations
 

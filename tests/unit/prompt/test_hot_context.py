@@ -24,6 +24,7 @@ from glyphoxa.domain.knowledge import (
     Provenance,
     Recalled,
     RecalledFact,
+    RecalledUtterance,
     Visibility,
     learned_from,
     secret_of,
@@ -480,6 +481,18 @@ async def test_what_was_hidden_from_an_npc_while_they_spoke_is_not_in_its_answer
     mind.graph.of_world[-1] = owns("e-grimjaw", "e-eldrinax", secret_of([INNKEEPER]))
     hot = await mind.assembly.gather(SMITH, asked)
     assert "Grimjaw owns Eldrinax." not in (*hot.identity, *hot.facts)
+
+
+async def test_what_was_found_for_one_player_stays_while_another_speaks(hasty_mind: AMind) -> None:
+    """It belongs to the words so far: another question does not get it."""
+    mind = hasty_mind
+    await mind.partial(TAMSIN, "Do you remember my brother and")
+    await mind.partial(PlayerId("bran"), "What does a good dagger cost at")
+    mind.log.weather.late = True
+    hot = await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?", asker="Tamsin")
+    assert [fact.utterance_id for fact in hot.recalled if isinstance(fact, RecalledUtterance)] == ["told"]
+    other = await mind.assembly.gather(SMITH, "What does a good dagger cost at the fair?", asker="Bran")
+    assert other.recalled == ()
 
 
 async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(hasty_mind: AMind) -> None:

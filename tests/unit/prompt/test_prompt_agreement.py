@@ -16,6 +16,7 @@ from glyphoxa.domain.turn import Character, Fault
 from glyphoxa.judgement.small_model import ReplyRepair, n_shared, topic_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.scene import Past
+from glyphoxa.prompt.when import SaidWhen
 from glyphoxa_processors.hot_context import as_asked
 from tests.support.builders import FORGE, SESSION, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin
@@ -63,7 +64,7 @@ class Evening(Mind):
             town,
             talk=self.log,
             conversations={SMITH: self.talk},
-            past=Past(town, Summaries(past), session=SESSION, tokens=60),
+            past=Past(SaidWhen(town, SESSION, None), Summaries(past), tokens=60),
         )
 
 
