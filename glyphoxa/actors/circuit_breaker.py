@@ -9,7 +9,10 @@ See M. Nygard, Release It! (2007), chapter 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from glyphoxa.domain.errors import Unavailable
 
 MAX_FAILURES = 3
 COOLDOWN_MS = 10_000
@@ -60,6 +63,28 @@ class CircuitBreaker:
             return False
         self._is_trying = True
         return True
+
+    @contextmanager
+    def calling(self, *, answers: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+        """Make a call in the block and note its result. A call that is cancelled counts as failed.
+
+        Args:
+            answers: An error that shows that the provider works.
+
+        Raises:
+            Unavailable: Calls are paused.
+        """
+        if not self.allows_call():
+            raise Unavailable("the model is paused after repeated failures")
+        try:
+            yield
+        except answers:
+            self.succeeded()
+            raise
+        except BaseException:  # otherwise the breaker would stay half-open
+            self.failed()
+            raise
+        self.succeeded()
 
     def succeeded(self) -> None:
         self._successes += self._is_trying

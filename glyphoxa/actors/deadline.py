@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import ParamSpec, TypeVar
 
 from loguru import logger
+
+from glyphoxa.domain.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -40,6 +42,23 @@ async def in_time(
         await asyncio.wait({task}, timeout=unwind_ms / 1_000)
         raise
     return task.result()
+
+
+@asynccontextmanager
+async def answered_within(deadline_ms: float, what: str) -> AsyncIterator[None]:
+    """Cancel the block at the deadline.
+
+    Args:
+        what: Who does what, for the error: "the database did not answer".
+
+    Raises:
+        Unavailable: The deadline has passed.
+    """
+    try:
+        async with asyncio.timeout(deadline_ms / 1_000):
+            yield
+    except TimeoutError:
+        raise Unavailable(f"{what} within {deadline_ms} ms") from None
 
 
 async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import aiohttp
@@ -10,6 +9,7 @@ from google import genai
 from google.genai import errors, types
 from httpx import HTTPError
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
@@ -54,13 +54,11 @@ class GoogleEmbeddings(HostedEmbeddings):
         # From gemini-embedding-2 on, bare strings are parts of one text and give a single vector.
         contents: list[types.ContentUnion] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         try:
-            async with asyncio.timeout(self._deadline_ms / 1_000):
+            async with answered_within(self._deadline_ms, f"{name} did not answer"):
                 answer = await self._client.aio.models.embed_content(
                     model=self._model, contents=contents, config=config
                 )
             return [list(row.values or ()) for row in answer.embeddings or ()]
-        except TimeoutError:
-            raise Unavailable(f"{name} did not answer within {self._deadline_ms} ms") from None
         except errors.APIError as error:
             raise _translated(name, error) from error
         except (aiohttp.ClientError, HTTPError, OSError) as error:
@@ -110,12 +108,10 @@ class GoogleStructuredLlm:
             response_json_schema=dict(schema),
         )
         try:
-            async with asyncio.timeout(deadline_ms / 1_000):
+            async with answered_within(deadline_ms, f"model {self._model!r} did not answer"):
                 response = await self._client.aio.models.generate_content(
                     model=self._model, contents=COMMON.broken(user), config=config
                 )
-        except TimeoutError:
-            raise Unavailable(f"model {self._model!r} did not answer within {deadline_ms} ms") from None
         except RecursionError:  # the client parses the JSON itself
             raise Unparseable("the model's answer is not readable JSON") from None
         except errors.APIError as error:

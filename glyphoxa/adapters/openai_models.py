@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import importlib
 import math
@@ -15,6 +14,7 @@ import numpy as np
 import openai
 from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text
 from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
@@ -108,10 +108,8 @@ class OpenAiEmbeddings(HostedEmbeddings):
     async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
         name = f"the embeddings model {self._model!r}"
         try:
-            async with asyncio.timeout(self._deadline_ms / 1_000):
+            async with answered_within(self._deadline_ms, f"{name} did not answer"):
                 return _vectors(await self._answer(texts))
-        except TimeoutError:
-            raise Unavailable(f"{name} did not answer within {self._deadline_ms} ms") from None
         except (AuthenticationError, PermissionDeniedError) as error:
             # The provider's message quotes the beginning and end of the key.
             raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
@@ -214,13 +212,11 @@ async def _answer(chat: ChatClient, request: Mapping[str, Any], *, name: str, de
     """
     text = ""
     try:
-        async with asyncio.timeout(deadline_ms / 1_000), aclosing(chat.ask(request)) as deltas:
+        async with answered_within(deadline_ms, f"{name} did not answer"), aclosing(chat.ask(request)) as deltas:
             async for delta in deltas:
                 text += delta.text
                 if delta.finish == "length":
                     raise Unparseable("the model's answer was cut off at the length limit")
-    except TimeoutError:
-        raise Unavailable(f"{name} did not answer within {deadline_ms} ms") from None
     except NoAnswer as error:
         raise Unavailable(f"{name} fails: {error}") from error
     except APIError as error:

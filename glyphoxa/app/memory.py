@@ -106,7 +106,6 @@ class TableMemory:
         self._loop = asyncio.get_running_loop()
         self._storing = asyncio.Lock()
         self._is_stored = False
-        self._also: list[Callable[[], Awaitable[None]]] = []
         self._watch = MemoryWatch(ping=self._ping, make_good=self._recover, changed=self._has_changed, now_ms=now_ms)
         log: TranscriptLog | None = None
         self.guard: MemoryGuard | None = None
@@ -132,10 +131,6 @@ class TableMemory:
         if self._watch.since_ms is None:
             return MemoryHealth("ok", waiting=waiting)
         return MemoryHealth("degraded", self._watch.since_ms, self._watch.why, waiting)
-
-    def on_recovery(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Call this after the database recovers. It raises a `GlyphoxaError` to be retried."""
-        self._also.append(step)
 
     async def open(self) -> None:
         """Connect and store the campaign. The table opens even if the database is unreachable."""
@@ -248,8 +243,6 @@ class TableMemory:
 
     async def _recover(self) -> None:
         await self.store_campaign()
-        for step in self._also:
-            await step()
         if self.journal.delivery.is_degraded:
             await self.flush()
         if self.journal.delivery.is_degraded:  # a mere backlog would have cleared this

@@ -283,22 +283,17 @@ class EmbeddingWork:
 
     async def fill(self, campaign: CampaignId) -> None:
         """Embed what is not embedded yet, as far as possible now."""
-        if not self._breaker.allows_call():
+        if self._breaker.retry_in_ms > 0:
             return
         try:
-            while (await self._store.chunks.fill_missing(campaign, limit=BATCH)).n_seen == BATCH:
-                await self._gate.give_way()
+            with self._breaker.calling():
+                while (await self._store.chunks.fill_missing(campaign, limit=BATCH)).n_seen == BATCH:
+                    await self._gate.give_way()
+            self._trouble = ""
         except GlyphoxaError as error:
-            self._breaker.failed()
             if str(error) != self._trouble:
                 logger.warning("new utterances are not embedded yet: {}", error)
             self._trouble = str(error)
-        except BaseException:  # including cancellation
-            self._breaker.failed()  # otherwise the breaker would stay half-open
-            raise
-        else:
-            self._breaker.succeeded()
-            self._trouble = ""
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from loguru import logger
 
 from glyphoxa.actors.clock import call_at, now_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack
+from glyphoxa.adapters.postgres.server.listen import TALK
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
@@ -326,7 +327,6 @@ class _Wiring:
             wait_until_logged=self.memory.journal.delivery.wait_until_logged,
         )
         self.state.speaker_of = self.names.speaker_of
-        self.memory.on_recovery(self.names.catch_up)
         self.host: Host = engines.find_host()()
         self._build_ear = engines.find_ear(files=opening.settings.engines)
         stack.push_step("the graphs", STEP_MS, self.host.close)
@@ -443,7 +443,8 @@ class _Wiring:
             return None
         return DmChannels(
             commands=PostgresTableCommands(store.database, store.listener),
-            talk=PostgresTalkDecisions(store.database, store.listener),
+            decisions=partial(store.listener.follow, TALK, self.opening.campaign.id),
+            decided=PostgresTalkDecisions(store.database).decided,
             read=CommandReader(self.opening.campaign).read,
             refresh=store.past_talk.transcripts.refresh,
         )

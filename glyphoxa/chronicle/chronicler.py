@@ -20,6 +20,7 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.actors.supervisor import follow
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.coined_terms import CoinedTerms
@@ -228,13 +229,8 @@ class Chronicler:
         context = frozenset(each.utterance.id for each in said) - learned
         talk = replace(part, said=said, context=context)
         known = await self.log.known(self.campaign)
-        try:
-            async with asyncio.timeout(self.extract_ms / 1000):
-                return (await self.extractor.extract(talk, known)).learned_from(talk)
-        except TimeoutError:
-            raise Unavailable(
-                f"{len(part.said)} utterances could not be read within {self.extract_ms / 1000:g} s"
-            ) from None
+        async with answered_within(self.extract_ms, f"{len(part.said)} utterances could not be read"):
+            return (await self.extractor.extract(talk, known)).learned_from(talk)
 
     async def _effects(
         self, part: SceneTalk | None, extraction: Extraction, judged: Sequence[JudgedUtterance], tally: Tally

@@ -20,7 +20,6 @@ from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import capitalises_nouns, lexicon
@@ -83,18 +82,8 @@ class LlmReading:
         """
         now_ms = round(asyncio.get_running_loop().time() * 1_000)
         await asyncio.sleep(self.pace.reserve(at_ms=now_ms) / 1_000)
-        if not self.breaker.allows_call():
-            raise Unavailable("the model is paused after repeated failures")
-        try:
-            answer = await ask(self.llm, question, deadline_ms=self.deadline_ms)
-        except Unparseable:
-            self.breaker.succeeded()
-            raise
-        except BaseException:
-            self.breaker.failed()  # or the caller stopped it before its result was known
-            raise
-        self.breaker.succeeded()
-        return answer
+        with self.breaker.calling(answers=Unparseable):
+            return await ask(self.llm, question, deadline_ms=self.deadline_ms)
 
 
 # The lines that a model sees.

@@ -23,6 +23,7 @@ import numpy as np
 from numpy import bool_, float64
 from numpy.typing import NDArray
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import texts
@@ -213,11 +214,8 @@ class GraphRecall:
             deadline_ms = min(deadline_ms, int((self.until - asyncio.get_running_loop().time()) * 1_000))
         if deadline_ms <= 0:
             raise Unavailable("no time was left to ask it")
-        try:
-            async with asyncio.timeout(deadline_ms / 1_000):
-                yield deadline_ms
-        except TimeoutError:
-            raise Unavailable(f"it did not answer within {deadline_ms} ms") from None
+        async with answered_within(deadline_ms, "it did not answer"):
+            yield deadline_ms
 
 
 async def _filtered(found: Recollection, pick: Pick) -> Recollection:

@@ -182,33 +182,28 @@ class TableNames:
         if self._graph is None:
             return
         try:
-            await self._followed.take(None)
-            await self.catch_up()
+            await self._take(self._graph, None)
         except GlyphoxaError as error:
             logger.warning("the names are those of the campaign file for now: {}", error)
-
-    async def catch_up(self) -> None:
-        """Load misrecognitions of earlier sessions if they could not be read at the start.
-
-        Changed names are followed in any case.
-
-        Raises:
-            Unavailable: The database is away.
-        """
-        if self._graph is not None and not self._is_open:
-            self.hints.garbled_before(await self._graph.learned.statuses(self._campaign.id))
-            self._is_open = True
 
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
-            supervisor.start("names", partial(follow, self._graph.changes, self._followed.take, what="names"))
+            take = partial(self._take, self._graph)
+            supervisor.start("names", partial(follow, self._graph.changes, take, what="names"))
             supervisor.start("learning", self._learner.run)
 
     async def finish(self, deadline_ms: int) -> None:
         """Learn from the remaining utterances."""
         if self._graph is not None and not await self._learner.finish(deadline_ms):
             logger.warning("the last utterances were not fully learned from")
+
+    async def _take(self, graph: NamesOfGraph, changed: Collection[str] | None) -> None:
+        """Take changed names, and misrecognitions of earlier sessions once."""
+        await self._followed.take(changed)
+        if not self._is_open:
+            self.hints.garbled_before(await graph.learned.statuses(self._campaign.id))
+            self._is_open = True
 
     def _now(self) -> _Turn:
         return _Turn(self._made, self.nearby())

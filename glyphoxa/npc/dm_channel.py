@@ -28,10 +28,9 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.table import TableState
 from glyphoxa.transcript.journal import RecentTalk
-from glyphoxa.transcript.ports import DecidedTalk, News, TalkDecisions
+from glyphoxa.transcript.ports import Decided, DecidedTalk, News
 from glyphoxa.turns.dm_controls import DmControls
 
-_AGAIN_S: Final = 1.0
 _WAIT_FOR_S: Final = 1.0
 _OBEYED_WITHIN_S: Final = 3.0
 _STORED: Final = TypeAdapter(DmControls)
@@ -83,17 +82,18 @@ class StoredControls:
 
     async def run(self) -> None:
         """Run the actor."""
+        await follow(self._changes, self._keep, what="the DM's controls")
+
+    async def _changes(self) -> AsyncGenerator[Mapping[str, Any], None]:
         while True:
             await self._changed.wait()
+            yield self._newest
+
+    async def _keep(self, controls: Mapping[str, Any]) -> None:
+        await self._store.keep_controls(self._campaign, self._session, controls)
+        if controls is self._newest:
             self._changed.clear()
-            try:
-                await self._store.keep_controls(self._campaign, self._session, self._newest)
-            except GlyphoxaError as error:
-                logger.debug("the DM's controls are not stored yet: {}", error)
-                self._changed.set()
-                await asyncio.sleep(_AGAIN_S)
-            if not self._changed.is_set():
-                self._is_kept.set()
+            self._is_kept.set()
 
 
 def _restored(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
@@ -227,24 +227,31 @@ class Revisions:
             waiting, self._waiting = self._waiting, []
             self._spread(waiting)
 
-    async def follow(self, decisions: TalkDecisions, *, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:
+    async def follow(
+        self,
+        decisions: Callable[[], AsyncGenerator[object, None]],
+        decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]],
+        *,
+        refresh: Callable[[CampaignId], Awaitable[object]],
+    ) -> None:
         """Apply the DM's decisions on this session's transcript. Recall follows by itself.
 
         Args:
+            decisions, decided: See `glyphoxa.npc.session.DmChannels`.
             refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be
                 recalled.
         """
         campaign = self._state.campaign.id
 
         async def take(_: object) -> None:
-            decided = await decisions.decided(campaign, self._state.session)
+            now = await decided(campaign, self._state.session)
             try:
                 await refresh(campaign)
             except GlyphoxaError as error:
                 logger.debug("the transcript in memory is not refreshed yet: {}", error)
-            self.at_once(self._decided.take(decided))
+            self.at_once(self._decided.take(now))
 
-        await follow(lambda: decisions.changes(campaign), take, what="decisions of the DM")
+        await follow(decisions, take, what="decisions of the DM")
 
     def _utterance_of(self, utterance: UtteranceId) -> Utterance | None:
         recent = self.recent.of(self._state.session, limit=sys.maxsize)

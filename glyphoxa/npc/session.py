@@ -7,7 +7,7 @@ the end. Speech enters the room through `on_ear`, typed text through `say`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +34,7 @@ from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, Table
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal, SessionMark
-from glyphoxa.transcript.ports import TalkDecisions
+from glyphoxa.transcript.ports import Decided
 from glyphoxa.transcript.reviser import Reviser
 
 WRITE_DOWN_MS = 5_000
@@ -95,12 +95,15 @@ class DmChannels:
     """Carries the DM's decisions from other processes to an open table.
 
     Attributes:
+        decisions: Yields whenever the DM may have made a decision on the transcript.
+        decided: Returns all decisions of a session, in the order of its utterances, as they are now.
         read: Resolves the names in a command; raises `InvalidInput`.
         refresh: Rereads the transcript that recall holds in memory.
     """
 
     commands: CommandInbox
-    talk: TalkDecisions
+    decisions: Callable[[], AsyncGenerator[object, None]]
+    decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]]
     read: Callable[[Mapping[str, object]], SessionCommand]
     refresh: Callable[[CampaignId], Awaitable[object]]
 
@@ -230,7 +233,7 @@ class TableSession:
             await controls.wait_until_kept()
             return told
 
-        self.supervisor.start("talk", partial(self.revisions.follow, dm.talk, refresh=dm.refresh))
+        self.supervisor.start("talk", partial(self.revisions.follow, dm.decisions, dm.decided, refresh=dm.refresh))
         commands = partial(follow_commands, self.state, dm.commands, read=dm.read, obey=obey)
         self.supervisor.start("the DM's commands", commands)
         self.supervisor.start("the DM's controls", controls.run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -100,26 +100,6 @@ class Decided:
     utterance: Utterance
     is_retracted: bool
     own_text: str | None = None
-
-
-class TalkDecisions(Protocol):
-    """The DM's decisions on utterances, for components that hold copies."""
-
-    async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
-        """Return all decisions of a session, in the order of its utterances, as they are now.
-
-        Raises:
-            Unavailable: The database cannot be reached in time.
-        """
-        ...
-
-    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
-        """Yield whenever the DM may have made a decision, first at once. It never ends: close it.
-
-        Raises:
-            GlyphoxaError: Changes cannot be observed, for a permanent reason.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

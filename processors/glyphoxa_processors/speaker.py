@@ -20,6 +20,7 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import Stage
@@ -386,11 +387,8 @@ class Sample(FrameProcessor):
         """
         send(TTSSpeakFrame(text, append_to_context=False))
         send(ReplyEndFrame(TurnId("sample")))
-        try:
-            async with asyncio.timeout(within_ms / 1000):
-                await self._done
-        except TimeoutError:
-            raise Unavailable(f"the voice did not speak within {within_ms} ms") from None
+        async with answered_within(within_ms, "the voice did not speak"):
+            await self._done
         return bytes(self._pcm)
 
     def fail(self, error: str) -> None:

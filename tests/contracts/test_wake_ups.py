@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from glyphoxa.actors.supervisor import follow
-from glyphoxa.adapters.postgres.server.listen import NAMES
+from glyphoxa.adapters.postgres.server.listen import NAMES, TALK
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from tests.support.builders import CAMPAIGN, an_utterance
@@ -55,7 +54,7 @@ class Talk:
         self._n = 0
 
     def follow(self, campaign: CampaignId) -> AsyncGenerator[Any, None]:
-        return PostgresTalkDecisions(self._store.database, self._store.listener).changes(campaign)
+        return self._store.listener.follow(TALK, campaign)
 
     async def change(self, campaign: CampaignId) -> None:
         self._n += 1

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -16,6 +16,7 @@ import pgvector.asyncpg
 from loguru import logger
 from pydantic_core import from_json
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.postgres.server.migrate import migrate, not_applied
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.dsn import Dsn
@@ -237,9 +238,8 @@ class Database:
             InvalidInput: It rejects this user or database, or the database is for other dimensions or another model.
             Corrupt: An applied migration was changed.
         """
-        with self._as_ours("open", deadline_ms):
-            async with asyncio.timeout(deadline_ms / 1000):
-                await self._ready()
+        async with self._as_ours("open", deadline_ms):
+            await self._ready()
 
     @asynccontextmanager
     async def use(
@@ -255,22 +255,21 @@ class Database:
         Raises:
             Unavailable: The server is away, or the deadline has passed.
         """
-        with self._as_ours("answer", deadline_ms):
-            async with asyncio.timeout(deadline_ms / 1000):
-                pool = await self._ready()
-                try:
-                    connection = await pool.acquire()
-                except (*AWAY, *REFUSED):
-                    await self._forget(pool)
-                    raise
-                try:
-                    await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
-                    yield connection
-                except BaseException:  # also when cancelled: no connection may be lost to the pool
-                    # Cancelling a query takes a round trip; the caller, already late, does not wait for it.
-                    self._release_later(pool, connection)
-                    raise
-                await pool.release(connection)
+        async with self._as_ours("answer", deadline_ms):
+            pool = await self._ready()
+            try:
+                connection = await pool.acquire()
+            except (*AWAY, *REFUSED):
+                await self._forget(pool)
+                raise
+            try:
+                await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
+                yield connection
+            except BaseException:  # also when cancelled: no connection may be lost to the pool
+                # Cancelling a query takes a round trip; the caller, already late, does not wait for it.
+                self._release_later(pool, connection)
+                raise
+            await pool.release(connection)
 
     async def ping(self, *, deadline_ms: int = 1000) -> None:
         """Check that the server responds.
@@ -292,15 +291,14 @@ class Database:
             Unavailable: The server is away, or the deadline has passed.
         """
         connection = await self.connect()
-        with self._as_ours("answer", deadline_ms):
-            try:
-                async with asyncio.timeout(deadline_ms / 1000):
-                    await register_codecs(connection)
-                    await connection.execute("SET statement_timeout = 0")
-                    yield connection
-            finally:
-                with contextlib.suppress(TimeoutError, *AWAY):
-                    await connection.close(timeout=_RELEASE_TIMEOUT_S)
+        try:
+            async with self._as_ours("answer", deadline_ms):
+                await register_codecs(connection)
+                await connection.execute("SET statement_timeout = 0")
+                yield connection
+        finally:
+            with contextlib.suppress(TimeoutError, *AWAY):
+                await connection.close(timeout=_RELEASE_TIMEOUT_S)
 
     async def connect(self, *, deadline_ms: int = 5000) -> OwnConnection:
         """A connection outside the pool, for LISTEN. The caller closes it.
@@ -308,17 +306,16 @@ class Database:
         Raises:
             Unavailable: The server is away, or the deadline has passed.
         """
-        with self._as_ours("answer", deadline_ms):
-            async with asyncio.timeout(deadline_ms / 1000):
-                pool = await self._ready()
-                dsn = None if self._address is None else self._address.text
-                try:
-                    connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=SERVER_SETTINGS)
-                    await connection.execute(SESSION_SETTINGS)
-                    return connection
-                except AWAY:
-                    await self._forget(pool)
-                    raise
+        async with self._as_ours("answer", deadline_ms):
+            pool = await self._ready()
+            dsn = None if self._address is None else self._address.text
+            try:
+                connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=SERVER_SETTINGS)
+                await connection.execute(SESSION_SETTINGS)
+                return connection
+            except AWAY:
+                await self._forget(pool)
+                raise
 
     async def close(self) -> None:
         """Close all connections. Later uses raise `Unavailable`."""
@@ -387,12 +384,11 @@ class Database:
             # If the model changes while this process runs, search by meaning stops working, but nothing else.
             self._any_model = True
 
-    @contextlib.contextmanager
-    def _as_ours(self, verb: str, deadline_ms: int) -> Iterator[None]:
+    @asynccontextmanager
+    async def _as_ours(self, verb: str, deadline_ms: int) -> AsyncIterator[None]:
         try:
-            yield
-        except TimeoutError:
-            raise Unavailable(f"the database did not {verb} within {deadline_ms} ms") from None
+            async with answered_within(deadline_ms, f"the database did not {verb}"):
+                yield
         except REFUSED as error:
             raise Unavailable(f"the database rejects the connection: {describe(error, self._address)}") from None
         except AWAY as error:

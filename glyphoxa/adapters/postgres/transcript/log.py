@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.listen import TALK, Listener
 from glyphoxa.adapters.postgres.server.sql import (
     at_ms,
     load_queries,
@@ -373,20 +372,18 @@ class PostgresTranscriptLog:
 
 
 class PostgresTalkDecisions(CampaignQueries):
-    """Implements `TalkDecisions`. Reading has a deadline of 1 s."""
+    """The DM's decisions on utterances, for components that hold copies. Reading has a deadline of 1 s."""
 
     file = "transcript/log"
 
-    def __init__(self, database: Database, listener: Listener) -> None:
-        super().__init__(database)
-        self._listener = listener
-
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
+        """Return all decisions of a session, in the order of its utterances, as they are now.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
         rows = await self._fetch("decided", campaign, session)
         return [Decided(utterance_of_row(row), row["retracted"], row["own_text"]) for row in rows]
-
-    def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
-        return self._listener.follow(TALK, campaign)
 
 
 _BATCH = 5_000
