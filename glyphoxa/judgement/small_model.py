@@ -9,9 +9,8 @@ the embeddings.
 
 The reply: it narrates the character instead of speaking as it ("Oskar nods."), refers to it in the third person ("A
 draught from Brunhild"), takes another identity, echoes the question, repeats itself, confuses "my" and "your", invents
-memories, ignores what it was told, and offers assistance. A sentence with only the wrong person is corrected. Other
-mistakes are dropped. The patterns avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a
-single odd sentence.
+memories, and ignores what it was told. A sentence with only the wrong person is corrected. Other mistakes are dropped.
+The patterns avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a single odd sentence.
 
 English and German; the word lists are data: see `glyphoxa/language/data/en/reply.toml` and `told.toml`.
 
@@ -34,7 +33,7 @@ from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.lexicon import any_of, lexicon, primary_language, texts
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.sentence_form import only_states
-from glyphoxa.language.text import FUNCTION_WORDS, GREETINGS, NEGATIONS, Text, content_of, language_of
+from glyphoxa.language.text import FUNCTION_WORDS, NEGATIONS, Text, content_of, language_of
 from glyphoxa.language.titles import TITLES
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
@@ -351,7 +350,6 @@ _SAYS_TO_BE: Final = (
 )
 """After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed."""
 _GREETS: Final = r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){own}(?=[.,!?…]|$)"
-_OFFERS: Final = _WORDS.pattern("offers", flags=_ANY_CASE)
 _CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
 _OF_CLAIMS: Final = content_of(_WORDS.words("of_claims"))
 """Words that report what was told or seen, without its content."""
@@ -392,7 +390,6 @@ class ReplyRepair:
         faults = (
             (self._is_in_third_person, Fault.THIRD_PERSON),
             (self._claims_other_identity, Fault.IDENTITY),
-            (self._offers_help, Fault.ASSISTANT),
             (self._repeats, Fault.REPEATED),
             (self._is_unfounded, Fault.UNFOUNDED),
             (self._forgets, Fault.FORGOTTEN),
@@ -452,15 +449,6 @@ class ReplyRepair:
             patterns.append(_pattern(others, _SAYS_TO_BE))
         at = len(said) - len(sentence)
         return any(found.end() > at for pattern in patterns for found in pattern.finditer(said))
-
-    def _offers_help(self, sentence: str, _: str) -> bool:
-        """Return whether it offers help in mid-conversation. At the beginning or after a greeting that is ordinary.
-
-        Worth: 1 sentence, rightly.
-        """
-        if not self._asked.before or not _OFFERS.search(Text.of(sentence).plain):
-            return False
-        return all(known.isdisjoint(Text.of(self._asked.question).spoken) for known in GREETINGS.values())
 
     def _repeats(self, sentence: str, so_far: str) -> bool:
         """Return whether the NPC just said it, because small models copy their own lines.

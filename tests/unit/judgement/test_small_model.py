@@ -119,7 +119,7 @@ def test_name_that_it_shares_is_its_own_as_well() -> None:
     assert identity("My name is Vale.") is None
 
 
-def test_help_is_offered_only_at_the_beginning_of_a_talk() -> None:
+def test_assistant_is_recognised_in_mid_conversation() -> None:
     before = (("Who is here?", "Only I."),)
     assert (
         wrong_ones("repairs", "offers_help", lambda q, s: decided(s, q, before=before).fault is Fault.ASSISTANT) == []
