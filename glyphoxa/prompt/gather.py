@@ -159,7 +159,8 @@ class _Mind:
     @cached_property
     def standing(self) -> tuple[str, ...]:
         """The lines in all its prompts: bible, identity, glossary, past sessions and the table's scene."""
-        lines = [*self.bible, *self.identity.lines, *self.glossary, self.past, self._of.scenes.now(self._npc)]
+        here = "" if self._of.scenes.here is None else self.scenes.get(self._of.scenes.here, "")
+        lines = [*self.bible, *self.identity.lines, *self.glossary, self.past, here]
         return tuple(self._safety.allowed_in(lines))
 
     @cached_property

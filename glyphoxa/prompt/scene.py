@@ -70,6 +70,9 @@ class Scenes:
     Args:
         tokens: Budget of a line. Time, place and company are included even if they are longer.
         story_day: In words; empty if it is unknown.
+
+    Attributes:
+        here: The table's scene; None before the first.
     """
 
     def __init__(
@@ -91,21 +94,17 @@ class Scenes:
         self._story_day = story_day
         self._told: dict[tuple[Scene, NpcId], _Line] = {}
         self._entered: dict[Scene, None] = {}
-        self._now: Scene | None = None
+        self.here: Scene | None = None
 
     def enter(self, scene: Scene) -> None:
         """Move the table to a scene."""
-        self._now = scene
+        self.here = scene
         self._entered[scene] = None
-
-    def now(self, npc: NpcId) -> str:
-        """Return the line of the table's scene; empty for an NPC that is elsewhere."""
-        return self.line(self._now, npc) if self._now is not None and npc in self._now.npcs else ""
 
     def lines(self, npc: NpcId) -> dict[Scene, str]:
         """Return the line of each scene of this session in which the NPC is present."""
         here = (scene for scene in self._entered if npc in scene.npcs)
-        return {scene: (self.line if scene == self._now else self.line_of_left)(scene, npc) for scene in here}
+        return {scene: (self.line if scene == self.here else self.line_of_left)(scene, npc) for scene in here}
 
     def line(self, scene: Scene, npc: NpcId) -> str:
         """Return the line of the table's scene."""

@@ -687,13 +687,14 @@ class Worlds:
         new = await new_events(lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), held.last)
         if new is None or (held.last is None and not new):
             return False  # without an event, there was perhaps no campaign yet, and so no language
+        if not new:
+            return True
         try:
             held.world.take(new)
         except Exception:
             # Whatever the error, half of the events may be applied by now.
             logger.exception("what happened in {} cannot be applied; its world is read again", campaign)
             return False
-        if new:
-            held.last = new[-1]
-            self.meanings.learn(held.world.texts)
+        held.last = new[-1]
+        self.meanings.learn(held.world.texts)
         return True
