@@ -39,7 +39,7 @@ class EntityAdded:
 
 
 class _OneEntity:
-    """Base of events that change one existing entity."""
+    """Base of events that change or remove one existing entity."""
 
     __slots__ = ()
     entity: EntityId
@@ -117,13 +117,10 @@ class EntityScoped(_OneEntity):
 
 
 @dataclass(frozen=True, slots=True)
-class EntityRemoved:
+class EntityRemoved(_OneEntity):
     """Removes an entity; its facts end with it."""
 
     entity: EntityId
-
-    def failed_precondition(self, state: WorldState) -> str | None:
-        return no_entity(state, self.entity)
 
     def effect(self, change: Change) -> None:
         entity = change.state.entity(self.entity)

@@ -185,14 +185,10 @@ def _confirm(change: Change, fact_id: FactId, *, also: Iterable[FactId] = ()) ->
 # Visibility of a fact: set by the DM, revealed, told.
 
 
-class _KnowingOneFact:
+class _KnowingOneFact(_OneFact):
     """Base of events that change who may know one current fact."""
 
     __slots__ = ()
-    fact: FactId
-
-    def failed_precondition(self, state: WorldState) -> str | None:
-        return no_fact(state, self.fact)
 
     def effect(self, change: Change) -> None:
         if (fact := change.state.facts.get(self.fact)) is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
-from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.campaign import Player
@@ -20,7 +19,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.names.resolve import players_by_name
 from glyphoxa.world.encoding import encode
-from glyphoxa.world.events import Cause, TalkErased, WorldEvent, difference, without_words
+from glyphoxa.world.events import Cause, TalkErased, WorldEvent, without_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -199,11 +198,10 @@ class PostgresErasure(CampaignQueries):
         await self._run(world, "snapshots")
         # Followers of the log learn from a new event that an old one no longer applies.
         head = await world.log.head()
-        erased = TalkErased(tuple(each.seq for each in changed if isinstance(each.event, TalkErased)))
-        await world.log.append([encode(erased)], Cause("dm", at_ms), after=head)
-        with gc_paused(amount=head + 1):
-            before, after = await world.tables.read(with_ended=True), await world.log.state_at(head + 1)
-            await world.tables.write(difference(before, after))
+        dropped = tuple(each.seq for each in changed if isinstance(each.event, TalkErased))
+        erased = WorldEvent(head + 1, Cause("dm", at_ms), TalkErased(dropped))
+        await world.log.append([encode(erased.event)], erased.cause, after=head)
+        await world.replay(erased)
 
     async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:
         await world.connection.execute(self._sql[query], world.campaign, *values)

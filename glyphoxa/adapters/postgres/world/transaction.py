@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
+from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.event_log import (
     WorldLog,
@@ -22,7 +23,7 @@ from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.world.events import WorldEvent, replay
+from glyphoxa.world.events import WorldEvent, difference, replay
 from glyphoxa.world.graph import WorldRead, new_events
 
 if TYPE_CHECKING:
@@ -257,6 +258,18 @@ class WorldTransaction:
             held = WorldRead(replay(new, onto=held.state), new[-1])
         self.held = held
         return held
+
+    async def replay(self, last: WorldEvent) -> None:
+        """Write what a replay of the log changes in the tables.
+
+        Args:
+            last: The last event in the log.
+        """
+        with gc_paused(amount=last.seq):
+            before, after = await self.tables.read(with_ended=True), await self.log.state_at(last.seq)
+            changes = await offload(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))
+            await self.tables.write(changes)
+        self.held = WorldRead(after, last)
 
     async def _events_from(self, seq: int, limit: int) -> Sequence[WorldEvent]:
         return await self.log.page(after=seq - 1, limit=limit, latest_first=False)

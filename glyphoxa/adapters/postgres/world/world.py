@@ -32,7 +32,6 @@ from glyphoxa.world.events import (
     UtteranceWithheld,
     WorldEvent,
     apply,
-    difference,
     dropped,
 )
 from glyphoxa.world.fact_events import FactStated
@@ -115,8 +114,25 @@ async def commit(
     world: WorldTransaction, events: Sequence[Event], cause: Cause, *, accept_at: float, expect: int | None = None
 ) -> list[WorldEvent]:
     """See `WorldHistory.commit`. The caller holds the lock of the campaign."""
+    if len(events) >= _MANY:
+        await world.connection.execute(load_queries("world/world")["custom_plans"])
     with gc_paused(amount=len(events)):
-        return await _commit(world, [_with_threshold(event, accept_at) for event in events], cause, expect=expect)
+        encoded = await offload(
+            lambda: [encode(_with_threshold(event, accept_at)) for event in events], amount=len(events)
+        )
+        now = await world.current()
+        world.held, last = None, 0 if now.last is None else now.last.seq
+        if expect is not None and expect != last:
+            raise InvalidInput(
+                f"the world of campaign {world.campaign!r} has changed in the meantime: its last event is {last}, "
+                f"not {expect}; try again"
+            )
+        recorded = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=last + 1)]
+        changes = await offload(lambda: _changes_by(now.state, recorded), amount=len(recorded))
+        await world.log.append(encoded, cause, after=last)
+        await world.tables.write(changes)
+    world.held = WorldRead(now.state, recorded[-1] if recorded else now.last)
+    return recorded
 
 
 async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) -> None:
@@ -128,27 +144,6 @@ async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) 
     with suppress(Unavailable):  # the commit itself stands
         async with database.administer(deadline_ms=_ANALYZE_DEADLINE_MS) as connection:
             await connection.execute(load_queries("world/world")["analyze"])
-
-
-async def _commit(
-    world: WorldTransaction, events: Sequence[Event], cause: Cause, *, expect: int | None
-) -> list[WorldEvent]:
-    if len(events) >= _MANY:
-        await world.connection.execute(load_queries("world/world")["custom_plans"])
-    encoded = await offload(lambda: [encode(event) for event in events], amount=len(events))
-    now = await world.current()
-    world.held, last = None, 0 if now.last is None else now.last.seq
-    if expect is not None and expect != last:
-        raise InvalidInput(
-            f"the world of campaign {world.campaign!r} has changed in the meantime: its last event is {last}, "
-            f"not {expect}; try again"
-        )
-    recorded = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=last + 1)]
-    changes = await offload(lambda: _changes_by(now.state, recorded), amount=len(recorded))
-    await world.log.append(encoded, cause, after=last)
-    await world.tables.write(changes)
-    world.held = WorldRead(now.state, recorded[-1] if recorded else now.last)
-    return recorded
 
 
 def _with_threshold(event: Event, accept_at: float) -> Event:
@@ -199,9 +194,9 @@ class WorldWriting:
         """The world before these commits, without ended facts. Commits change it."""
         return (await self._world.current()).state
 
-    async def commit(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
+    async def commit(self, events: Sequence[Event], cause: Cause, *, expect: int | None = None) -> list[WorldEvent]:
         """See `WorldHistory.commit`."""
-        made = await commit(self._world, events, cause, accept_at=self._accept_at)
+        made = await commit(self._world, events, cause, accept_at=self._accept_at, expect=expect)
         self.recorded += made
         return made
 
@@ -235,10 +230,8 @@ class PostgresWorld:
     async def commit(
         self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
     ) -> list[WorldEvent]:
-        async with self._writing(campaign, deadline_ms=commit_deadline_ms(len(events))) as world:
-            recorded = await commit(world, events, cause, accept_at=self.accept_at, expect=expect)
-        await analyze_if_grown(self._database, recorded)
-        return recorded
+        async with self.writing(campaign, amount=len(events)) as world:
+            return await world.commit(events, cause, expect=expect)
 
     @asynccontextmanager
     async def writing(
@@ -470,8 +463,4 @@ async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent])
     before_them = dropped(await world.log.undoing())
     await world.log.append([encode(recorded.event) for recorded in events], events[0].cause, after=events[0].seq - 1)
     await world.log.names_changed(before_them ^ dropped(await world.log.undoing()))
-    with gc_paused(amount=events[-1].seq):
-        before, after = await world.tables.read(with_ended=True), await world.log.state_at(events[-1].seq)
-        changes = await offload(lambda: difference(before, after), amount=len(after.facts) + len(before.facts))
-        await world.tables.write(changes)
-    world.held = WorldRead(after, events[-1])
+    await world.replay(events[-1])
