@@ -17,8 +17,10 @@ from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
 from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.prompt.identity import Identities, Identity
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.graph import Neighbourhood, Walk
 
@@ -43,6 +45,7 @@ MORE: Final = (
     "round_trip",
     "graph_rag_by_words",
     "known",
+    "identity",
     "visible_subgraph",
     "recent",
 )
@@ -71,6 +74,8 @@ class Operations:
         self._dice = measured.dice("questions")
         self._vectors = embeddings.invented(vectors)
         self._tools = {npc.id: self._tools_of(npc) for npc in measured.npcs}
+        known = KnownWorld(measured.campaign, store.worlds)
+        self._identities = Identities(measured.campaign, known, tokens=Budgets().identity_tokens)
         self.late: dict[str, int] = {}
 
     def by_name(self) -> Mapping[str, Prepare]:
@@ -96,6 +101,8 @@ class Operations:
                     lambda: graph.known(id_, npc.id, entity),
                     lambda found: 0 if found is None else 1 + len(found.relations),
                 )
+            case "identity":
+                return _counted(partial(self._identity, npc), lambda found: len(found.lines) + len(found.secrets))
             case "visible_subgraph":
                 return _counted(
                     lambda: graph.visible_subgraph(id_, npc.id, npc.entity_id), lambda found: len(found.reached)
@@ -182,6 +189,12 @@ class Operations:
         summaries = PostgresSessionSummaries(self._store.database)
         memory = NpcMemory(self._id, npc.id, self._store.worlds, self._store.past_talk, summaries)
         return MemoryTools(memory, tier="DEEP")
+
+    async def _identity(self, npc: Npc) -> Identity:
+        """Read what an NPC knows of itself from the world in memory, as a turn does."""
+        if self._store.worlds.world(self._id) is None:
+            await self._store.worlds.refresh(self._id)
+        return self._identities.read(npc.id)
 
     # -- topics
 
