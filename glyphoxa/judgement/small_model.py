@@ -124,7 +124,7 @@ class NotKnown:
 
     Attributes:
         facts: Sentences for the facts of the prompt.
-        replies: Possible answers, of which one is enough. Empty if a model has to find the words.
+        replies: Possible answers, of which one is enough. Empty if a model has to find the words, or the language.
     """
 
     facts: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class PromptRepair:
 
         A small model would say them as its own. Worth: no question of the sets asks this.
         """
-        if not (self._asked.has(AskKind.ACTS) and self._asked.has(AskKind.ASKER)):
+        if self._is_foreign or not (self._asked.has(AskKind.ACTS) and self._asked.has(AskKind.ASKER)):
             return ()
         of_then = [one.text for one in self._heard() if self._is_askers(one) and Signal.RECAP in one.signals]
         if _ASKED.search(self._plain):
@@ -235,7 +235,8 @@ class PromptRepair:
         unheard = [name for name in self._names if not self._is_heard(name)]
         if unheard and (remembers or self._is_question):
             facts = tuple(self._words("unheard").format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
-            return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in self._words("never_heard")))
+            replies = () if self._is_foreign else self._words("never_heard")
+            return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in replies))
         is_more = not remembers and asked.has(AskKind.MORE)
         if self._is_foreign or not (remembers or is_more) or self._bears():
             return NotKnown()

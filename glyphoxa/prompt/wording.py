@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from glyphoxa.domain.campaign import Exchange
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
-from glyphoxa.language.lexicon import lexicon, primary_language, texts
+from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import as_fact, as_label, as_said, as_told
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.text import language_of
@@ -209,14 +209,8 @@ class StandIns:
         why = fault if fault in of_fault else None
         return self._next_of(of_fault.get(why, words.at_a_loss), language, why)
 
-    def shrug(self, question: str, lines: Sequence[str]) -> str:
-        """Return one of the lines for a question that the NPC knows nothing about.
-
-        `lines` are in the campaign's language; empty for a question in another one.
-        """
-        language = language_of(question)
-        if language and language != primary_language(self._language):
-            return ""
+    def shrug(self, lines: Sequence[str]) -> str:
+        """Return one of the lines for a question that the NPC knows nothing about."""
         return self._next_of(lines, self._language, Fault.UNFOUNDED)
 
     def _next_of(self, lines: Sequence[str], language: str, why: Fault | None) -> str:

@@ -48,8 +48,8 @@ from glyphoxa_processors.s2s_voice import SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.tools import declare
 
-Shrug = Callable[[str, Sequence[str]], str]
-"""Chooses one of these lines for a question; empty if a model must find the words."""
+Shrug = Callable[[Sequence[str]], str]
+"""Chooses one of these lines."""
 
 
 class HotContextInjector(FrameProcessor):
@@ -115,8 +115,7 @@ class HotContextInjector(FrameProcessor):
             return
         asked = await compose(self._source, prompt, self._facts_at, limits=self._limits)
         hot = asked.hot
-        knows_nothing = hot.shrugs and not prompt.direction
-        line = self._shrug(prompt.question, hot.shrugs) if self._shrug is not None and knows_nothing else ""
+        line = self._shrug(hot.shrugs) if self._shrug is not None and hot.shrugs and not prompt.direction else ""
         self._speaker.mark(turn, Stage.CONTEXT_READY)
         tier = None if line else prompt.tier  # no engine is asked
         self._speaker.listener(Injected(prompt.npc, turn, asked.assembled, tier))

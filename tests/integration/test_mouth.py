@@ -286,10 +286,10 @@ async def test_a_model_whose_words_may_not_be_said_is_asked_once_more(
 
 async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(server: ModelServer) -> None:
     shrugs = ("Nobody told me of him.", "I do not know.")
-    async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: lines[-1]) as play:
+    async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda lines: lines[-1]) as play:
         assert (await play.answered()).heard == "I do not know."
         assert server.requests == []
-    async with stage(server, context=Memory(shrugs=shrugs), shrug=lambda question, lines: "") as play:
+    async with stage(server, context=Memory(), shrug=lambda lines: lines[-1]) as play:
         await play.answered()
         assert len(server.requests) == 1
 

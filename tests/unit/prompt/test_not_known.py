@@ -68,6 +68,7 @@ def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
         ("Did Korvald tell you about my brother?", "en", a_mind(), True),
         ("Did Korvald tell you about my brother?", "en", a_mind(known=["Korvald"]), True),
         ("Hat dir Korvald von meinem Bruder erzählt?", "de", a_mind(), True),
+        ("Hat dir Korbinian von meinem Bruder erzählt?", "en", a_mind(), False),
         ("I will keep your secret.", "en", HESPER, False),
         ("Is Captain Hesper kind?", "en", HESPER, False),
         ("I remember my first voyage.", "en", HESPER, False),
