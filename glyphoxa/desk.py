@@ -72,7 +72,6 @@ from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.graph import Known
-from glyphoxa.world.state import WorldState
 
 # Names, and how they are misheard.
 
@@ -345,7 +344,7 @@ async def tables_for(
     """Read CSV tables into a stored campaign, or into `otherwise` if it is not stored. Return that campaign, too."""
     was = await store.campaigns.described(campaign)
     described = was or Described(otherwise or Campaign(campaign, campaign, "en", (), (), (), (), ()))
-    world = WorldState() if was is None else await store.world.now(campaign)
+    world = await store.world.now(campaign)
     others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
     found = await offload(
         lambda: read_tables(path, into=described.file, also=others, entity_types=entity_types), amount=_AS_ROWS

@@ -684,7 +684,7 @@ class Worlds:
 
     async def _take_new(self, campaign: CampaignId, held: _Held) -> bool:
         """Return False if the world must be read again."""
-        new = await new_events(lambda seq, limit: self._feed.changes(campaign, since=seq, limit=limit), held.last)
+        new = await new_events(lambda seq, limit: self._feed.events(campaign, after=seq - 1, limit=limit), held.last)
         if new is None or (held.last is None and not new):
             return False  # without an event, there was perhaps no campaign yet, and so no language
         if not new:

@@ -362,7 +362,7 @@ async def new_events(
 class WorldFeed(Protocol):
     """A world for all its viewers: the holder applies visibility.
 
-    An append-only stream of changes, read with a cursor: `glyphoxa.recall.campaign_cache`.
+    Its events are an append-only stream: see `new_events`.
     """
 
     async def read(self, campaign: CampaignId) -> WorldRead:
@@ -372,8 +372,8 @@ class WorldFeed(Protocol):
         """
         ...
 
-    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> Sequence[WorldEvent]:
-        """The events from a number on (0: all), in order, at most `limit`.
+    async def events(self, campaign: CampaignId, *, after: int, limit: int) -> Sequence[WorldEvent]:
+        """The events after a number, in order, at most `limit`.
 
         Raises:
             Unavailable: The database cannot be reached in time.

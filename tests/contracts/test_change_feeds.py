@@ -10,7 +10,6 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
-from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.campaign_cache import Cursor
 from glyphoxa.world.entity_events import EntityAdded
@@ -91,7 +90,7 @@ class WorldInMemory(_World):
         self._feed = WorldFeedTwin()
 
     async def changes(self, since: int, limit: int, campaign: CampaignId = TOWN) -> Sequence[Any]:
-        return await self._feed.changes(campaign, since=since, limit=limit)
+        return await self._feed.events(campaign, after=since - 1, limit=limit)
 
     async def happens(self, *names: str) -> None:
         self._feed.happens(*map(_added, names))
@@ -103,10 +102,9 @@ class WorldInMemory(_World):
 class WorldInPostgres(_World):
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._feed = PostgresWorldFeed(store.database)
 
     async def changes(self, since: int, limit: int, campaign: CampaignId = TOWN) -> Sequence[Any]:
-        return await self._feed.changes(campaign, since=since, limit=limit)
+        return await self._store.world.events(campaign, after=since - 1, limit=limit)
 
     async def happens(self, *names: str) -> None:
         await a_campaign_row(self._store, TOWN)

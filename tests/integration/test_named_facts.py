@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
@@ -31,7 +30,7 @@ BY_DM = Cause("dm", NOW)
 
 def held_by(store: Store) -> Worlds:
     """Another process's."""
-    return Worlds(PostgresWorldFeed(store.database), now_ms=lambda: NOW)
+    return Worlds(store.world, now_ms=lambda: NOW)
 
 
 def _holds(fact: Fact) -> bool:

@@ -44,7 +44,7 @@ class WorldFeedTwin:
         log = self.log if campaign == self._campaign else []
         return WorldRead(replay(log), log[-1] if log else None)
 
-    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
+    async def events(self, campaign: CampaignId, *, after: int, limit: int) -> list[WorldEvent]:
         await self.weather.pass_through()
         self.n_looks += 1
-        return [event for event in self.log if campaign == self._campaign and event.seq >= since][:limit]
+        return [event for event in self.log if campaign == self._campaign and event.seq > after][:limit]

@@ -16,7 +16,6 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, Postgre
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
-from glyphoxa.adapters.postgres.world.event_log import PostgresWorldFeed
 from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput
@@ -52,11 +51,11 @@ class Store:
         feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
         read_times = self.times.times
         self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
+        self.world = PostgresWorld(database, accept_at=auto_accept)
         meanings = TextVectors(embedder, self.past_talk.vectors)
-        self.worlds = Worlds(PostgresWorldFeed(database), now_ms=now_ms, meanings=meanings)
+        self.worlds = Worlds(self.world, now_ms=now_ms, meanings=meanings)
         self.graph: KnowledgeGraph = PostgresGraph(database)
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
-        self.world = PostgresWorld(database, accept_at=auto_accept)
         self.campaigns = PostgresCampaigns(database, self.world)
         self.states = PostgresSessionStates(database)
         self.atoms = PostgresAtoms(database)

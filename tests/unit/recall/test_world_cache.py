@@ -99,14 +99,14 @@ async def test_undone_fact_stays_undone_during_a_reload() -> None:
     held = held_of(feed)
     await held.refresh(TOWN)
     feed.happens(Undone(3))
-    looked = feed.changes
+    looked = feed.events
 
-    async def then_away(campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
-        found = await looked(campaign, since=since, limit=limit)
+    async def then_away(campaign: CampaignId, *, after: int, limit: int) -> list[WorldEvent]:
+        found = await looked(campaign, after=after, limit=limit)
         feed.weather.away = True
         return found
 
-    feed.changes = then_away  # type: ignore[method-assign] # the network breaks between two questions
+    feed.events = then_away  # type: ignore[method-assign] # the network breaks between two questions
     with pytest.raises(Unavailable):
         await held.refresh(TOWN)
     assert named(held) is None

@@ -299,9 +299,7 @@ class PostgresCampaigns(CampaignQueries):
         new = renewed(was)
         if was == new:
             return CampaignChanges()
-        # Data from before there were events left nothing in the world; nor did a campaign that was never loaded.
-        world = WorldState() if campaign not in await self.ids() else await self._world.now(campaign)
-        return await self._compare(was, new, world, origin)
+        return await self._compare(was, new, await self._world.now(campaign), origin)
 
     async def _load(
         self,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
+from glyphoxa.adapters.postgres.server.database import CampaignStatements
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
-from glyphoxa.adapters.postgres.server.sql import load_queries, timestamp
+from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.heard import SpokenBy
-from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
 from glyphoxa.world.events import (
     Cause,
@@ -171,33 +170,3 @@ async def read_world(log: WorldLog, tables: WorldTables) -> WorldRead:
     last = await log.page(after=0, limit=1, latest_first=True)
     with gc_paused(amount=_MUCH):
         return WorldRead(await tables.read(), last[0] if last else None)
-
-
-_DEADLINE_MS: Final = 1_000
-_READ_DEADLINE_MS: Final = 60_000
-
-
-class PostgresWorldFeed:
-    """Implements `WorldFeed`. Events have a deadline of 1 s, a whole world one of a minute."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._of_campaign = load_queries("world/event_log")["campaign"]
-
-    async def read(self, campaign: CampaignId) -> WorldRead:
-        # All from one snapshot.
-        async with (
-            self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
-            described = await connection.fetchrow(self._of_campaign, campaign)
-            if described is None:
-                return WorldRead(WorldState(), None)
-            read = await read_world(WorldLog(connection, campaign), WorldTables(connection, campaign))
-        also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in described["npcs"] or ()}
-        return replace(read, language=described["language"], also_called=also)
-
-    async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> list[WorldEvent]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            log = WorldLog(connection, campaign)
-            return await log.page(after=since - 1, limit=limit, latest_first=False)

@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Final
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries
-from glyphoxa.adapters.postgres.world.event_log import WorldLog, retractions_in_effect, withholdings_in_effect
+from glyphoxa.adapters.postgres.world.event_log import (
+    WorldLog,
+    read_world,
+    retractions_in_effect,
+    withholdings_in_effect,
+)
 from glyphoxa.adapters.postgres.world.transaction import LoggedUtterance, TalkRange, WorldTransaction, world_transaction
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import SpokenBy
-from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER
 from glyphoxa.world.encoding import encode, event_type
@@ -213,10 +218,10 @@ class WorldWriting:
 
 
 class PostgresWorld:
-    """Implements `WorldHistory`; late is `Unavailable`, and nothing was written.
+    """Implements `WorldHistory` and `WorldFeed`; late is `Unavailable`, and nothing was written.
 
-    Deadlines: reading events 1 s, a commit 10 s and 5 ms per event, a past state a minute, undoing ten minutes, a fork
-    an hour.
+    Deadlines: reading events 1 s, a commit 10 s and 5 ms per event, a current or past state a minute, undoing ten
+    minutes, a fork an hour.
 
     Args:
         accept_at: The confidence from which newly stated facts need no review.
@@ -252,14 +257,20 @@ class PostgresWorld:
         await analyze_if_grown(self._database, writing.recorded)
 
     async def now(self, campaign: CampaignId) -> WorldState:
-        """The current world in the tables, without ended facts.
+        """The current world in the tables, without ended facts; empty for a campaign that is not stored."""
+        return (await self.read(campaign)).state
 
-        Raises:
-            NotFound: There is no such campaign.
-        """
-        async with self._transaction(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
-            await world.require_campaign()
-            return await world.tables.read()
+    async def read(self, campaign: CampaignId) -> WorldRead:
+        # All from one snapshot.
+        async with world_transaction(
+            self._database, campaign, deadline_ms=_REPLAY_DEADLINE_MS, isolation="repeatable_read"
+        ) as world:
+            about = await world.connection.fetchrow(load_queries("world/event_log")["campaign"], campaign)
+            if about is None:
+                return WorldRead(WorldState(), None)
+            read = await read_world(world.log, world.tables)
+        also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in about["npcs"] or ()}
+        return replace(read, language=about["language"], also_called=also)
 
     async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
         return (await self.undo_all(campaign, [seq], cause))[0]
