@@ -15,7 +15,8 @@ from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import Identities, Identity
 from glyphoxa.prompt.known_world import KnownWorld
@@ -185,10 +186,10 @@ class Operations:
 
         return prepare
 
-    def _tools_of(self, npc: Npc) -> MemoryTools:
+    def _tools_of(self, npc: Npc) -> Toolbox:
         summaries = PostgresSessionSummaries(self._store.database)
         memory = NpcMemory(self._id, npc.id, self._store.worlds, self._store.past_talk, summaries)
-        return MemoryTools(memory, tier="DEEP")
+        return Toolbox(memory, tier="DEEP")
 
     async def _identity(self, npc: Npc) -> Identity:
         """Read what an NPC knows of itself from the world in memory, as a turn does."""

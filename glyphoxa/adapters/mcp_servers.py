@@ -31,9 +31,7 @@ from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.judgement.marks import COMMON
-from glyphoxa.npc.memory_tools import Found, nothing
-from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.toolbox import OutsideTool
+from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 
 # What a model may see of a server: short, plain names, descriptions and answers of known types.
 #
@@ -307,10 +305,10 @@ class McpServers:
                 logger.warning("the MCP server {} cannot be reached, and its tools are not offered: {}", name, why)
                 await self._supervisor.stop(f"MCP server {name}")
 
-    def tools(self, server: str) -> tuple[OutsideTool, ...]:
+    def tools(self, server: str) -> tuple[CallableTool, ...]:
         """The server's tools; empty if it was not reached."""
         found = self._servers[server]
-        return tuple(OutsideTool(spec, partial(found.call, spec)) for spec in found.tools or ())
+        return tuple(CallableTool(spec, partial(found.call, spec)) for spec in found.tools or ())
 
     async def close(self) -> None:
         await self._supervisor.close()

@@ -51,13 +51,14 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.trades import cast_of
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, TableSession
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, TableState
-from glyphoxa.npc.toolbox import CallableTools, OutsideTool, Toolbox
+from glyphoxa.npc.tool_spec import CallableTool
+from glyphoxa.npc.toolbox import CallableTools, Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
@@ -91,7 +92,7 @@ if TYPE_CHECKING:
 # Tools of external servers, as configured. Without any, MCP is not imported.
 
 
-OutsideTools = Mapping[NpcId, Sequence[OutsideTool]]
+OutsideTools = Mapping[NpcId, Sequence[CallableTool]]
 
 
 async def open_outside_tools(
@@ -485,10 +486,10 @@ class _Wiring:
             self.to_room.post(LookedUp(npc.id, look_up))
 
         guard, outside = self.memory.guard, self.opening.outside.get(npc.id, ())
-        memory: MemoryTools | None = None
+        memory: NpcMemory | None = None
         if guard is not None and self.deep_talk is not None:
             campaign = self.opening.campaign
-            may_ask = NpcMemory(
+            memory = NpcMemory(
                 campaign.id,
                 npc.id,
                 guard,
@@ -501,15 +502,15 @@ class _Wiring:
                 people=campaign.people,
                 safety=self.safety,
             )
-            memory = MemoryTools(may_ask, tier=npc.budget_tier, tell=tell, latencies=self._latencies)
         if memory is None and not outside:
             return None
         return Toolbox(
             memory,
             outside,
-            rule=DEFAULT_RULES[npc.budget_tier],
+            tier=npc.budget_tier,
             tell=tell,
             tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
+            latencies=self._latencies,
         )
 
     async def _open_deep_talk(self, stack: ClosingStack) -> None:

@@ -23,8 +23,9 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavai
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 
 DEADLINE_MS: Final = 10_000
@@ -182,7 +183,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
 
 def memory_tools(memory: NpcMemory) -> list[OfferedTool]:
     """All four memory tools. The viewer is fixed here; no argument of a call changes it."""
-    tools = MemoryTools(memory, tier=TIER)
+    tools = Toolbox(memory, tier=TIER)
     return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]
 
 

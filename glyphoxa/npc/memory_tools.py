@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -15,34 +13,16 @@ from typing import Final, TypeVar
 from loguru import logger
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
-from glyphoxa.domain.errors import (
-    MAX_LISTED,
-    GlyphoxaError,
-    InvalidInput,
-    NotFound,
-    Unavailable,
-    did_you_mean,
-    nearest,
-)
+from glyphoxa.domain.errors import MAX_LISTED, InvalidInput, Unavailable, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
-from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
-from glyphoxa.npc.budget import (
-    DEFAULT_RULES,
-    GET_SESSION_SUMMARY,
-    QUERY_ENTITIES,
-    SEARCH_FACTS,
-    SEARCH_SESSIONS,
-    TierRule,
-    ToolLatencies,
-    lower_tier,
-)
-from glyphoxa.npc.tool_spec import Tools, ToolSpec, given, moment, noted, tool
+from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
+from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, given, moment, nothing, tool
 from glyphoxa.prompt.conversation import of_others
 from glyphoxa.prompt.facts import told_sentence
 from glyphoxa.prompt.wording import recalled_line
@@ -57,9 +37,6 @@ from glyphoxa.world.graph import Known, Passage, TalkAround
 
 MAX_FOUND: Final = 10
 
-Found = dict[str, object]
-"""A tool result: `found` (a list) and optionally `note`."""
-
 
 def found(answers: Sequence[object]) -> Found:
     if not answers:
@@ -67,10 +44,6 @@ def found(answers: Sequence[object]) -> Found:
     if len(answers) > MAX_FOUND:
         return {"found": list(answers[:MAX_FOUND]), "note": f"{len(answers) - MAX_FOUND} more: narrow the query"}
     return {"found": list(answers)}
-
-
-def nothing(note: str) -> Found:
-    return {"found": [], "note": note}
 
 
 def described(known: Known, relation: str, words: RelationWords) -> Found:
@@ -325,125 +298,18 @@ def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
     return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
 
 
-# Tools that an NPC's model may call while it answers, within its tier's time.
-#
-# Memory usually reaches a prompt by pre-fetch. The tools cover the rest: three sessions ago, a distant place, one
-# particular conversation. A tool never ends a turn: whatever happens, the model gets a short result,
-# `{"found": [...], "note": "..."}`. Every call is limited to what its NPC may know.
-
-
-class MemoryTools:
-    """Handles the memory tool calls of one NPC, for every engine.
+def memory_tools(memory: NpcMemory, tier: BudgetTier, rule: TierRule) -> list[CallableTool]:
+    """Return the tools of a tier, in declared order. Each is limited to what its NPC may know.
 
     Args:
-        memory: Memory access for the NPC.
-        tier: Highest tier of this NPC's model.
-        rules: Limits of the tiers.
-        tell: Receives every answered call; must return at once.
-        latencies: Measured durations of tools.
+        rule: The limits of the tier.
     """
+    left_out = () if memory.around is not None and rule.can_search_around else ("around",)
+    specs = specs_in(memory.words.language)
+    look_ups = LookUps(memory, tier, rule)
 
-    def __init__(
-        self,
-        memory: NpcMemory,
-        *,
-        tier: BudgetTier,
-        rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
-        tell: Callable[[LookUp], None] = lambda _: None,
-        latencies: ToolLatencies | None = None,
-    ) -> None:
-        self._memory = memory
-        self._tier = tier
-        self._rules = rules
-        self._rule = rules[tier]
-        self._tell = tell
-        self._latencies = latencies or ToolLatencies()
-        self._answers: dict[str, tuple[int, Found]] | None = None
+    def tool_of(name: str) -> CallableTool:
+        spec, (_, look_up) = specs[name].without(*left_out), _TOOLS[name]
+        return CallableTool(spec, lambda arguments: look_up(look_ups, **given(spec, arguments)), memory.safety)
 
-    def at(self, tier: BudgetTier) -> MemoryTools:
-        """Return a handler for one turn, with this tier or the NPC's own if lower.
-
-        It caches the results of equal calls for as long as the tool declares.
-        """
-        limited = copy(self)
-        limited._tier = lower_tier(tier, self._tier)
-        limited._rule = self._rules[limited._tier]
-        limited._answers = {}
-        return limited
-
-    @property
-    def declared(self) -> tuple[ToolSpec, ...]:
-        """The tools of this tier that usually answer within its ceiling, in declared order."""
-        return tuple(spec for spec in self._allowed() if self._usual_ms(spec) <= self._rule.ceiling_ms)
-
-    def _allowed(self) -> tuple[ToolSpec, ...]:
-        left_out = () if self._memory.around is not None and self._rule.can_search_around else ("around",)
-        specs = specs_in(self._memory.words.language)
-        return tuple(specs[name].without(*left_out) for name in self._rule.tools)
-
-    async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
-        """Answer a model's call by either tool name. Never raises and never exceeds the ceiling."""
-        as_noted = {key: noted(value) for key, value in arguments.items()}
-        call = f"{name} {sorted(as_noted.items())}"
-        began_ms = _clock_ms()
-        until_ms, answer = (self._answers or {}).get(call, (0, nothing("")))
-        if began_ms >= until_ms:
-            answer = await self._answer(name, arguments, call)
-        self._tell(LookUp(name, as_noted, answer, _clock_ms() - began_ms))
-        return answer
-
-    async def _answer(self, name: str, arguments: Mapping[str, object], call: str) -> Found:
-        began_ms = _clock_ms()
-        try:
-            answer = await self.ask(name, arguments)
-        except TimeoutError:
-            self._took(name, began_ms)
-            logger.warning("tool {} of {} took more than {} ms", name, self._memory.npc, self._rule.ceiling_ms)
-            return nothing("too slow: answer from what you already know")
-        except InvalidInput as wrong:
-            return nothing(str(wrong))
-        except Unavailable as away:  # the table has already reported it
-            logger.debug("tool {} of {}: {}", name, self._memory.npc, away)
-        except GlyphoxaError as failed:
-            logger.warning("tool {} of {} failed: {}", name, self._memory.npc, failed)
-        except Exception:
-            # A bug in a look-up must not cost the NPC its answer.
-            logger.exception("tool {} of {} raised an error", name, self._memory.npc)
-        else:
-            self._took(name, began_ms)
-            if self._answers is not None:
-                self._answers[call] = (_clock_ms() + _spec_of(name).lasts_ms, answer)
-            return answer
-        return nothing("memory is unavailable now: answer from what you already know")
-
-    async def ask(self, name: str, arguments: Mapping[str, object]) -> Found:
-        """Answer a call as `call` does, but raise errors. The call is not recorded.
-
-        Raises:
-            InvalidInput: Unknown tool, or a missing or wrong argument.
-            TimeoutError: It exceeded the ceiling.
-            GlyphoxaError: Memory failed.
-        """
-        allowed = self._allowed()
-        spec = next((spec for spec in allowed if name in (spec.name, spec.wire_name)), None)
-        if spec is None:
-            raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, (s.wire_name for s in allowed)))
-        async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-            _, look_up = _TOOLS[spec.name]
-            answer = await look_up(LookUps(self._memory, self._tier, self._rule), **given(spec, arguments))
-        return dict(self._memory.safety.allowed_in(answer))
-
-    def _took(self, name: str, began_ms: int) -> None:
-        now_ms = _clock_ms()
-        self._latencies.took(_spec_of(name).name, now_ms - began_ms, at_ms=now_ms)
-
-    def _usual_ms(self, spec: ToolSpec) -> int:
-        return self._latencies.usual_ms(spec.name, declared_ms=spec.estimated_ms, at_ms=_clock_ms())
-
-
-def _spec_of(name: str) -> ToolSpec:
-    return next(spec for spec, _ in _TOOLS.values() if name in (spec.name, spec.wire_name))
-
-
-def _clock_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+    return [tool_of(name) for name in rule.tools]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from inspect import signature
 from math import isfinite
 from typing import TypeVar, get_type_hints
 
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.judgement.safety import SafetyTopics
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,31 @@ def noted(value: object) -> object:
     return value if is_plain else f"({type(value).__name__})"
 
 
-Found = TypeVar("Found")
-Run = Callable[..., Awaitable[Found]]
-Tools = dict[str, tuple[ToolSpec, Run[Found]]]
+Found = dict[str, object]
+"""The result of an NPC's tool: `found` (a list) and optionally `note`."""
+
+
+def nothing(note: str) -> Found:
+    return {"found": [], "note": note}
+
+
+@dataclass(frozen=True, slots=True)
+class CallableTool:
+    """A tool that an NPC's model may call.
+
+    Attributes:
+        ask: Answers a call; raises a `GlyphoxaError` on failure.
+        safety: Topics that no answer contains.
+    """
+
+    spec: ToolSpec
+    ask: Callable[[Mapping[str, object]], Awaitable[Found]]
+    safety: SafetyTopics = field(default_factory=SafetyTopics)
+
+
+T = TypeVar("T")
+Run = Callable[..., Awaitable[T]]
+Tools = dict[str, tuple[ToolSpec, Run[T]]]
 """Tools by name, each with its function."""
 
 
@@ -65,15 +88,13 @@ def text(description: str) -> Mapping[str, object]:
     return {"type": "string", "description": description}
 
 
-def tool(
-    tools: Tools[Found], name: str, description: str = "", *, estimated_ms: int
-) -> Callable[[Run[Found]], Run[Found]]:
+def tool(tools: Tools[T], name: str, description: str = "", *, estimated_ms: int) -> Callable[[Run[T]], Run[T]]:
     """Declare a tool where its function is defined.
 
     Each keyword-only parameter of the function is an argument, annotated with its JSON schema; text without one.
     """
 
-    def declare(run: Run[Found]) -> Run[Found]:
+    def declare(run: Run[T]) -> Run[T]:
         schemas = get_type_hints(run, include_extras=True)
         arguments = [each for each in signature(run).parameters.values() if each.kind is each.KEYWORD_ONLY]
         parameters = {each.name: getattr(schemas[each.name], "__metadata__", [text("")])[0] for each in arguments}

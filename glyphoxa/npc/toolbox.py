@@ -1,26 +1,26 @@
-"""All tools that an NPC's model may call: memory tools, and tools of external servers.
+"""All tools that an NPC's model may call while it answers: memory tools, and tools of external servers.
 
-An external tool is called within the tier's time limit, and its failure costs the turn only that call. Its results are
-recorded with the turn, like memory look-ups.
+Memory usually reaches a prompt by pre-fetch. Its tools cover the rest: three sessions ago, a distant place, one
+particular conversation. A call ends within the tier's time and never ends a turn: whatever happens, the model gets a
+short result, `{"found": [...], "note": "..."}`, which is recorded with the turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from loguru import logger
 
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.domain.errors import GlyphoxaError, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
-from glyphoxa.npc.memory_tools import Found, MemoryTools, nothing
-from glyphoxa.npc.tool_spec import ToolSpec, noted
+from glyphoxa.npc.budget import DEFAULT_RULES, MEMORY_TOOLS, TierRule, ToolLatencies, lower_tier
+from glyphoxa.npc.memory_tools import NpcMemory, memory_tools
+from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, noted, nothing
 
 SLOW_MS: Final = 700
 """After this time, a filler tells the player that the NPC is still there."""
@@ -46,45 +46,45 @@ class CallableTools(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class OutsideTool:
-    """A tool of an external server.
-
-    Attributes:
-        ask: Calls the server; raises a `GlyphoxaError` on failure.
-        safety: Topics that no answer contains.
-    """
-
-    spec: ToolSpec
-    ask: Callable[[Mapping[str, object]], Awaitable[Found]]
-    safety: SafetyTopics = field(default_factory=SafetyTopics)
-
-
 class Toolbox:
-    """Implements `CallableTools` for one NPC.
+    """Implements `CallableTools` for one NPC and every engine.
 
     Args:
         memory: None without long-term memory.
-        outside: External tools. Those slower than the tier allows are not declared.
-        tell: Receives every answered external call; must return at once. `MemoryTools` reports its own.
+        outside: External tools. Those slower than the tier allows are not declared and cannot be called.
+        tier: Highest tier of this NPC's model.
+        rules: Limits of the tiers.
+        tell: Receives every answered call; must return at once.
         tell_slow: Called when a call has taken `SLOW_MS`; must return at once.
+        latencies: Measured durations of memory tools.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the tools, their limits, and who is told of their calls
         self,
-        memory: MemoryTools | None,
-        outside: Sequence[OutsideTool],
+        memory: NpcMemory | None,
+        outside: Sequence[CallableTool] = (),
         *,
-        rule: TierRule,
-        tell: Callable[[LookUp], None],
-        tell_slow: Callable[[], None],
+        tier: BudgetTier,
+        rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
+        tell: Callable[[LookUp], None] = lambda _: None,
+        tell_slow: Callable[[], None] = lambda: None,
+        latencies: ToolLatencies | None = None,
     ) -> None:
         self._memory = memory
-        self._outside = {tool.spec.wire_name: tool for tool in outside if tool.spec.estimated_ms <= rule.ceiling_ms}
-        self._ceiling_ms = rule.ceiling_ms
+        self._outside = outside
+        self._rules = rules
         self._tell = tell
         self._tell_slow = tell_slow
+        self._latencies = latencies or ToolLatencies()
         self._answered: list[str] = []  # shared by the objects that `at` returns
+        self._kept: dict[str, tuple[int, Found]] | None = None
+        self._limit_to(tier)
+
+    def _limit_to(self, tier: BudgetTier) -> None:
+        self._tier, self._rule = tier, self._rules[tier]
+        own = [] if self._memory is None else memory_tools(self._memory, tier, self._rule)
+        fast = [tool for tool in self._outside if tool.spec.estimated_ms <= self._rule.ceiling_ms]
+        self._tools = {tool.spec.wire_name: tool for tool in (*own, *fast)}
 
     @property
     def n_answered(self) -> int:
@@ -92,54 +92,92 @@ class Toolbox:
         return len(self._answered)
 
     def at(self, tier: BudgetTier) -> Toolbox:
-        """See `CallableTools.at`."""
+        """See `CallableTools.at`. It caches the results of equal calls of memory for as long as the tool declares."""
         limited = copy(self)
-        limited._memory = self._memory.at(tier) if self._memory is not None else None
-        limited._ceiling_ms = min(self._ceiling_ms, DEFAULT_RULES[tier].ceiling_ms)
-        limited._outside = {
-            name: tool for name, tool in self._outside.items() if tool.spec.estimated_ms <= limited._ceiling_ms
-        }
+        limited._limit_to(lower_tier(tier, self._tier))
+        limited._kept = {}
         return limited
 
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
-        of_memory = self._memory.declared if self._memory is not None else ()
-        return (*of_memory, *(tool.spec for tool in self._outside.values()))
+        """The tools of this tier that usually answer within its ceiling, in declared order."""
+        specs = (tool.spec for tool in self._tools.values())
+        return tuple(spec for spec in specs if self._usual_ms(spec) <= self._rule.ceiling_ms)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
-        slow = asyncio.get_running_loop().call_later(SLOW_MS / 1_000, self._tell_slow)
+        """Answer a model's call by either tool name. Never raises and never exceeds the ceiling."""
+        loop = asyncio.get_running_loop()
+        began_s, as_noted = loop.time(), {key: noted(value) for key, value in arguments.items()}
+        call = f"{name} {sorted(as_noted.items())}"
+        slow = loop.call_later(SLOW_MS / 1_000, self._tell_slow)
         try:
-            if name in self._outside:
-                return await self._call_outside(self._outside[name], name, arguments)
-            if self._memory is not None:
-                return await self._memory.call(name, arguments)
-            return nothing(f"there is no tool {name!r}; " + did_you_mean(name, self._outside))
+            until_ms, answer = (self._kept or {}).get(call, (0, nothing("")))
+            if _clock_ms() >= until_ms:
+                answer = await self._answer(name, arguments, call)
         finally:
             slow.cancel()
-
-    async def _call_outside(self, tool: OutsideTool, name: str, arguments: Mapping[str, object]) -> Found:
-        now = asyncio.get_running_loop().time
-        began = now()
-        answer = await self._answer(tool, arguments)
-        if answer["found"]:
-            self._answered.append(tool.spec.name)
-        self._tell(LookUp(name, {key: noted(value) for key, value in arguments.items()}, answer, _ms(now() - began)))
+        self._tell(LookUp(name, as_noted, answer, round((loop.time() - began_s) * 1_000)))
         return answer
 
-    async def _answer(self, tool: OutsideTool, arguments: Mapping[str, object]) -> Found:
+    async def _answer(self, name: str, arguments: Mapping[str, object], call: str) -> Found:
+        tool, began_ms = self._called(name), _clock_ms()
+        of_memory = tool is None or _is_of_memory(tool.spec)
+        instead = "answer from what you already know" if of_memory else "answer without it, and do not invent a result"
         try:
-            async with asyncio.timeout(self._ceiling_ms / 1_000):
-                return dict(tool.safety.allowed_in(await tool.ask(arguments)))
+            answer = await self.ask(name, arguments)
         except TimeoutError:
-            logger.warning("tool {} took more than {} ms", tool.spec.name, self._ceiling_ms)
-            return nothing("too slow: answer without it, and do not invent a result")
+            self._took(tool, began_ms)
+            logger.warning("tool {} took more than {} ms", name, self._rule.ceiling_ms)
+            return nothing(f"too slow: {instead}")
+        except InvalidInput as wrong:
+            return nothing(str(wrong))
+        except Unavailable as away:
+            # The table has already reported that memory is away.
+            logger.log("DEBUG" if of_memory else "WARNING", "tool {}: {}", name, away)
         except GlyphoxaError as failed:
-            logger.warning("tool {}: {}", tool.spec.name, failed)
+            logger.warning("tool {} failed: {}", name, failed)
         except Exception:
-            # An error of an external server must not cost the turn.
-            logger.exception("tool {} raised an error", tool.spec.name)
-        return nothing("it is unavailable now: answer without it, and do not invent a result")
+            # A bug in a look-up or of an external server must not cost the NPC its answer.
+            logger.exception("tool {} raised an error", name)
+        else:
+            self._took(tool, began_ms)
+            if tool is not None and not of_memory and answer["found"]:
+                self._answered.append(tool.spec.name)
+            if tool is not None and of_memory and self._kept is not None:
+                self._kept[call] = (_clock_ms() + tool.spec.lasts_ms, answer)
+            return answer
+        return nothing(f"{'memory' if of_memory else 'it'} is unavailable now: {instead}")
+
+    async def ask(self, name: str, arguments: Mapping[str, object]) -> Found:
+        """Answer a call as `call` does, but raise errors. The call is not recorded.
+
+        Raises:
+            InvalidInput: Unknown tool, or a missing or wrong argument.
+            TimeoutError: It exceeded the ceiling.
+            GlyphoxaError: Memory or a server failed.
+        """
+        if (tool := self._called(name)) is None:
+            raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, self._tools))
+        async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
+            return dict(tool.safety.allowed_in(await tool.ask(arguments)))
+
+    def _called(self, name: str) -> CallableTool | None:
+        return next((tool for tool in self._tools.values() if name in (tool.spec.name, tool.spec.wire_name)), None)
+
+    def _took(self, tool: CallableTool | None, began_ms: int) -> None:
+        if tool is not None:
+            now_ms = _clock_ms()
+            self._latencies.took(tool.spec.name, now_ms - began_ms, at_ms=now_ms)
+
+    def _usual_ms(self, spec: ToolSpec) -> int:
+        if not _is_of_memory(spec):
+            return spec.estimated_ms
+        return self._latencies.usual_ms(spec.name, declared_ms=spec.estimated_ms, at_ms=_clock_ms())
 
 
-def _ms(seconds: float) -> int:
-    return round(seconds * 1_000)
+def _is_of_memory(spec: ToolSpec) -> bool:
+    return spec.name in MEMORY_TOOLS
+
+
+def _clock_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

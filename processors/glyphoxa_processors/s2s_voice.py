@@ -14,8 +14,8 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
 from glyphoxa.judgement.marks import COMMON
-from glyphoxa.npc.memory_tools import Found, nothing
 from glyphoxa.npc.mouth import SentenceRejected
+from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import CallableTools
 from glyphoxa.prompt.prompt import Message
 from glyphoxa_processors.frames import (

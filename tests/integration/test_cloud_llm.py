@@ -12,7 +12,7 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.memory_tools import MemoryTools
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.tools import ToolRounds, declare
 from tests.support.graph import RunningGraph
@@ -26,7 +26,7 @@ ASKED = [
 LOOK_UP = Reply(tool_calls=(ToolCall("memory_query_entities", '{"name": "Grimjaw"}'),))
 
 
-def question(tools: MemoryTools | None = None) -> LLMContextFrame:
+def question(tools: Toolbox | None = None) -> LLMContextFrame:
     messages = [dict(message) for message in ASKED]
     return LLMContextFrame(context=LLMContext(messages, tools=declare(tools)) if tools else LLMContext(messages))  # type: ignore[arg-type]
 

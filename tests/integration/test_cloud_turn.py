@@ -12,11 +12,9 @@ from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.turn import Fault, Stage
-from glyphoxa.npc.budget import DEFAULT_RULES
-from glyphoxa.npc.memory_tools import Found
 from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
-from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa_pipelines.engines import _check
 from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.cloud_stt import make_stt
@@ -119,8 +117,8 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
     async def ask(_arguments: object) -> Found:
         return {"found": ["4"]}
 
-    dice = OutsideTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
-    box = Toolbox(None, [dice], rule=DEFAULT_RULES["FAST"], tell=lambda _: None, tell_slow=lambda: None)
+    dice = CallableTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
+    box = Toolbox(None, [dice], tier="FAST")
     campaign = a_campaign()
     order = SimpleNamespace(campaign=campaign, npc=campaign.npcs[0], others=(), tools=box, settings=Settings())
     look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))

@@ -15,7 +15,8 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
@@ -140,7 +141,7 @@ async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(
     around = RecallAround.of(town.graph_rag, town.past_talk.vectors)
     assert RecallAround.of(town.graph, town.past_talk.vectors) is None
     for npc, expected in ((MIRA, [("Grimjaw said: In spring the cask leaks.", ["Cask"], 2)]), (GRIM, [])):
-        tools = MemoryTools(NpcMemory(TOWN, npc, town.worlds, town.past_talk, around=around), tier="DEEP")
+        tools = Toolbox(NpcMemory(TOWN, npc, town.worlds, town.past_talk, around=around), tier="DEEP")
         found: Any = await tools.call("memory_search_sessions", {"query": "What leaks?", "around": "the inn"})
         told = [(one["said"], one.get("speaks of"), one.get("relations away")) for one in found["found"]]
         assert told == expected

@@ -18,9 +18,8 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.mcp_server.offered import OfferedTool, dice_tools
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.memory_tools import Found, nothing
-from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
+from glyphoxa.npc.toolbox import Toolbox
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.mcp import served
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
@@ -45,8 +44,8 @@ async def opened(
         await servers.close()
 
 
-def a_toolbox(tools: tuple[OutsideTool, ...], told: list[LookUp], rule: TierRule = PATIENT) -> Toolbox:
-    return Toolbox(None, tools, rule=rule, tell=told.append, tell_slow=lambda: None)
+def a_toolbox(tools: tuple[CallableTool, ...], told: list[LookUp], rule: TierRule = PATIENT) -> Toolbox:
+    return Toolbox(None, tools, tier="DEEP", rules={"DEEP": rule}, tell=told.append)
 
 
 async def look(servers: McpServers, told: list[LookUp], rule: TierRule = PATIENT) -> Found:
@@ -138,14 +137,8 @@ async def test_result_of_any_kind_is_shown_as_text(mode: str, found: object) -> 
 @pytest.mark.parametrize("mode", ["silent", "garbage"])
 async def test_a_call_without_an_answer_ends_at_the_ceiling_of_the_tier(mode: str) -> None:
     async with opened(hostile(mode)) as servers:
-        rule = TierRule(50, ())
-        box = Toolbox(
-            None,
-            tuple(OutsideTool(_quick(tool.spec), tool.ask) for tool in servers.tools("odd")),
-            rule=rule,
-            tell=lambda _: None,
-            tell_slow=lambda: None,
-        )
+        tools = tuple(CallableTool(_quick(tool.spec), tool.ask) for tool in servers.tools("odd"))
+        box = Toolbox(None, tools, tier="DEEP", rules={"DEEP": TierRule(50, ())})
         found = await box.call("odd_look", {"at": "the bell"})
         assert found["note"] in (
             "too slow: answer without it, and do not invent a result",

@@ -17,7 +17,8 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.memory import GraphTwin, WorldsTwin
 
@@ -85,5 +86,5 @@ class Talk:
         return None
 
 
-def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(NpcMemory(SALTMERE, npc, a_world(), talk or Talk(), people={"tamsin": "Tamsin"}), tier=tier)
+def tools_of(npc: NpcId = GRIMJAW, *, talk: Talk | None = None, tier: BudgetTier = "DEEP") -> Toolbox:
+    return Toolbox(NpcMemory(SALTMERE, npc, a_world(), talk or Talk(), people={"tamsin": "Tamsin"}), tier=tier)

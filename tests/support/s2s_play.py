@@ -14,8 +14,8 @@ from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import TierChoice, Verdict
-from glyphoxa.npc.memory_tools import MemoryTools
 from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sMouth, S2sParts, graph, make_endpoint
@@ -124,7 +124,7 @@ async def play_with(
     server: Server,
     *,
     facts: Sequence[str] = (),
-    tools: MemoryTools | None = None,
+    tools: Toolbox | None = None,
     check: Any = Verdict,
     endpoint: Any = None,
     stalled_after_ms: int = 60_000,

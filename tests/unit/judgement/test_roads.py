@@ -44,11 +44,10 @@ from glyphoxa.domain.turn import Asked, Character, LookUp
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import AllowedLines, topics_of
 from glyphoxa.language.sentences import sentences
-from glyphoxa.npc.budget import DEFAULT_RULES
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory, specs_in
+from glyphoxa.npc.memory_tools import NpcMemory, specs_in
 from glyphoxa.npc.table import Covered, TableState
-from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.toolbox import OutsideTool, Toolbox
+from glyphoxa.npc.tool_spec import CallableTool, ToolSpec
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt import gather
 from glyphoxa.prompt.conversation import Conversation, others_line
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
@@ -282,7 +281,7 @@ async def used(campaign: Campaign, tool: str, arguments: Mapping[str, object], t
     line = RecalledUtterance(UtteranceId("b1"), BEFORE, SpeakerId("tamsin"), "Tamsin", text, 1_000)
     talk: Any = Heard(line)
     memory = NpcMemory(CAMPAIGN, SMITH, WorldsTwin(graph), talk, Summaries(text), safety=topics_of(campaign))
-    return json.dumps(await MemoryTools(memory, tier="DEEP").call(tool, arguments), ensure_ascii=False)
+    return json.dumps(await Toolbox(memory, tier="DEEP").call(tool, arguments), ensure_ascii=False)
 
 
 async def tool_of_entities(campaign: Campaign, text: str) -> str:
@@ -305,9 +304,9 @@ async def tool_of_another_server(campaign: Campaign, text: str) -> str:
     async def ask(_: Mapping[str, object]) -> dict[str, object]:
         return {"found": [{"page": text}]}
 
-    tool = OutsideTool(ToolSpec("wiki.page", "A page.", {}, (), 50), ask, topics_of(campaign))
+    tool = CallableTool(ToolSpec("wiki.page", "A page.", {}, (), 50), ask, topics_of(campaign))
     told: list[LookUp] = []
-    box = Toolbox(None, [tool], rule=DEFAULT_RULES["DEEP"], tell=told.append, tell_slow=lambda: None)
+    box = Toolbox(None, [tool], tier="DEEP", tell=told.append)
     return json.dumps(await box.call(tool.spec.wire_name, {}), ensure_ascii=False)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from glyphoxa.npc.budget import ToolLatencies
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.toolbox import Toolbox
 from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_world
 
 MINUTE_MS = 60_000
@@ -41,7 +42,7 @@ class Slow(ToolLatencies):
 
 
 def test_a_tool_that_is_too_slow_for_a_tier_is_shown_in_a_deeper_one() -> None:
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk()), tier="DEEP", latencies=Slow())
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk()), tier="DEEP", latencies=Slow())
     assert "memory.search_facts" in [spec.name for spec in tools.at("DEEP").declared]
     assert "memory.search_facts" not in [spec.name for spec in tools.at("STANDARD").declared]
     assert [spec.name for spec in tools.at("FAST").declared] == ["memory.query_entities"]

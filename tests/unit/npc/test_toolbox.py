@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
-from glyphoxa.npc.memory_tools import Found
-from glyphoxa.npc.tool_spec import ToolSpec
-from glyphoxa.npc.toolbox import SLOW_MS, OutsideTool, Toolbox
-from tests.support.memory_twins import tools_of
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
+from glyphoxa.npc.toolbox import SLOW_MS, Toolbox
+from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_world
 from tests.support.virtual_time import run_in_virtual_time
 
 Ask = Callable[[Mapping[str, object]], Awaitable[Found]]
@@ -24,18 +25,21 @@ async def seven(_arguments: Mapping[str, object]) -> Found:
     return {"found": ["7"]}
 
 
-def roller(ask: Ask = seven, *, usual_ms: int = 50) -> OutsideTool:
-    return OutsideTool(ToolSpec("dice.roll", "Roll dice.", DICE, ("dice",), usual_ms), ask)
+def roller(ask: Ask = seven, *, usual_ms: int = 50) -> CallableTool:
+    return CallableTool(ToolSpec("dice.roll", "Roll dice.", DICE, ("dice",), usual_ms), ask)
 
 
 class Table:
     """A toolbox, and what it told."""
 
-    def __init__(self, *outside: OutsideTool, rule: TierRule = DEFAULT_RULES["FAST"], with_memory: bool = True) -> None:
+    def __init__(
+        self, *outside: CallableTool, rule: TierRule = DEFAULT_RULES["FAST"], with_memory: bool = True
+    ) -> None:
         self.looked_up: list[LookUp] = []
         self.n_slow = 0
-        memory = tools_of(tier="FAST") if with_memory else None
-        self.box = Toolbox(memory, outside, rule=rule, tell=self.looked_up.append, tell_slow=self._slow)
+        memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk()) if with_memory else None
+        rules = {**DEFAULT_RULES, "DEEP": replace(rule, tools=DEFAULT_RULES["FAST"].tools if with_memory else ())}
+        self.box = Toolbox(memory, outside, tier="DEEP", rules=rules, tell=self.looked_up.append, tell_slow=self._slow)
 
     def _slow(self) -> None:
         self.n_slow += 1
@@ -45,10 +49,28 @@ async def test_external_tools_follow_memory_tools_and_both_work() -> None:
     table = Table(roller())
     assert [spec.wire_name for spec in table.box.declared] == ["memory_query_entities", "dice_roll"]
     assert await table.box.call("dice_roll", {"dice": "d20"}) == {"found": ["7"]}
-    assert (await table.box.call("memory_query_entities", {"name": "Grimjaw"}))["found"]
+    known = await table.box.call("memory_query_entities", {"name": "Grimjaw"})
+    assert known["found"]
     assert [(one.tool, one.arguments, one.found) for one in table.looked_up] == [
-        ("dice_roll", {"dice": "d20"}, {"found": ["7"]})
+        ("dice_roll", {"dice": "d20"}, {"found": ["7"]}),
+        ("memory_query_entities", {"name": "Grimjaw"}, known),
     ]
+
+
+async def test_external_tool_is_asked_again_in_one_turn_and_memory_is_not() -> None:
+    """The same dice show something else."""
+    rolled = iter(range(9))
+
+    async def roll(_arguments: Mapping[str, object]) -> Found:
+        return {"found": [next(rolled)]}
+
+    turn = Table(roller(roll)).box.at("FAST")
+    assert [(await turn.call("dice_roll", {"dice": "d20"}))["found"] for _ in range(3)] == [[0], [1], [2]]
+    assert turn.n_answered == 3
+    assert await turn.call("memory_query_entities", {"type": "npc"}) is await turn.call(
+        "memory_query_entities", {"type": "npc"}
+    )
+    assert turn.n_answered == 3
 
 
 async def test_without_memory_only_external_tools_are_offered() -> None:

@@ -12,7 +12,8 @@ from glyphoxa.domain.knowledge import PUBLIC, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.sessions import episode_name, episode_of
 from tests.support.memory import WorldsTwin
@@ -211,7 +212,7 @@ async def test_summary_tool_says_if_there_is_no_summary() -> None:
 async def test_unknown_name_error_lists_nearest_or_all_names(n_others: int, name: str, note: str) -> None:
     graph = a_graph()
     graph.scoped += [(Entity(EntityId(f"e{n}"), "item", f"Coin {n}"), PUBLIC) for n in range(n_others)]
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
     assert await tools.call("memory_query_entities", {"name": name}) == {"found": [], "note": note}
 
 
@@ -224,7 +225,7 @@ async def test_name_is_found_however_it_is_written(name: str) -> None:
 async def test_summary_of_a_session_is_no_entity() -> None:
     graph = a_graph()
     graph.scoped.append((Entity(episode_of(S1), "event", episode_name(S1)), PUBLIC))
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
     assert (await tools.call("memory_query_entities", {"type": "event"}))["found"] == []
 
 
@@ -232,7 +233,7 @@ async def test_summary_of_a_session_is_no_entity() -> None:
 async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool) -> None:
     graph = a_graph()
     worlds = WorldsTwin(graph)
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, worlds, Talk((OCTOBER,))), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, worlds, Talk((OCTOBER,))), tier="STANDARD")
     asked = {"memory_query_entities": {"name": "the smith"}, "memory_search_facts": {"query": "a blacksmith"}}
     before = [await tools.call(*each) for each in asked.items()]
     assert all(each["found"] for each in before)
@@ -243,7 +244,7 @@ async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool
 async def test_tool_without_any_world_says_that_memory_is_unavailable() -> None:
     graph = a_graph()
     graph.weather.away = True
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
     answer = await tools.call("memory_query_entities", {"name": "the smith"})
     assert answer == {"found": [], "note": "memory is unavailable now: answer from what you already know"}
 
@@ -256,7 +257,7 @@ async def test_a_tool_that_fails_lets_the_turn_go_on(talk: Talk) -> None:
 
 async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
     rules = {"STANDARD": TierRule(ceiling_ms=0, tools=("memory.search_sessions",))}
-    tools = MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_world(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, a_world(), EndlessTalk()), tier="STANDARD", rules=rules)  # type: ignore[arg-type]
     answer = await tools.call("memory_search_sessions", {"query": "sister"})
     assert answer == {"found": [], "note": "too slow: answer from what you already know"}
 
@@ -280,7 +281,7 @@ async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: 
 async def test_every_call_is_reported_with_its_answer() -> None:
     told: list[LookUp] = []
     memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), AwayTalk())
-    tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
+    tools = Toolbox(memory, tier="STANDARD", tell=told.append)
     entity = await tools.call("memory.query_entities", {"name": "The Smith"})
     away = await tools.call("memory_search_sessions", {"query": "sister"})
     assert [(each.tool, each.arguments, each.found) for each in told] == [
@@ -293,7 +294,7 @@ async def test_every_call_is_reported_with_its_answer() -> None:
 async def test_any_tool_argument_can_be_recorded() -> None:
     told: list[LookUp] = []
     memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), AwayTalk())
-    tools = MemoryTools(memory, tier="STANDARD", tell=told.append)
+    tools = Toolbox(memory, tier="STANDARD", tell=told.append)
     nested: object = "sister"
     for _ in range(5_000):
         nested = [nested]
@@ -329,6 +330,6 @@ def test_no_turn_is_deeper_than_the_npc() -> None:
 @pytest.mark.parametrize(("language", "begins"), [("de-DE", "Schlag eine Person"), ("fr", "Look up a person")])
 def test_tools_are_described_in_the_language_of_the_campaign(language: str, begins: str) -> None:
     memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk(), words=RelationWords(language))
-    query, *_ = MemoryTools(memory, tier="DEEP").declared
+    query, *_ = Toolbox(memory, tier="DEEP").declared
     assert query.description.startswith(begins)
     assert all(each["description"] for each in query.parameters.values())

@@ -13,7 +13,8 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.npc.memory_tools import MemoryTools, NpcMemory
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder, QuestionVectors
@@ -83,8 +84,8 @@ async def found_by(rag: RagTwin, *, embeds: bool = True, limit: int = 5) -> list
     return [one.recalled.text for one in found]
 
 
-def tools(around: TalkAround | None, *, tier: BudgetTier = "DEEP") -> MemoryTools:
-    return MemoryTools(NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk((ELSEWHERE,)), around=around), tier=tier)
+def tools(around: TalkAround | None, *, tier: BudgetTier = "DEEP") -> Toolbox:
+    return Toolbox(NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk((ELSEWHERE,)), around=around), tier=tier)
 
 
 def shown(answer: dict[str, object]) -> list[object]:
