@@ -160,7 +160,7 @@ async def test_a_language_model_that_fails_is_replaced_within_the_turn(fault: st
         async with an_npc({"llm": llm(url, good.base_url), "tts": tts(good.base_url)}) as npc:
             finished = await npc.answers()
     assert (finished.heard, finished.error) == ("Well met.", "")
-    assert any("the first engine's answer" in why for why in npc.injected[-1].omitted)
+    assert any("the first engine's answer" in why for why in npc.injected[-1].prompt.omitted)
     rendered = [each["input"] for each in good.speeches]
     assert len(rendered) == len({*rendered}), "only the last has lines for an answer that fails, and none was needed"
 

@@ -368,7 +368,7 @@ async def test_memory_goes_into_a_copy_of_the_prompt(server: ModelServer) -> Non
         assert messages[0] == {"role": "system", "content": "You are Grimjaw, a smith."}
         assert messages[-1]["content"] == "Alice: How is my blade?\nFacts: The blade is cracked."
         (injected,) = play.of(Injected)
-        assert injected.omitted == ("recall: late by 4 ms",)
+        assert injected.prompt.omitted == ("recall: late by 4 ms",)
         assert "The blade is cracked." in injected.prompt.text
 
 
@@ -558,5 +558,5 @@ async def test_the_model_is_asked_with_the_direction_of_the_dm(server: ModelServ
         await play.until(lambda: bool(play.of(Injected)))
         (injected,) = play.of(Injected)
         assert injected.prompt.text.endswith("For this answer: Be short.")
-        assert [(part.source, part.name) for part in injected.parts][-1] == ("the DM", "direction")
+        assert [(part.source, part.name) for part in injected.prompt.parts][-1] == ("the DM", "direction")
         play.cancel()

@@ -70,7 +70,7 @@ async def test_a_service_that_refuses_is_replaced_within_the_turn(
     assert finished.heard
     assert finished.error == ""
     [*_, injected] = [event for event in events if isinstance(event, Injected)]
-    assert any("the first engine's answer" in why for why in injected.omitted)
+    assert any("the first engine's answer" in why for why in injected.prompt.omitted)
 
 
 async def test_without_rescue_the_turn_fails(monkeypatch: pytest.MonkeyPatch) -> None:
