@@ -5,8 +5,8 @@ One set of rules serves replay and the append of an event, which is applied to t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from glyphoxa.domain.campaign import SlotRule
@@ -95,22 +95,6 @@ _Key: TypeAlias = tuple[str, ...]
 """
 
 
-@dataclass(slots=True)
-class _Index:
-    """Ids of facts by some key."""
-
-    by: dict[_Key, set[Any]] = field(default_factory=dict)
-
-    def add(self, key: _Key, fact: object) -> None:
-        self.by.setdefault(key, set()).add(fact)
-
-    def remove(self, key: _Key, fact: object) -> None:
-        held = self.by[key]
-        held.discard(fact)
-        if not held:
-            del self.by[key]
-
-
 class WorldState:
     """A state, initially empty. Change it only through `glyphoxa.world.events.apply`.
 
@@ -128,7 +112,7 @@ class WorldState:
         self.facts: dict[FactId, Fact] = {}
         self.ended: dict[tuple[FactId, int], EndedFact] = {}
         self.rules: dict[str, SlotRule] = {}
-        self._index = _Index()
+        self._ids: dict[_Key, set[Any]] = {}
         self._refused: set[FactId] = set()
         self._journal: list[tuple[str, Any, Any]] = []
 
@@ -196,12 +180,12 @@ class WorldState:
 
     def of_claim(self, claim: Claim) -> Fact | None:
         """Return the current fact with this claim."""
-        slot = self._index.by.get(("slot", claim.subject, claim.predicate), ())
+        slot = self._ids.get(("slot", claim.subject, claim.predicate), ())
         return next((fact for each in slot if (fact := self.facts[each]).claim == claim), None)
 
     def was_refused(self, fact: FactId) -> bool:
         """Whether the DM rejected, retconned or replaced a fact with this id."""
-        return fact in self._refused or bool(self._index.by.get(("refused", fact)))
+        return fact in self._refused or bool(self._ids.get(("refused", fact)))
 
     # Changing: for the projection
 
@@ -252,7 +236,7 @@ class WorldState:
             self._put(table, key, old)
 
     def _facts(self, key: _Key) -> list[Fact]:
-        facts = [self.facts[fact] for fact in self._index.by.get(key, ())]
+        facts = [self.facts[fact] for fact in self._ids.get(key, ())]
         return sorted(facts, key=lambda fact: (fact.seq, fact.id))
 
     def _change(self, table: str, key: Any, value: Any) -> None:
@@ -263,19 +247,13 @@ class WorldState:
 
     def _put(self, table: str, key: Any, value: Any) -> None:
         rows: dict[Any, Any] = getattr(self, table)
-        if table == "facts":
-            if (old := rows.get(key)) is not None:
-                for entry in _entries(old):
-                    self._index.remove(entry, key)
-            if value is not None:
-                for entry in _entries(value):
-                    self._index.add(entry, key)
-        if table == "ended":
-            entry = ("refused", key[0])
-            if (was := rows.get(key)) is not None and was.ended_as in REFUSED:
-                self._index.remove(entry, key)
-            if value is not None and value.ended_as in REFUSED:
-                self._index.add(entry, key)
+        for entry in _entries(rows.get(key)):
+            ids = self._ids.get(entry, set())
+            ids.discard(key)
+            if not ids:
+                self._ids.pop(entry, None)
+        for entry in _entries(value):
+            self._ids.setdefault(entry, set()).add(key)
         if value is None:
             rows.pop(key, None)
         else:
@@ -288,14 +266,19 @@ TABLES: Final = ("entities", "merged", "facts", "ended", "rules")
 """The tables of a state, by attribute name."""
 
 
-def _entries(fact: Fact) -> Collection[_Key]:
-    claim = fact.claim
-    found: set[_Key] = {("slot", claim.subject, claim.predicate), ("touching", claim.subject)}
-    if claim.object is not None:
-        found |= {("object", claim.object, claim.predicate), ("touching", claim.object)}
-    found.update(("resting_on", support) for support in fact.supports)
-    found.update(("disputing", disputed) for disputed in fact.disputes)
-    return found
+def _entries(row: object) -> Iterator[_Key]:
+    """Keys under which a row is found."""
+    if isinstance(row, Fact):
+        claim = row.claim
+        yield "slot", claim.subject, claim.predicate
+        yield "touching", claim.subject
+        if claim.object is not None:
+            yield "object", claim.object, claim.predicate
+            yield "touching", claim.object
+        yield from (("resting_on", support) for support in row.supports)
+        yield from (("disputing", disputed) for disputed in row.disputes)
+    elif isinstance(row, EndedFact) and row.ended_as in REFUSED:
+        yield "refused", row.fact.id
 
 
 # How many facts of one predicate may hold at a time, and what disagrees with what.
