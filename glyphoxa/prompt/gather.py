@@ -28,7 +28,7 @@ from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.facts import MOST_WRITTEN, touched, with_chain, without, written
-from glyphoxa.prompt.identity import Bible, Identities, KnownSentences
+from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch, continues
 from glyphoxa.prompt.prompt import Budgets, Gathered, HotContext, characters_in
@@ -124,37 +124,46 @@ class _Mind:
         question: Empty while nobody speaks.
     """
 
-    def __init__(self, of: _Sources, npc: NpcId, question: str) -> None:
+    def __init__(self, of: _Sources, npc: NpcId, question: str = "", *, asker: str = "") -> None:
+        self.npc = npc
         self.question = question
-        self.asked = of.world.asked(npc, question)
-        self.identity = of.identities.read(npc)
+        self.asker = asker
         self.heard = of.conversations.get(npc)
         self._of = of
-        self._npc = npc
         self._safety = topics_of(of.campaign)
         self._language = of.campaign.language
 
     @cached_property
+    def asked(self) -> str:
+        """The question without the words that call the NPC."""
+        return self._of.world.asked(self.npc, self.question)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Its knowledge of itself."""
+        return self._of.identities.read(self.npc)
+
+    @cached_property
     def bible(self) -> tuple[str, ...]:
         """The author's instructions."""
-        return self._of.bible.lines(self._npc)
+        return self._of.bible.lines(self.npc)
 
     @cached_property
     def past(self) -> str:
         """Events of earlier sessions."""
-        return "" if self._of.past is None else self._safety.allowed(self._of.past.of(self._npc))
+        return "" if self._of.past is None else self._safety.allowed(self._of.past.of(self.npc))
 
     @cached_property
     def scenes(self) -> Mapping[Scene, str]:
         """A line for each scene of this session."""
-        return self._of.scenes.lines(self._npc)
+        return self._of.scenes.lines(self.npc)
 
     @cached_property
     def glossary(self) -> tuple[str, ...]:
         """The terms in all its prompts."""
-        persona = self._of.campaign.npc(self._npc).persona
+        persona = self._of.campaign.npc(self.npc).persona
         beside = (persona, *self.bible, *self.identity.lines, self.past, *self.scenes.values())
-        return self._of.bible.glossary(self._npc, beside)
+        return self._of.bible.glossary(self.npc, beside)
 
     @cached_property
     def standing(self) -> tuple[str, ...]:
@@ -180,26 +189,26 @@ class _Mind:
 
     def written(self) -> list[RecalledFact]:
         """Return the sentences of the NPC's persona and of the bible that are near to the question in meaning."""
-        nearest = self._of.world.nearest(self._npc, self.question)
+        nearest = self._of.world.nearest(self.npc, self.question)
         if not nearest:
             return []
-        texts = self._of.bible.texts(self._npc)
+        texts = self._of.bible.texts(self.npc)
         worth = ((nearest.get(text, 0.0) + AT_HAND, said, source) for source, said, text in texts)
         near = sorted((one for one in worth if one[0] >= ABOUT_IT), reverse=True)
-        entity = self._of.campaign.npc(self._npc).entity_id
+        entity = self._of.campaign.npc(self.npc).entity_id
         return [written(said, source, entity, similarity) for similarity, said, source in near[:MOST_WRITTEN]]
 
     def mentioned(self, shown: Sequence[str]) -> list[str]:
         """Return the terms of the question and of the talk, the latest first, that are not `shown`."""
         summary = () if self.heard is None else (one.text for one in self.heard.summary)
         texts = (self.question, *self.talk[::-1], *summary)
-        return self._of.bible.mentioned(self._npc, texts, shown) if self.question else []
+        return self._of.bible.mentioned(self.npc, texts, shown) if self.question else []
 
     def kept(self) -> list[RecalledFact]:
         """Return the NPC's secrets that the question touches."""
         if not self.identity.secrets:
             return []
-        who = self._of.campaign.npc(self._npc)
+        who = self._of.campaign.npc(self.npc)
         # Words of its names, and those in all its prompts, touch no secret.
         loose = Text.of(" ".join((who.name, *who.aliases, *self.standing))).telling(self._language)
         found = touched(
@@ -235,12 +244,12 @@ class _Mind:
         him. Every NPC has heard the names of the campaign's players.
         """
         campaign, world = self._of.campaign, self._of.world
-        who, spoken = campaign.npc(self._npc), name.casefold().split()
+        who, spoken = campaign.npc(self.npc), name.casefold().split()
         own = " ".join((who.name, *who.aliases, *(player.name for player in campaign.known_players)))
         if not set(spoken).isdisjoint(own.casefold().split()):
             return True
-        is_part = world.current is not None and world.current.has_word(self._npc, spoken[-1])
-        return is_part or any(world.named(self._npc, each) for each in (name, name.removesuffix("s")))
+        is_part = world.current is not None and world.current.has_word(self.npc, spoken[-1])
+        return is_part or any(world.named(self.npc, each) for each in (name, name.removesuffix("s")))
 
 
 class HotContexts:
@@ -302,7 +311,7 @@ class HotContexts:
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """Return what is in all prompts of an NPC: bible, identity, glossary, past sessions and scene."""
-        return _Mind(self._of, npc, "").standing
+        return _Mind(self._of, npc).standing
 
     def known(self, npc: NpcId) -> Known | None:
         """Return what an NPC knows of itself, as read last; None: nothing."""
@@ -321,23 +330,18 @@ class HotContexts:
         parts["meaning"] = self._world.understand(npc, question, deadline_ms=deadline_ms)
         found = await awaited.all(parts, deadline_ms)
         awaited.omitted.pop("meaning", None)  # facts are found by names and words then
-        return self._made(npc, question, asker, awaited, found.get("recall"))
+        return self._made(_Mind(self._of, npc, question, asker=asker), awaited, found.get("recall"))
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         """See `HotContextSource.gather_nowait`."""
-        return self._made(npc, question, asker)
+        return self._made(_Mind(self._of, npc, question, asker=asker))
 
     def recalled(self, npc: NpcId, question: str, said: Sequence[RecalledTalk]) -> HotContext:
         """Return what an NPC would have in mind for a question if it recalled these utterances, best first."""
-        return self._made(npc, question, "", said=said)
+        return self._made(_Mind(self._of, npc, question), said=said)
 
     def _made(
-        self,
-        npc: NpcId,
-        question: str,
-        asker: str,
-        awaited: _Awaited | None = None,
-        said: Sequence[RecalledTalk] | None = None,
+        self, mind: _Mind, awaited: _Awaited | None = None, said: Sequence[RecalledTalk] | None = None
     ) -> HotContext:
         """Make a hot context of what is in memory. A bug in it costs the memory, never the NPC's answer.
 
@@ -346,13 +350,12 @@ class HotContexts:
             said: Recalled for the whole question; None: use what was recalled for the words so far.
         """
         try:
-            mind = _Mind(self._of, npc, question)
-            hot = self._selected(mind, npc, asker, said)
+            hot = self._selected(mind, said)
             if awaited is not None:
                 hot = replace(hot, omitted=awaited.reasons, gathered=self._gathered(awaited, said))
             # While the player speaks, what is not there yet may still come.
-            if question and (awaited is not None or self.prefetch.has_answered(npc, question)):
-                hot = self._repaired(hot, mind, npc, asker)
+            if mind.question and (awaited is not None or self.prefetch.has_answered(mind.npc, mind.question)):
+                hot = self._repaired(hot, mind)
             return self._allowed(hot)
         except Exception as error:
             logger.exception("an answer without memory")
@@ -369,11 +372,11 @@ class HotContexts:
             found["recall"] = Gathered(RECALLED_AHEAD if said is None else RECALLED_NOW, took_us.get("recall"))
         return found
 
-    def _selected(self, mind: _Mind, npc: NpcId, asker: str, said: Sequence[RecalledTalk] | None) -> HotContext:
-        question, language = mind.question, self._world.campaign.language
+    def _selected(self, mind: _Mind, said: Sequence[RecalledTalk] | None) -> HotContext:
+        npc, question, language = mind.npc, mind.question, self._world.campaign.language
         recalled = self.prefetch.recalled(npc, question) if said is None else said
         found = (*map(self._dated, self._world.facts(npc, question)), *mind.written())
-        before, lines = self._shown.get((npc, asker), ("", ()))
+        before, lines = self._shown.get((npc, mind.asker), ("", ()))
         selection = select(
             Candidates(
                 question,
@@ -388,7 +391,7 @@ class HotContexts:
             self._of.budgets,
         )
         if question:
-            self._shown[npc, asker] = question, selection.lines
+            self._shown[npc, mind.asker] = question, selection.lines
         touched_now = mind.kept()
         # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
         is_remark = question_of(question, language_of(question) or language).is_remark
@@ -408,7 +411,7 @@ class HotContexts:
             rejected=selection.rejected,
         )
 
-    def _repaired(self, hot: HotContext, mind: _Mind, npc: NpcId, asker: str) -> HotContext:
+    def _repaired(self, hot: HotContext, mind: _Mind) -> HotContext:
         """Add what a small model needs: what the asker told, and what the NPC does not know.
 
         While a part is missing, nothing is declared unknown, because that part may contain it.
@@ -416,14 +419,14 @@ class HotContexts:
         if not self._needs_repairs or hot.kept:
             return hot
         in_mind = InMind(
-            self._of.campaign.npc(npc).name,
+            self._of.campaign.npc(mind.npc).name,
             facts=_looked_up(hot),
             remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
             talk=mind.talk,
             told=mind.told,
             beside=(*mind.standing, *set(hot.facts).difference(map(recalled_line, hot.recalled))),
             is_known=mind.has_heard_of,
-            asker=asker,
+            asker=mind.asker,
         )
         repair = PromptRepair(mind.asked, in_mind, language=self._world.campaign.language)
         if then := repair.said_then():
