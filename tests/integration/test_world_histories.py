@@ -60,7 +60,7 @@ async def test_world_stays_in_memory_between_commits(store: Store) -> None:
         await other.commit(campaign, [AliasAdded(ENTITIES[0], f"alias {n}")], Cause("dm", n, SessionId("s1"), n + 1))
         await store.world.commit(campaign, [AliasAdded(ENTITIES[0], f"name {n}")], Cause("talk", n))
         async with store.world.writing(campaign, amount=0) as writing:
-            states.append(await writing.read())
+            states.append((await writing.current()).state)
     assert states[0] is states[1] is states[2]
     assert len(states[0].entities[ENTITIES[0]].aliases) == 6
 
@@ -80,7 +80,7 @@ async def _write(store: Store, campaign: CampaignId, chance: random.Random, at_m
         case "several":
             async with world.writing(campaign, amount=3) as writing:
                 for _ in range(3):
-                    await writing.commit([an_event(chance, await writing.read())], cause)
+                    await writing.commit([an_event(chance, (await writing.current()).state)], cause)
                     if chance.random() < 0.2:
                         raise _Failed
         case "undo and commit":
@@ -88,7 +88,7 @@ async def _write(store: Store, campaign: CampaignId, chance: random.Random, at_m
                 await writing.undo([chance.choice(_left(log))], cause)
                 with suppress(InvalidInput):
                     await writing.commit([an_event(chance, state), AliasAdded(EntityId("nobody"), "x")], cause)
-                await writing.commit([an_event(chance, await writing.read())], cause)
+                await writing.commit([an_event(chance, (await writing.current()).state)], cause)
                 if chance.random() < 0.3:
                     raise _Failed
         case "cancelled":
@@ -108,7 +108,7 @@ async def _write(store: Store, campaign: CampaignId, chance: random.Random, at_m
 async def _is_held_as_stored(store: Store, campaign: CampaignId) -> None:
     # A commit may still end after its task was cancelled, but not while the campaign is locked.
     async with store.world.writing(campaign, amount=0) as writing:
-        held = await writing.read()
+        held = (await writing.current()).state
         stored = await WorldTables(writing.connection, campaign).read(with_ended=True)
     changes = difference(stored, held)
     assert replace(changes, ended_gone=()).is_empty

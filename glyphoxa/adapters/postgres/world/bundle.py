@@ -19,13 +19,12 @@ from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.campaigns import Described, check_document, document_of, put_times
 from glyphoxa.adapters.postgres.world.imports import check_stored
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
-from glyphoxa.adapters.postgres.world.world import COPIED, PostgresWorld, commit
+from glyphoxa.adapters.postgres.world.world import COPIED, PostgresWorld, WorldWriting
 from glyphoxa.dm.campaign_bundle import BundledCampaign, BundleReader, BundleWriter, Row, carried_over
 from glyphoxa.dm.player_safe import PublicPart
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.world.events import Cause, WorldEvent, difference
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ async def export_for_players(
             described = check_document(document, campaign).authored
         public = PublicPart(await world.tables.read(), described, *await world.tables.guarded())
         await _mark_read(world, scratch)
-        await _fill(WorldTransaction.of(world.connection, scratch), public)
+        await _fill(WorldWriting.of(world.connection, scratch), public)
         sources = dict.fromkeys(BUNDLED, scratch)
         sources |= dict.fromkeys(("sessions", "session_entries") if transcript else ("sessions",), campaign)
         await _copy(world.connection, sources, writer, public.rows)
@@ -265,12 +264,12 @@ async def _mark_read(world: WorldTransaction, scratch: CampaignId) -> None:
     await world.connection.execute(sql["mark_read"], scratch, *sessions)
 
 
-async def _fill(scratch: WorldTransaction, public: PublicPart) -> None:
+async def _fill(scratch: WorldWriting, public: PublicPart) -> None:
     sql, connection, campaign = load_queries("world/bundle"), scratch.connection, public.campaign
     await connection.execute(sql["enter"], scratch.campaign)
     await connection.execute(sql["new_campaign"], scratch.campaign, campaign.name, campaign.language)
     cause = Cause("import", at_ms(await connection.fetchval(sql["now"])))
-    await commit(scratch, public.events(cause), cause, accept_at=AUTO_ACCEPT)
+    await scratch.commit(public.events(cause), cause)
     document = json.dumps(document_of(Described(campaign)))
     await connection.execute(load_queries("world/campaigns")["put_document"], scratch.campaign, document, None)
     await put_times(connection, replace(campaign, id=scratch.campaign))

@@ -286,7 +286,7 @@ class PostgresCampaigns(CampaignQueries):
         """
         async with self._world.writing(campaign, amount=amount, first=first) as world:
             was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
-            held = await world.read()
+            held = (await world.current()).state
             new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})
             found = await self._compare(was, new, held, "import")
             await self._put(world, campaign, new, found, "import")
@@ -319,7 +319,7 @@ class PostgresCampaigns(CampaignQueries):
         async with self._world.writing(campaign, amount=_size(new), first=put_campaign) as world:
             was = await self._read(world.connection, campaign)  # locked against other writers from here on
             new = renewed(was)
-            found = await self._compare(was, new, await world.read(), origin)
+            found = await self._compare(was, new, (await world.current()).state, origin)
             if only_if is not None and _shown(only_if) != _shown(found):
                 raise InvalidInput(f"campaign {campaign!r} has changed in the meantime; nothing was loaded, try again")
             await self._put(world, campaign, new, found, origin)

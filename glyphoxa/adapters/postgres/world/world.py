@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from glyphoxa.adapters.postgres.server.database import Database
@@ -115,31 +115,6 @@ def commit_deadline_ms(amount: int) -> int:
     return _COMMIT_DEADLINE_MS + _PER_EVENT_MS * amount
 
 
-async def commit(
-    world: WorldTransaction, events: Sequence[Event], cause: Cause, *, accept_at: float, expect: int | None = None
-) -> list[WorldEvent]:
-    """See `WorldHistory.commit`. The caller holds the lock of the campaign."""
-    if len(events) >= _MANY:
-        await world.connection.execute(load_queries("world/world")["custom_plans"])
-    with gc_paused(amount=len(events)):
-        encoded = await offload(
-            lambda: [encode(_with_threshold(event, accept_at)) for event in events], amount=len(events)
-        )
-        now = await world.current()
-        world.held, last = None, 0 if now.last is None else now.last.seq
-        if expect is not None and expect != last:
-            raise InvalidInput(
-                f"the world of campaign {world.campaign!r} has changed in the meantime: its last event is {last}, "
-                f"not {expect}; try again"
-            )
-        recorded = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=last + 1)]
-        changes = await offload(lambda: _changes_by(now.state, recorded), amount=len(recorded))
-        await world.log.append(encoded, cause, after=last)
-        await world.tables.write(changes)
-    world.held = WorldRead(now.state, recorded[-1] if recorded else now.last)
-    return recorded
-
-
 async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) -> None:
     """Analyze the tables after a large commit that at least doubled the world."""
     if len(committed) < _MANY or committed[-1].seq < _WORTH_ANALYZING:
@@ -182,39 +157,51 @@ _MOST_HELD: Final = 2
 """Campaigns whose world is held. One of 10,000 entities and 30,000 facts takes about 60 MB."""
 
 
-class WorldWriting:
+@dataclass(slots=True)
+class WorldWriting(WorldTransaction):
     """A world locked for writing. Other writes on the connection are committed together with the events.
 
     Attributes:
+        accept_at: See `PostgresWorld`.
         recorded: Events committed here.
     """
 
-    def __init__(self, world: WorldTransaction, *, accept_at: float) -> None:
-        self.connection = world.connection
-        self.recorded: list[WorldEvent] = []
-        self._world = world
-        self._accept_at = accept_at
-
-    async def read(self) -> WorldState:
-        """The world before these commits, without ended facts. Commits change it."""
-        return (await self._world.current()).state
+    accept_at: float = AUTO_ACCEPT
+    recorded: list[WorldEvent] = field(default_factory=list)
 
     async def commit(self, events: Sequence[Event], cause: Cause, *, expect: int | None = None) -> list[WorldEvent]:
         """See `WorldHistory.commit`."""
-        made = await commit(self._world, events, cause, accept_at=self._accept_at, expect=expect)
+        if len(events) >= _MANY:
+            await self.connection.execute(load_queries("world/world")["custom_plans"])
+        with gc_paused(amount=len(events)):
+            encoded = await offload(
+                lambda: [encode(_with_threshold(event, self.accept_at)) for event in events], amount=len(events)
+            )
+            now = await self.current()
+            self.held, last = None, 0 if now.last is None else now.last.seq
+            if expect is not None and expect != last:
+                raise InvalidInput(
+                    f"the world of campaign {self.campaign!r} has changed in the meantime: its last event is {last}, "
+                    f"not {expect}; try again"
+                )
+            made = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=last + 1)]
+            changes = await offload(lambda: _changes_by(now.state, made), amount=len(made))
+            await self.log.append(encoded, cause, after=last)
+            await self.tables.write(changes)
+        self.held = WorldRead(now.state, made[-1] if made else now.last)
         self.recorded += made
         return made
 
     async def undo(self, seqs: Sequence[int], cause: Cause) -> None:
         """Undo these events, as far as they are not undone already."""
-        head, gone = await self._world.log.head(), dropped(await self._world.log.undoing())
+        head, gone = await self.log.head(), dropped(await self.log.undoing())
         if left := sorted(set(seqs) - gone):
             events = [WorldEvent(head + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
-            await _append_undoing(self._world, events)
+            await _append_undoing(self, events)
 
     async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
         """Drop everything learned from these utterances so far."""
-        await self.undo(await self._world.talk.learned_from_any(utterances), cause)
+        await self.undo(await self.talk.learned_from_any(utterances), cause)
 
 
 class PostgresWorld:
@@ -238,10 +225,9 @@ class PostgresWorld:
         async with self.writing(campaign, amount=len(events)) as world:
             return await world.commit(events, cause, expect=expect)
 
-    @asynccontextmanager
-    async def writing(
+    def writing(
         self, campaign: CampaignId, *, amount: int, first: Callable[[Connection], Awaitable[object]] | None = None
-    ) -> AsyncIterator[WorldWriting]:
+    ) -> AbstractAsyncContextManager[WorldWriting]:
         """One transaction for reading the world, committing events based on it, and related writes.
 
         Args:
@@ -251,10 +237,7 @@ class PostgresWorld:
         Raises:
             NotFound: There is no such campaign.
         """
-        async with self._writing(campaign, deadline_ms=commit_deadline_ms(amount), first=first) as world:
-            writing = WorldWriting(world, accept_at=self.accept_at)
-            yield writing
-        await analyze_if_grown(self._database, writing.recorded)
+        return self._writing(campaign, deadline_ms=commit_deadline_ms(amount), first=first)
 
     async def now(self, campaign: CampaignId) -> WorldState:
         """The current world in the tables, without ended facts; empty for a campaign that is not stored."""
@@ -408,18 +391,20 @@ class PostgresWorld:
     @asynccontextmanager
     async def _writing(
         self, campaign: CampaignId, *, deadline_ms: int, first: Callable[[Connection], Awaitable[object]] | None = None
-    ) -> AsyncIterator[WorldTransaction]:
+    ) -> AsyncIterator[WorldWriting]:
         """Locks the world against other writers, and holds it in memory for the next one once it is committed."""
-        async with self._transaction(campaign, deadline_ms=deadline_ms) as world:
+        async with self._transaction(campaign, deadline_ms=deadline_ms) as transaction:
+            world = WorldWriting.of(transaction.connection, campaign)
             if first is not None:
                 await first(world.connection)
             await world.lock_campaign()
-            world.held = self._held.pop(campaign, None)
+            world.accept_at, world.held = self.accept_at, self._held.pop(campaign, None)
             yield world
         if world.held is not None:
             self._held[campaign] = world.held
             while len(self._held) > _MOST_HELD:
                 del self._held[next(iter(self._held))]
+        await analyze_if_grown(self._database, world.recorded)
 
     def _transaction(self, campaign: CampaignId, *, deadline_ms: int) -> AbstractAsyncContextManager[WorldTransaction]:
         return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
