@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -87,13 +87,13 @@ class PostgresErasure(CampaignQueries):
 
     async def preview(self, campaign: CampaignId, meant: Meant) -> list[ErasedTalk]:
         """Return what `erase` would erase: in the campaign, then in each affected fork."""
-        async with self._transaction(campaign) as world:
+        async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             found = await self._found(world.connection, campaign, meant)
             return [await self._counted(world.connection, each, entries) for each, entries in found]
 
     async def export(self, campaign: CampaignId, meant: Meant) -> dict[str, list[dict[str, object]]]:
         """Export the selection as JSON: `utterances`, `turns`, `judged`, `learned` and `names`. Without secrets."""
-        async with self._transaction(campaign) as world:
+        async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             entries = (await self._found(world.connection, campaign, meant))[0][1]
             events = [each.seq for each in await self._events(world, entries)]
             ids = [each.utterance for each in entries]
@@ -106,7 +106,7 @@ class PostgresErasure(CampaignQueries):
         Args:
             at_ms: Now, for the log. Milliseconds since the Unix epoch.
         """
-        async with self._transaction(campaign) as world:
+        async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             connection = world.connection
             done = []
             for each, entries in await self._found(connection, campaign, meant):
@@ -120,9 +120,6 @@ class PostgresErasure(CampaignQueries):
             async with self._database.administer(deadline_ms=_DEADLINE_MS) as administering:
                 await administering.execute(self._sql["analyze"])
         return done
-
-    def _transaction(self, campaign: CampaignId) -> AbstractAsyncContextManager[WorldTransaction]:
-        return world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS)
 
     async def _found(
         self, connection: Connection, campaign: CampaignId, meant: Meant

@@ -362,7 +362,7 @@ class PostgresWorld:
     ) -> WorldState:
         if sum(given is not None for given in (at_ms, session, seq)) > 1:
             raise InvalidInput("give only one of a time, a session or an event")
-        async with self._transaction(campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
+        async with world_transaction(self._database, campaign, deadline_ms=_REPLAY_DEADLINE_MS) as world:
             await world.require_campaign()
             head = await world.log.head()
             if seq is not None and not 0 <= seq <= head:
@@ -393,7 +393,7 @@ class PostgresWorld:
         self, campaign: CampaignId, *, deadline_ms: int, first: Callable[[Connection], Awaitable[object]] | None = None
     ) -> AsyncIterator[WorldWriting]:
         """Locks the world against other writers, and holds it in memory for the next one once it is committed."""
-        async with self._transaction(campaign, deadline_ms=deadline_ms) as transaction:
+        async with world_transaction(self._database, campaign, deadline_ms=deadline_ms) as transaction:
             world = WorldWriting.of(transaction.connection, campaign)
             if first is not None:
                 await first(world.connection)
@@ -405,9 +405,6 @@ class PostgresWorld:
             while len(self._held) > _MOST_HELD:
                 del self._held[next(iter(self._held))]
         await analyze_if_grown(self._database, world.recorded)
-
-    def _transaction(self, campaign: CampaignId, *, deadline_ms: int) -> AbstractAsyncContextManager[WorldTransaction]:
-        return world_transaction(self._database, campaign, deadline_ms=deadline_ms)
 
 
 async def _consent(world: WorldTransaction, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
