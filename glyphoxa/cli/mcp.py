@@ -19,7 +19,7 @@ from glyphoxa.providers.extras import need
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.desk import Desk
-    from glyphoxa.mcp_server.offered import OfferedTool
+    from glyphoxa.npc.tool_spec import CallableTool
 
 _THIS_MACHINE: Final = "127.0.0.1"
 
@@ -60,7 +60,7 @@ async def _serve(options: argparse.Namespace) -> int:
     ):
         desk = await desk_at(store, settings, options.campaign)
         of_npc = [] if options.npc is None else await _npc_tools(store, desk, options.npc)
-        of_dm: list[OfferedTool] = []
+        of_dm: list[CallableTool] = []
         if options.dm:
             from glyphoxa.mcp_server.dm_tools import dm_tools
 
@@ -82,7 +82,7 @@ async def _dice(options: argparse.Namespace) -> int:
     return await _on_http({token_from(os.environ, NPC_TOKEN): dice_tools()}, options)
 
 
-async def _npc_tools(store: Store, desk: Desk, name: str) -> list[OfferedTool]:
+async def _npc_tools(store: Store, desk: Desk, name: str) -> list[CallableTool]:
     from glyphoxa.mcp_server.offered import memory_of, memory_tools
 
     npc = desk.resolver.npc(name)
@@ -92,7 +92,7 @@ async def _npc_tools(store: Store, desk: Desk, name: str) -> list[OfferedTool]:
     return memory_tools(memory_of(store, campaign, npc))
 
 
-async def _on_stdio(tools: list[OfferedTool]) -> int:
+async def _on_stdio(tools: list[CallableTool]) -> int:
     from glyphoxa.mcp_server.offered import ToolOffer
     from glyphoxa.mcp_server.protocol import serve_stdio, server_of
 
@@ -103,7 +103,7 @@ async def _on_stdio(tools: list[OfferedTool]) -> int:
     return 0
 
 
-async def _on_http(by_token: dict[str, list[OfferedTool]], options: argparse.Namespace) -> int:
+async def _on_http(by_token: dict[str, list[CallableTool]], options: argparse.Namespace) -> int:
     from glyphoxa.mcp_server.offered import ToolOffer
     from glyphoxa.mcp_server.protocol import PATH, app_of, guarded, server_of
     from glyphoxa.web.serving import Server, bind, url_of

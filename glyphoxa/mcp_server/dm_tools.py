@@ -20,8 +20,7 @@ from glyphoxa.language.facts import (
     moment,
     reason_in_words,
 )
-from glyphoxa.mcp_server.offered import OfferedTool
-from glyphoxa.npc.tool_spec import Run, Tools, ToolSpec, text, tool
+from glyphoxa.npc.tool_spec import CallableTool, Found, Run, Tools, ToolSpec, nothing, text, tool
 from glyphoxa.transcript.ports import TalkFilter
 
 _MOST: Final = 100
@@ -39,31 +38,31 @@ Limit = Annotated[
     },
 ]
 
-_Found = Sequence[object]
+_Rows = Sequence[object]
 
-_TOOLS: Final[Tools[_Found]] = {}
+_TOOLS: Final[Tools[_Rows]] = {}
 _tool = partial(tool, _TOOLS, estimated_ms=100)
 
 
-def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[OfferedTool]:
+def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[CallableTool]:
     """
     Args:
         open_desk: Opens the campaign's current state for one call.
     """
 
-    def offered(spec: ToolSpec, run: Run[_Found]) -> OfferedTool:
-        async def ask(arguments: Mapping[str, object]) -> Mapping[str, object]:
+    def offered(spec: ToolSpec, run: Run[_Rows]) -> CallableTool:
+        async def ask(arguments: Mapping[str, object]) -> Found:
             given = {key: each.strip() if isinstance(each, str) else each for key, each in arguments.items()}
             found = await run(await open_desk(), **given)
-            return {"found": list(found)} if found else {"found": [], "note": "nothing found"}
+            return {"found": list(found)} if found else nothing("nothing found")
 
-        return OfferedTool(spec, ask)
+        return CallableTool(spec, ask)
 
     return [offered(spec, ask) for spec, ask in _TOOLS.values()]
 
 
 @_tool("dm.sessions", "List the sessions and the number of utterances in each.")
-async def _sessions(desk: Desk) -> _Found:
+async def _sessions(desk: Desk) -> _Rows:
     talk = await desk.inspection.entries_per_session(desk.campaign)
     return [
         {
@@ -86,7 +85,7 @@ async def _session_state(
     *,
     session: Annotated[str, text("The session: its id, as returned by dm_sessions; the last by default")] = "",
     view: Annotated[str, text('Only this view: "dm" or an NPC\'s name')] = "",
-) -> _Found:
+) -> _Rows:
     sessions = await desk.inspection.sessions(desk.campaign)
     wanted = await _session(desk, session) or (sessions[-1].id if sessions else None)
     if wanted is None:
@@ -115,7 +114,7 @@ async def _said(  # noqa: PLR0913 - each is an argument of the tool
     heard_by: Annotated[str, text("Only what this NPC heard")] = "",
     session: Session = "",
     limit: Limit = _USUAL,
-) -> _Found:
+) -> _Rows:
     wanted = TalkFilter(
         words,
         session=await _session(desk, session),
@@ -136,7 +135,7 @@ async def _said(  # noqa: PLR0913 - each is an argument of the tool
 
 
 @_tool("dm.threads", "List promises, plans and questions that nothing later continues, latest first.")
-async def _threads(desk: Desk, *, session: Session = "", limit: Limit = _USUAL) -> _Found:
+async def _threads(desk: Desk, *, session: Session = "", limit: Limit = _USUAL) -> _Rows:
     found = await desk.store.atoms.open_threads(desk.campaign, await _session(desk, session), limit=limit)
     return [{"when": moment(each.at_ms), "session": each.session, "thread": each.summary} for each in found]
 
@@ -155,7 +154,7 @@ async def _facts(
         },
     ] = "",
     limit: Limit = _USUAL,
-) -> _Found:
+) -> _Rows:
     viewer = desk.resolver.npc(known_by) if known_by else DM
     entity = desk.resolver.entity(about).id if about else None
     # Search a status among all facts: pending facts are few and may come after many others.
@@ -168,7 +167,7 @@ async def _fact(
     desk: Desk,
     *,
     id: Annotated[str, text("The fact's id or the beginning of it, as returned by dm_facts")],  # noqa: A002
-) -> _Found:
+) -> _Rows:
     found = await desk.facts.explain(id)
     fact, said, reason = found.fact, found.said, found.fact.provenance.reason
     return [
@@ -184,7 +183,7 @@ async def _fact(
 
 
 @_tool("dm.turns", "List the latest turns: what was heard, which NPC was addressed, and the outcome.")
-async def _turns(desk: Desk, *, npc: NpcName = "", session: Session = "", limit: Limit = _USUAL) -> _Found:
+async def _turns(desk: Desk, *, npc: NpcName = "", session: Session = "", limit: Limit = _USUAL) -> _Rows:
     latest = await desk.turns.latest(session=await _session(desk, session), npc=_npc(desk, npc), limit=limit)
     return [_turn_in_short(desk, turn) for turn in latest]
 
@@ -195,7 +194,7 @@ async def _turn(
     *,
     turn: Annotated[str, text("The turn's id, as returned by dm_turns; the latest by default")] = "",
     npc: NpcName = "",
-) -> _Found:
+) -> _Rows:
     found = await desk.turns.find(turn or LAST, npc=_npc(desk, npc))
     explained = await desk.turns.explain(found)
     return [

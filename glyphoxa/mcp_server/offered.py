@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -24,7 +24,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.memory_tools import NpcMemory
-from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 
@@ -34,19 +34,6 @@ MAX_ASKED: Final = 2_000
 MAX_ANSWERED: Final = 40_000
 """Maximum characters of one response."""
 _LONGEST_ERROR: Final = 1_000
-
-Ask = Callable[[Mapping[str, object]], Awaitable[Mapping[str, object]]]
-"""Answers a call with valid arguments: `{"found": [...], "note": "..."}`.
-
-Raises:
-    GlyphoxaError: It cannot be answered.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
-    spec: ToolSpec
-    ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +54,7 @@ class ToolOffer:
         deadline_ms: Time limit of one call.
     """
 
-    def __init__(self, tools: Sequence[OfferedTool], *, deadline_ms: int = DEADLINE_MS) -> None:
+    def __init__(self, tools: Sequence[CallableTool], *, deadline_ms: int = DEADLINE_MS) -> None:
         self._tools = {tool.spec.wire_name: tool for tool in tools}
         self._deadline_ms = deadline_ms
 
@@ -93,7 +80,7 @@ class ToolOffer:
             logger.opt(exception=broken).error("MCP tool {} crashed", name)
         return _wrong("memory cannot be reached now; try again later")
 
-    def _tool(self, name: str) -> OfferedTool:
+    def _tool(self, name: str) -> CallableTool:
         if name not in self._tools:
             raise NotFound(f"no tool {_short(name)!r}: {did_you_mean(name, self._tools)}")
         return self._tools[name]
@@ -181,10 +168,10 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
     )
 
 
-def memory_tools(memory: NpcMemory) -> list[OfferedTool]:
+def memory_tools(memory: NpcMemory) -> list[CallableTool]:
     """All four memory tools. The viewer is fixed here; no argument of a call changes it."""
     tools = Toolbox(memory, tier=TIER)
-    return [OfferedTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]
+    return [CallableTool(spec, partial(tools.ask, spec.name)) for spec in tools.declared]
 
 
 # The example server of `glyphoxa mcp dice`: one tool that rolls dice.
@@ -203,7 +190,7 @@ ROLL: Final = ToolSpec(
 )
 
 
-def roll(dice: str, *, die: Callable[[int], int]) -> dict[str, object]:
+def roll(dice: str, *, die: Callable[[int], int]) -> Found:
     """
     Args:
         die: Rolls one die with so many sides: a number from 1.
@@ -223,10 +210,10 @@ def roll(dice: str, *, die: Callable[[int], int]) -> dict[str, object]:
     return {"found": [{"dice": dice.strip(), "rolled": rolled, "total": sum(rolled) + added}]}
 
 
-def dice_tools() -> list[OfferedTool]:
+def dice_tools() -> list[CallableTool]:
     chance = random.SystemRandom()
 
-    async def ask(arguments: Mapping[str, object]) -> Mapping[str, object]:
+    async def ask(arguments: Mapping[str, object]) -> Found:
         return roll(str(arguments["dice"]), die=lambda sides: chance.randint(1, sides))
 
-    return [OfferedTool(ROLL, ask)]
+    return [CallableTool(ROLL, ask)]

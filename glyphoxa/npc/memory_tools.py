@@ -298,7 +298,7 @@ def _said_of(passage: Passage, names: Mapping[EntityId, str]) -> Found:
     return {**_said(passage.recalled), "speaks of": speaks_of, "relations away": passage.depth}
 
 
-def memory_tools(memory: NpcMemory, tier: BudgetTier, rule: TierRule) -> list[CallableTool]:
+def tools_of_tier(memory: NpcMemory, tier: BudgetTier, rule: TierRule) -> list[CallableTool]:
     """Return the tools of a tier, in declared order. Each is limited to what its NPC may know.
 
     Args:

@@ -56,7 +56,7 @@ def noted(value: object) -> object:
 
 
 Found = dict[str, object]
-"""The result of an NPC's tool: `found` (a list) and optionally `note`."""
+"""The result of a tool: `found` (a list) and optionally `note`."""
 
 
 def nothing(note: str) -> Found:
@@ -65,7 +65,7 @@ def nothing(note: str) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class CallableTool:
-    """A tool that an NPC's model may call.
+    """A tool that an NPC's model, or another program, may call.
 
     Attributes:
         ask: Answers a call; raises a `GlyphoxaError` on failure.

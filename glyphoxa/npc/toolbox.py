@@ -19,7 +19,7 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import DEFAULT_RULES, MEMORY_TOOLS, TierRule, ToolLatencies, lower_tier
-from glyphoxa.npc.memory_tools import NpcMemory, memory_tools
+from glyphoxa.npc.memory_tools import NpcMemory, tools_of_tier
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, noted, nothing
 
 SLOW_MS: Final = 700
@@ -82,7 +82,7 @@ class Toolbox:
 
     def _limit_to(self, tier: BudgetTier) -> None:
         self._tier, self._rule = tier, self._rules[tier]
-        own = [] if self._memory is None else memory_tools(self._memory, tier, self._rule)
+        own = [] if self._memory is None else tools_of_tier(self._memory, tier, self._rule)
         fast = [tool for tool in self._outside if tool.spec.estimated_ms <= self._rule.ceiling_ms]
         self._tools = {tool.spec.wire_name: tool for tool in (*own, *fast)}
 

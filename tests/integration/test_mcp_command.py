@@ -16,7 +16,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from glyphoxa.mcp_server.offered import OfferedTool, dice_tools
+from glyphoxa.mcp_server.offered import dice_tools
+from glyphoxa.npc.tool_spec import CallableTool
 from tests.support.command_line import a_settings_file, run
 from tests.support.mcp import answered, refused, served, tool_names
 from tests.support.patience import DEADLINE_S
@@ -52,7 +53,7 @@ async def test_the_dice_are_a_server_without_a_campaign() -> None:
         assert "'a pint' is not dice notation; valid: d20, 2d6" in await refused(client, "roll", {"dice": "a pint"})
 
 
-BOTH = {NPC_TOKEN: dice_tools(), DM_TOKEN: list[OfferedTool]()}
+BOTH = {NPC_TOKEN: dice_tools(), DM_TOKEN: list[CallableTool]()}
 
 
 @asynccontextmanager

@@ -21,8 +21,8 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
-from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, OfferedTool, ToolOffer, memory_of, memory_tools
-from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, ToolOffer, memory_of, memory_tools
+from glyphoxa.npc.tool_spec import CallableTool, ToolSpec
 from glyphoxa.world.events import Cause, FactStated
 from tests.support.builders import an_utterance
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
@@ -50,11 +50,11 @@ async def evenings(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         yield store
 
 
-async def of_npc(store: Store, npc: NpcId = GRIMJAW) -> list[OfferedTool]:
+async def of_npc(store: Store, npc: NpcId = GRIMJAW) -> list[CallableTool]:
     return memory_tools(memory_of(store, await store.campaigns.get(SALTMERE), npc))
 
 
-async def of_dm(store: Store, directory: Path, dsn: str) -> list[OfferedTool]:
+async def of_dm(store: Store, directory: Path, dsn: str) -> list[CallableTool]:
     settings = read_settings(a_settings_file(directory, dsn))
     return dm_tools(lambda: desk_at(store, settings, SALTMERE))
 
@@ -126,7 +126,7 @@ async def test_a_database_that_is_away_costs_an_answer_and_says_nothing_of_itsel
         (broken, 60_000, "memory cannot be reached now; try again later"),
         (slow, 1, "look took too long; ask for less or try later"),
     ):
-        offer = ToolOffer([OfferedTool(ToolSpec("look", "", {}, (), 1), ask)], deadline_ms=deadline_ms)
+        offer = ToolOffer([CallableTool(ToolSpec("look", "", {}, (), 1), ask)], deadline_ms=deadline_ms)
         answer = await offer.call("look", {})
         assert (answer.text, answer.is_error) == (text, True)
 
@@ -135,7 +135,7 @@ async def test_a_long_answer_is_shortened_to_whole_entries() -> None:
     async def much(_arguments: object) -> dict[str, object]:
         return {"found": [{"said": "word " * 500} for _ in range(100)]}
 
-    answer = await ToolOffer([OfferedTool(ToolSpec("look", "", {}, (), 1), much)]).call("look", {})
+    answer = await ToolOffer([CallableTool(ToolSpec("look", "", {}, (), 1), much)]).call("look", {})
     assert len(answer.text) <= MAX_ANSWERED + 200
     told = json.loads(answer.text)
     assert 1 < len(told["found"]) < 100

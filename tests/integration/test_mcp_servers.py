@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.mcp_server.offered import OfferedTool, dice_tools
+from glyphoxa.mcp_server.offered import dice_tools
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
@@ -79,7 +79,7 @@ async def test_a_served_answer_that_is_too_long_costs_that_call() -> None:
     async def much(_arguments: object) -> Found:
         return {"found": ["b" * 39_000], "more": "b" * n_more}
 
-    tool = OfferedTool(ToolSpec("look", "", {"at": {"type": "string"}}, (), 1), much)
+    tool = CallableTool(ToolSpec("look", "", {"at": {"type": "string"}}, (), 1), much)
     n_more = 500
     async with served({TOKEN: [tool]}) as url, opened(ServerRow(name="odd", url=url, token=TOKEN)) as servers:
         told: list[LookUp] = []

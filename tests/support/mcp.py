@@ -16,8 +16,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Relationship
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.mcp_server.offered import OfferedTool, ToolOffer
+from glyphoxa.mcp_server.offered import ToolOffer
 from glyphoxa.mcp_server.protocol import app_of, guarded, server_of
+from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa.world.entity_events import EntityAdded
@@ -31,7 +32,7 @@ _BEGAN_MS = 1_790_000_000_000
 
 
 @asynccontextmanager
-async def a_client(tools: list[OfferedTool]) -> AsyncIterator[Client]:
+async def a_client(tools: list[CallableTool]) -> AsyncIterator[Client]:
     """Without a transport."""
     offer = ToolOffer(tools, deadline_ms=DEADLINE_MS)
     async with Client(server_of("glyphoxa", offer), read_timeout_seconds=DEADLINE_S) as client:
@@ -39,7 +40,7 @@ async def a_client(tools: list[OfferedTool]) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def served(tools: Mapping[str, list[OfferedTool]]) -> AsyncIterator[str]:
+async def served(tools: Mapping[str, list[CallableTool]]) -> AsyncIterator[str]:
     """Over HTTP on this machine, by token; gives the address."""
     apps = {token: app_of(server_of("glyphoxa", ToolOffer(its)), host="127.0.0.1") for token, its in tools.items()}
     with bind("127.0.0.1", 0) as listener:
