@@ -63,10 +63,6 @@ def indexes_named_in_queries() -> set[str]:
     return set(re.findall(r"idx_\w+", functions.join(queries)))
 
 
-NOT_YET_DROPPED = {"idx_rel_disputes", "idx_attribute_facts_disputes"}
-"""Indexes of queries that are gone. The next migration has to drop them."""
-
-
 async def test_every_index_is_named_by_a_query_that_it_serves(dsn: str) -> None:
     """An index that nothing reads is written with every row. Functions of the database name theirs in migrations."""
     connection = await asyncpg.connect(dsn)
@@ -76,7 +72,7 @@ async def test_every_index_is_named_by_a_query_that_it_serves(dsn: str) -> None:
             WHERE c.relnamespace = 'public'::regnamespace AND NOT i.indisunique AND NOT c.relispartition"""
     )
     await connection.close()
-    assert {row["name"] for row in rows} - NOT_YET_DROPPED <= indexes_named_in_queries()
+    assert {row["name"] for row in rows} <= indexes_named_in_queries()
 
 
 async def test_every_key_begins_with_the_campaign(dsn: str) -> None:
