@@ -5,7 +5,8 @@ present NPC has heard about it. The answers are ready before the question ends; 
 path awaits none of this, and results for one NPC are never shown to another.
 
 Results belong to the player who speaks and to the words so far. A question that continues these words uses them, and
-another player's speech leaves them alone.
+another player's speech leaves them alone. They serve for a few seconds: what they contain may be retracted, and more
+may be said.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _LEAST_KEPT: Final = 0.5
 """Share of the words so far that a question has if it continues them: a recogniser corrects its last words."""
 _DEADLINE_MS: Final = 1_000
 """Time limit of a look-up; well above what a healthy database needs."""
+_LASTS_S: Final = 10.0
+"""Time for which results serve: the recogniser's last words and a turn that waits are sooner."""
 
 
 def continues(question: str, so_far: str) -> bool:
@@ -46,11 +49,13 @@ class _Speech:
 
     Attributes:
         question: The words that memory was asked with.
+        asked_s: When it was asked, by the event loop's clock.
         recalled: Results for each NPC.
         answered: The words that memory has answered, for each NPC, also by their meaning.
     """
 
     question: str = ""
+    asked_s: float = 0.0
     recalled: dict[NpcId, tuple[RecalledTalk, ...]] = field(default_factory=dict)
     answered: dict[NpcId, tuple[str, ...]] = field(default_factory=dict)
     look_ups: list[asyncio.Task[None]] = field(default_factory=list)
@@ -106,7 +111,7 @@ class Prefetch:
         asking = {npc: name for npc, name in self._present().items() if is_worth_asking or self.world.named(npc, text)}
         if not asking:
             return
-        speech.question = question
+        speech.question, speech.asked_s = question, asyncio.get_running_loop().time()
         # Only the newest words matter, so older look-ups are cancelled.
         for look_up in speech.look_ups:
             look_up.cancel()
@@ -123,7 +128,7 @@ class Prefetch:
     def has_answered(self, npc: NpcId, question: str) -> bool:
         """Return whether memory has answered this question while it was spoken, ignoring punctuation."""
         asked = Text.of(self.world.asked(npc, question)).spoken
-        return any(speech.answered.get(npc) == asked for speech in self._speeches.values())
+        return any(speech.answered.get(npc) == asked for speech in self._latest())
 
     async def recall(self, npc: NpcId, question: str) -> Sequence[RecalledTalk]:
         """Return what this NPC recalls for a whole question.
@@ -142,8 +147,13 @@ class Prefetch:
 
     def _of(self, question: str) -> _Speech | None:
         """Return the speech that a question continues, that with most words first."""
-        continued = (speech for speech in self._speeches.values() if continues(question, speech.question))
+        continued = (speech for speech in self._latest() if continues(question, speech.question))
         return max(continued, key=lambda speech: len(speech.question), default=None)
+
+    def _latest(self) -> list[_Speech]:
+        """Return the speeches whose results still serve."""
+        since_s = asyncio.get_running_loop().time() - _LASTS_S
+        return [speech for speech in self._speeches.values() if speech.asked_s >= since_s]
 
     def _query(self, npc: NpcId, question: str) -> TalkQuery:
         """Return what to ask memory: nothing that the NPC's prompt has."""

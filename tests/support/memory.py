@@ -156,6 +156,10 @@ class LogTwin:
         for utterance in utterances:
             self._logged.setdefault((utterance.campaign_id, utterance.id), utterance)
 
+    def forget(self, utterance: Utterance) -> None:
+        """Retract an utterance: nobody recalls it."""
+        del self._logged[utterance.campaign_id, utterance.id]
+
     async def revise(self, utterance: Utterance, *, was: Utterance) -> bool:
         await self.weather.pass_through()
         known = self._logged.get((utterance.campaign_id, utterance.id))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.prompt.composition import compose
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import AS_BEFORE, RECALLED_AHEAD
@@ -116,6 +116,26 @@ def test_what_was_answered_while_it_was_asked_is_noted_as_such() -> None:
         assert hot.omitted == ()
         assert hot.remembered == ("Tamsin said: My brother Joren was lost in the fen.",)
         assert (hot.gathered["recall"].source, hot.gathered["recall"].took_us) == (RECALLED_AHEAD, None)
+        await memory.prefetch.close()
+
+    run_in_virtual_time(scene())
+
+
+def test_what_was_answered_for_one_player_is_recalled_again_for_a_later_question_of_another() -> None:
+    """It may have been withheld, retracted or reworded since, and more may have been said."""
+
+    async def scene() -> None:
+        memory = Memory()
+        await memory.at_the_forge()
+        memory.prefetch.begin(TAMSIN)
+        memory.prefetch.on_partial(TAMSIN, ASKED)
+        await asyncio.sleep(1)
+        assert (await memory.assembly.gather(SMITH, ASKED)).remembered
+        memory.log.forget(BROTHER)
+        await asyncio.sleep(60)
+        memory.prefetch.begin(PlayerId("orin"))
+        assert memory.assembly.gather_nowait(SMITH, ASKED).remembered == ()
+        assert (await memory.assembly.gather(SMITH, ASKED)).remembered == ()
         await memory.prefetch.close()
 
     run_in_virtual_time(scene())
