@@ -44,6 +44,16 @@ async def in_time(
     return task.result()
 
 
+async def done_within(deadline_ms: float | None, work: Awaitable[object]) -> bool:
+    """Wait for the work, and cancel it at the deadline; None: there is none. Return whether it was done by then."""
+    try:
+        async with asyncio.timeout(None if deadline_ms is None else deadline_ms / 1_000):
+            await work
+    except TimeoutError:
+        return False
+    return True
+
+
 @asynccontextmanager
 async def answered_within(deadline_ms: float, what: str) -> AsyncIterator[None]:
     """Cancel the block at the deadline.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Final
+
+from glyphoxa.actors.deadline import done_within
 
 STEP_EVERY_MS: Final = 500
 """Time from the begin of one step to that of the next."""
@@ -44,7 +45,5 @@ class QuietGate:
                 return
             loop = asyncio.get_running_loop()
             await asyncio.sleep(max(0.0, self._next_s - loop.time()))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_WAIT_MS / 1_000):
-                    await self._is_quiet.wait()
+            await done_within(LONGEST_WAIT_MS, self._is_quiet.wait())
             self._next_s = loop.time() + STEP_EVERY_MS / 1_000

@@ -28,6 +28,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.judgement.marks import COMMON
@@ -136,7 +137,7 @@ MAX_BYTES: Final = 256 * 1024
 """Maximum size of one message."""
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 30.0
-_ENDS_WITHIN_S: Final = 2.0
+_ENDS_WITHIN_MS: Final = 2_000
 
 
 @asynccontextmanager
@@ -200,9 +201,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             return
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)  # with whatever it started itself
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_ENDS_WITHIN_S):
-                await process.wait()
+        await done_within(_ENDS_WITHIN_MS, process.wait())
 
 
 @asynccontextmanager

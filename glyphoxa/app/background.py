@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.atoms import Grafter
-from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_S, Chronicler, ChronicleWorker
+from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
@@ -360,7 +360,7 @@ def chronicle_worker(
         log,
         campaigns=campaigns,
         chronicler=chronicler,
-        said=lambda: store.listener.follow(SAID, campaign, every_s=LOOK_AGAIN_S),
+        said=lambda: store.listener.follow(SAID, campaign, every_ms=LOOK_AGAIN_MS),
         now_ms=now_ms,
         gather_ms=readers.gather_ms,
         pages=read_pages,

@@ -24,7 +24,7 @@ from loguru import logger
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.actors.deadline import ClosingStack
+from glyphoxa.actors.deadline import ClosingStack, done_within
 from glyphoxa.actors.quiet_gate import QuietGate
 from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.adapters.postgres.server.database import Database
@@ -33,7 +33,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import chronicle_worker, talk_readers_at_table
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_minilm
-from glyphoxa.chronicle.chronicler import LOOK_AGAIN_S
+from glyphoxa.chronicle.chronicler import LOOK_AGAIN_MS
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import NpcThinks, TableEvent
@@ -117,10 +117,7 @@ class BackgroundReader:
         if process is None or process.returncode is not None or process.stdin is None:
             return
         process.stdin.close()
-        try:
-            async with asyncio.timeout(_CLOSE_MS / 1_000 if self._is_ready else 0):
-                await process.wait()
-        except TimeoutError:
+        if not await done_within(_CLOSE_MS if self._is_ready else 0, process.wait()):
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
@@ -279,7 +276,7 @@ class EmbeddingWork:
                 await self.fill(campaign)
 
         listener = self._store.listener
-        await follow(partial(listener.follow, SAID, None, every_s=LOOK_AGAIN_S), fill_all, what="new utterances")
+        await follow(partial(listener.follow, SAID, None, every_ms=LOOK_AGAIN_MS), fill_all, what="new utterances")
 
     async def fill(self, campaign: CampaignId) -> None:
         """Embed what is not embedded yet, as far as possible now."""

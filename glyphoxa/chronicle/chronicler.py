@@ -276,7 +276,7 @@ def _as_context(one: JudgedUtterance) -> JudgedUtterance:
 # The background worker: reads new utterances of all campaigns, one campaign after the other.
 
 
-LOOK_AGAIN_S: Final = 5.0
+LOOK_AGAIN_MS: Final = 5_000
 """Interval of checks for sessions to retry, or whose worker died."""
 
 

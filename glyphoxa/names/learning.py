@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
@@ -206,12 +207,7 @@ class Learner:
 
     async def finish(self, deadline_ms: int) -> bool:
         """Wait until everything is learned, while `run` continues. False on timeout."""
-        try:
-            async with asyncio.timeout(deadline_ms / 1000):
-                await self._lessons.join()
-        except TimeoutError:
-            return False
-        return True
+        return await done_within(deadline_ms, self._lessons.join())
 
     async def heard(self, said: Utterance) -> list[LearnedName]:
         """Process an utterance after the inline stage, in order; return the affected pairs."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from loguru import logger
 from pydantic import TypeAdapter
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import follow
 from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.domain.commands import SessionCommand
@@ -31,7 +31,7 @@ from glyphoxa.transcript.journal import RecentTalk
 from glyphoxa.transcript.ports import Decided, DecidedTalk, News
 from glyphoxa.turns.dm_controls import DmControls
 
-_WAIT_FOR_S: Final = 1.0
+_WAIT_FOR_MS: Final = 1_000
 _OBEYED_WITHIN_S: Final = 3.0
 _STORED: Final = TypeAdapter(DmControls)
 
@@ -76,9 +76,7 @@ class StoredControls:
 
         A confirmed command then usually survives a crash. It applies even if the wait times out.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_FOR_S):
-                await self._is_kept.wait()
+        await done_within(_WAIT_FOR_MS, self._is_kept.wait())
 
     async def run(self) -> None:
         """Run the actor."""

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from loguru import logger
 
-from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
+from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, within
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import MoveTo, SessionCommand
@@ -378,12 +378,9 @@ class TableSession:
 
     async def _write_down(self) -> None:
         """Store, revise, learn and send what is left of the session, each step with a deadline."""
-        try:
-            async with asyncio.timeout(WRITE_DOWN_MS / 1000):
-                await self._journal.wait_until_written()
-        except TimeoutError:
-            if n_lost := await asyncio.to_thread(self.write_pending):
-                logger.error("the last {} utterances of the session were not written to disk in time", n_lost)
+        is_written = await done_within(WRITE_DOWN_MS, self._journal.wait_until_written())
+        if not is_written and (n_lost := await asyncio.to_thread(self.write_pending)):
+            logger.error("the last {} utterances of the session were not written to disk in time", n_lost)
         if self._reviser is not None:
             await self._reviser.finish(SECOND_LOOK_MS)
         await self.names.finish(LEARN_MS)

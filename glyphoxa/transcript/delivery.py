@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -373,11 +374,7 @@ class MemoryWatch:
 
     async def _pause(self) -> None:
         self._hopeful.clear()
-        try:
-            async with asyncio.timeout(pause_ms(self._failures) / 1000):
-                await self._hopeful.wait()
-        except TimeoutError:
-            return
+        await done_within(pause_ms(self._failures), self._hopeful.wait())
 
     def _failed(self, why: str) -> None:
         self._failures += 1

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
@@ -167,10 +168,7 @@ class SecondLook:
             self._disturbed.clear()
             if self._wait_until_quiet is not None:
                 await self._wait_until_quiet()
-            try:
-                async with asyncio.timeout(rest_ms / 1000):
-                    await self._disturbed.wait()
-            except TimeoutError:
+            if not await done_within(rest_ms, self._disturbed.wait()):
                 return
 
     def _answer(self, answering: asyncio.Task[CorrectedTranscript]) -> CorrectedTranscript | None:

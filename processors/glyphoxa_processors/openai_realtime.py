@@ -20,6 +20,7 @@ from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
@@ -131,11 +132,8 @@ class RealtimeSession:
             await self._send(event)
 
     async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
-        try:
-            async with asyncio.timeout(_SETTLED_WITHIN_S):
-                await self._idle.wait()
-        except TimeoutError:
-            raise SessionLost(f"the server did not end a cancelled response within {_SETTLED_WITHIN_S:g} s") from None
+        if not await done_within(_SETTLED_WITHIN_S * 1_000, self._idle.wait()):
+            raise SessionLost(f"the server did not end a cancelled response within {_SETTLED_WITHIN_S:g} s")
         while not self._events.empty():
             # Events of a cancelled response. An error concerns this question.
             if isinstance(event := self._events.get_nowait(), SessionFailed):

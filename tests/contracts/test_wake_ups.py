@@ -145,5 +145,5 @@ async def test_follower_of_a_lost_connection_is_told(what: Any, store: Store) ->
 
 
 async def test_follower_is_woken_now_and_then_without_a_change(store: Store) -> None:
-    async with aclosing(store.listener.follow(NAMES, CAMPAIGN, every_s=0.01)) as changes:
+    async with aclosing(store.listener.follow(NAMES, CAMPAIGN, every_ms=10)) as changes:
         assert frozenset() in [await anext(changes), await anext(changes)]

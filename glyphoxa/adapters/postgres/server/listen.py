@@ -11,6 +11,7 @@ from typing import Final
 
 import asyncpg
 
+from glyphoxa.actors.deadline import done_within
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId
@@ -28,7 +29,7 @@ SAID: Final = "glyphoxa_said"
 
 _CHANNELS: Final = (NAMES, TALK, TABLE, SAID)
 _ANSWER_TIMEOUT_S = 5.0
-_PING_S: Final = 30.0
+_PING_MS: Final = 30_000
 """Interval of pings on a quiet connection: a dead network reports nothing."""
 _LOST: Final = (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
@@ -56,10 +57,8 @@ class _Follower:
             self.changed.add(entity)
         self.woken.set()
 
-    async def take(self, every_s: float | None) -> Notified:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(every_s):
-                await self.woken.wait()
+    async def take(self, every_ms: int | None) -> Notified:
+        await done_within(every_ms, self.woken.wait())
         if self.error is not None:
             raise self.error
         self.woken.clear()
@@ -77,14 +76,14 @@ class Listener:
         self._is_connected = False
 
     async def follow(
-        self, channel: str, campaign: CampaignId | None, *, every_s: float | None = None
+        self, channel: str, campaign: CampaignId | None, *, every_ms: int | None = None
     ) -> AsyncGenerator[Notified, None]:
         """Changes to a campaign, or to any (None), from now on. Never ends: close it, or cancel the iterating task.
 
         At first, anything may have changed. Changes during the processing of one are combined.
 
         Args:
-            every_s: Yield after this time even if nothing changed; None: do not.
+            every_ms: Yield after this time even if nothing changed; None: do not.
 
         Raises:
             Unavailable: The connection cannot be made, or was lost. `glyphoxa.actors.supervisor.follow` tries again.
@@ -98,7 +97,7 @@ class Listener:
             follower.came()
         try:
             while True:
-                yield await follower.take(every_s)
+                yield await follower.take(every_ms)
         finally:
             self._followers.discard(follower)
             if not self._followers:
@@ -156,13 +155,8 @@ class Listener:
                 follower.came(told.get("campaign"), told.get("entity"))
 
     async def _wait_until_lost(self, connection: asyncpg.Connection[asyncpg.Record], lost: asyncio.Event) -> None:
-        while True:
+        while not await done_within(_PING_MS, lost.wait()):
             try:
-                async with asyncio.timeout(_PING_S):
-                    await lost.wait()
+                await connection.execute("SELECT 1", timeout=_ANSWER_TIMEOUT_S)
+            except _LOST:
                 return
-            except TimeoutError:
-                try:
-                    await connection.execute("SELECT 1", timeout=_ANSWER_TIMEOUT_S)
-                except _LOST:
-                    return
