@@ -116,7 +116,7 @@ async def test_open_thread_is_in_the_later_prompts_of_those_who_heard_it(table: 
     for npc, session, is_there in ((SMITH, SECOND, True), (INNKEEPER, SECOND, False), (SMITH, FIRST, False)):
         who = (town.npc(npc), town.players[0])
         prompt = await rehearsal_of(Settings(), table, town, who, (session, None, ())).ask("Good evening.")
-        assert (PROMISE in prompt.text) is is_there, (npc, session)
+        assert (PROMISE in prompt.assembled.text) is is_there, (npc, session)
 
 
 async def test_consolidating_twice_changes_nothing(table: Store) -> None:
