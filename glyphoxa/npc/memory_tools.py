@@ -175,12 +175,16 @@ class LookUps:
         return found([described(about, relation, self.memory.words)])
 
     async def _world(self) -> World:
-        """Return the world as it is now, or as it was read last while the database does not answer.
+        """Return the world as it is now; at a table, as it was read last while the database does not answer.
+
+        Only a table reads it in each turn. Elsewhere it may be hours old, and something may be hidden since.
 
         Raises:
-            GlyphoxaError: It was never read, and cannot be.
+            GlyphoxaError: It cannot be read, and was never read at a table.
         """
         worlds, campaign = self.memory.worlds, self.memory.campaign
+        if not isinstance(worlds, MemoryGuard):
+            return await worlds.refresh(campaign)
         is_read = worlds.world(campaign) is not None
         try:
             async with asyncio.timeout(_REFRESH_MS / 1_000 if is_read else None):

@@ -7,14 +7,17 @@ import pytest
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import EntityId, SessionId
-from glyphoxa.domain.knowledge import PUBLIC, RecalledTalk
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledSummary, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.wording import recalled_line
+from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.world import World
+from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.sessions import episode_name, episode_of
 from tests.support.memory import WorldsTwin
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, a_world, tools_of
@@ -37,6 +40,19 @@ class EndlessTalk(Talk):
         raise AssertionError
 
 
+class NoSummaries:
+    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
+        return None
+
+    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
+        return []
+
+
+async def nothing() -> None:
+    return None
+
+
+WATCH = MemoryWatch(ping=nothing, make_good=nothing, changed=lambda: None, now_ms=lambda: 0)
 OCTOBER = heard("My sister is ill.", at_ms=1_791_000_000_000)
 NOVEMBER = heard("She is well again.", session="s2", at_ms=1_794_000_000_000)
 TIMELESS = heard("She likes plums.")
@@ -233,12 +249,36 @@ async def test_summary_of_a_session_is_no_entity() -> None:
 async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool) -> None:
     graph = a_graph()
     worlds = WorldsTwin(graph)
-    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, worlds, Talk((OCTOBER,))), tier="STANDARD")
+    guard = MemoryGuard(Talk(), NoSummaries(), WATCH, worlds=worlds)
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, guard, Talk((OCTOBER,))), tier="STANDARD")
     asked = {"memory_query_entities": {"name": "the smith"}, "memory_search_facts": {"query": "a blacksmith"}}
     before = [await tools.call(*each) for each in asked.items()]
     assert all(each["found"] for each in before)
     graph.weather.away, graph.weather.late = not is_late, is_late
     assert [await tools.call(*each) for each in asked.items()] == before
+
+
+class Slow(WorldsTwin):
+    """Changes of the world arrive after more than the time that a turn has for them."""
+
+    is_slow = False
+
+    async def refresh(self, campaign: CampaignId) -> World:
+        if self.is_slow:
+            await asyncio.sleep(0.2)
+        return await super().refresh(campaign)
+
+
+async def test_world_that_no_table_follows_is_read_before_it_answers() -> None:
+    """A server of tools may have read it hours ago; what was hidden since is not told."""
+    graph = a_graph()
+    worlds = Slow(graph)
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, worlds, Talk()), tier="DEEP")
+    ask = {"name": "Reavers of Skarn"}
+    assert (await tools.call("memory_query_entities", ask))["found"]
+    graph.scoped = [(one, HIDDEN if one.name == ask["name"] else scope) for one, scope in graph.scoped]
+    worlds.is_slow = True
+    assert (await tools.call("memory_query_entities", ask))["found"] == []
 
 
 async def test_tool_without_any_world_says_that_memory_is_unavailable() -> None:
