@@ -229,6 +229,7 @@ class LookUps:
                 return [], f"nothing called {name!r} is known; results are not limited to it{instead}"
             asked = self.memory.campaign, npc, query
             passages = await talk(*asked, around=entity.id, limit=2 * _TALK_FOUND)
+            world = await self._world()  # something may have been hidden meanwhile
         except (TimeoutError, Unavailable) as away:  # talk held in memory needs no database
             logger.debug("talk around an entity cannot be searched now: {}", away)
             return [], f"relations of {name!r} are unavailable; results are not limited to it"
@@ -274,7 +275,8 @@ class LookUps:
     @_tool(SEARCH_FACTS, estimated_ms=200)
     async def search_facts(self, *, query: str, after: str = "", before: str = "") -> Found:
         between = Between(moment("after", after), moment("before", before))
-        world, recalled = await asyncio.gather(self._world(), self._recall(query, limit=MAX_FOUND, between=between))
+        recalled = await self._recall(query, limit=MAX_FOUND, between=between)
+        world = await self._world()  # last: something may have been hidden meanwhile
         facts = self._asked_first(query, world.facts(self.memory.npc, query, between=between))[: MAX_FOUND // 2]
         answers = (fact_found(fact, world, self.memory) for fact in facts)
         return found([*(one for one in answers if one is not None), *(_said(one) for one in recalled)])

@@ -19,6 +19,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.sessions import episode_name, episode_of
+from glyphoxa.world.graph import Passage
 from tests.support.memory import WorldsTwin
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, a_world, tools_of
 from tests.support.recalled import heard, said_itself
@@ -279,6 +280,33 @@ async def test_world_that_no_table_follows_is_read_before_it_answers() -> None:
     graph.scoped = [(one, HIDDEN if one.name == ask["name"] else scope) for one, scope in graph.scoped]
     worlds.is_slow = True
     assert (await tools.call("memory_query_entities", ask))["found"] == []
+
+
+async def test_what_is_hidden_while_talk_is_searched_is_not_told() -> None:
+    graph = a_graph()
+
+    def hide() -> None:
+        graph.scoped = [(one, HIDDEN if one.name == "Reavers of Skarn" else scope) for one, scope in graph.scoped]
+
+    class Searched(Talk):
+        async def recall(self, *args: object, **kwargs: object) -> list[RecalledTalk]:
+            await asyncio.sleep(0)
+            hide()
+            return []
+
+    async def around(*args: object, **kwargs: object) -> list[Passage]:
+        hide()
+        return [Passage(OCTOBER, 1.0, (EntityId("reavers"), EntityId("wardens")))]
+
+    async def told(tool: str, **arguments: str) -> str:
+        graph.scoped = a_graph().scoped
+        memory = NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Searched(), around=around)
+        return str(await MemoryTools(memory, tier="DEEP").call(tool, arguments))
+
+    assert "land at dawn" not in await told("memory_search_facts", query="When do the Reavers land?")
+    about = await told("memory_search_sessions", query="sister", around="the Wardens of the Tide")
+    assert "Wardens of the Tide" in about
+    assert "Reavers" not in about
 
 
 async def test_tool_without_any_world_says_that_memory_is_unavailable() -> None:
