@@ -229,6 +229,7 @@ class World:
         state: Complete, except for ended facts. This object takes ownership of it.
         now_ms: Session time.
         also_called: Other names of entities; those of unknown entities are ignored.
+        is_new: No event has happened yet.
     """
 
     def __init__(
@@ -238,11 +239,13 @@ class World:
         now_ms: Callable[[], int],
         language: str = "en",
         also_called: Mapping[EntityId, Sequence[str]] | None = None,
+        is_new: bool = True,
     ) -> None:
         self._state = state
         self._now_ms = now_ms
         self._language = language
         self._also_called = also_called or {}
+        self._is_new = is_new
         # No sounds: transcripts are corrected before.
         self._names = NameReader(Speech(vocabulary_of(language), lambda _: (), lambda _: ""))
         self._worded = WordIndex[FactId](language)
@@ -266,8 +269,8 @@ class World:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has no entity, as before a campaign is stored."""
-        return not self._state.entities
+        """Return whether it never had an entity, as before a campaign is stored."""
+        return self._is_new and not self._state.entities
 
     def take(self, events: Iterable[WorldEvent]) -> None:
         """Apply new events.
@@ -277,6 +280,7 @@ class World:
         """
         for event in events:
             apply(self._state, event)
+            self._is_new = False
         self._kept.clear()
         self._identities.clear()
         self._follow(self._state.changes())
@@ -677,7 +681,12 @@ class Worlds:
         entry.held = None
         read = await self._feed.read(campaign)
         world = await asyncio.to_thread(
-            World, read.state, now_ms=self._now_ms, language=read.language, also_called=read.also_called
+            World,
+            read.state,
+            now_ms=self._now_ms,
+            language=read.language,
+            also_called=read.also_called,
+            is_new=read.last is None,
         )
         entry.held = _Held(world, read.last)
         self.meanings.learn(world.texts)

@@ -11,7 +11,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world import Worlds
-from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
 from glyphoxa.world.graph import WorldRead
@@ -67,6 +67,17 @@ async def test_what_is_new_is_taken_without_reading_all_again() -> None:
     assert named(held, question="the brewer") == {MAREK: 0}
     assert named(held, OTHER) == {INN: 1, MAREK: 1}
     assert feed.n_read == 1
+
+
+async def test_emptied_world_is_no_campaign_that_is_still_to_be_stored() -> None:
+    """The campaign's file must not tell again what the DM removed."""
+    feed = WorldFeedTwin()
+    held = held_of(feed)
+    assert (await held.refresh(TOWN)).is_empty
+    for event in (EntityAdded(MAREK, "npc", "Marek"), EntityRemoved(MAREK)):
+        feed.happens(event)
+        assert not (await held.refresh(TOWN)).is_empty
+    assert not (await held_of(feed).refresh(TOWN)).is_empty
 
 
 async def test_what_the_dm_approves_is_known_from_then_on() -> None:
