@@ -20,7 +20,15 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
-from glyphoxa.domain.events import Degraded, MemoryHealth, SceneChanged, SessionEnds, TableEvent, Trouble
+from glyphoxa.domain.events import (
+    Degraded,
+    MemoryHealth,
+    SceneChanged,
+    SessionEnds,
+    TableEvent,
+    Trouble,
+    UtteranceRetracted,
+)
 from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW
@@ -162,7 +170,7 @@ class TableSession:
             on_left=self._left,
             is_paused=lambda: self.is_paused,
         )
-        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, mark.on, self.revisions.on)
+        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, mark.on, self.revisions.on, self._withhold)
         for watcher in kept:
             self._events.subscribe(watcher)
 
@@ -341,6 +349,11 @@ class TableSession:
     def _left(self, player: PlayerId) -> None:
         self.names.left(player)
         self.room.mailbox.post(Leave(player))
+
+    def _withhold(self, event: TableEvent) -> None:
+        """Drop what was looked up ahead, if an utterance in it must not be recalled any more."""
+        if isinstance(event, UtteranceRetracted):
+            self.context.prefetch.forget()
 
     # -- crashes
 

@@ -99,6 +99,10 @@ class Prefetch:
         self._speeches[player] = _Speech()
         self._start(self.world.refresh)
 
+    def forget(self) -> None:
+        """Drop what was found so far, because some of it may be retracted."""
+        self._speeches.clear()
+
     def on_partial(self, player: PlayerId, text: str) -> None:
         """Take a corrected partial transcript. Starts look-ups and returns at once."""
         words = text.split()

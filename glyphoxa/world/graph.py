@@ -337,7 +337,8 @@ class WorldRead:
     also_called: Mapping[EntityId, Sequence[str]] = field(default_factory=dict)
 
 
-_FEW: Final = 50
+_FEW: Final = 250
+"""Some milliseconds. More are slower than to read a small world again, and stop the event loop for longer."""
 
 
 async def new_events(

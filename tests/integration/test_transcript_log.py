@@ -138,7 +138,7 @@ async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store)
     assert rows[0]["reply"] == "A long story."
     assert rows[0]["stages"] == {"speech_end": 1_000, "first_audio": 1_700}
     read = turn_of_row(rows[0])
-    assert read.recalled == RECALLED
+    assert read.prompt.recalled == RECALLED
     assert [(one.recalled, one.why) for one in read.prompt.rejected] == [(RECALLED[0], "no room")]
     assert read.unsaid == turn.unsaid
     assert await PostgresTurns(store.database).turn(CAMPAIGN, turn.id) == read
@@ -170,7 +170,7 @@ async def test_what_an_older_version_recorded_is_read(store: Store) -> None:
     async with store.database.use(CAMPAIGN) as connection:
         await connection.execute("UPDATE turns SET recalled = $1", [OLDER, fact, {**OLDER, "source": "summary"}])
         [row] = await connection.fetch("SELECT * FROM turns")
-    said, known, summary = turn_of_row(row).recalled
+    said, known, summary = turn_of_row(row).prompt.recalled
     assert isinstance(said, RecalledUtterance)
     assert recalled_line(said) == "Tamsin said: My sister sails."
     assert said.signals == {Signal.WORDS: 1.5}

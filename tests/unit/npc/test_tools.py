@@ -301,7 +301,7 @@ async def test_what_is_hidden_while_talk_is_searched_is_not_told() -> None:
     async def told(tool: str, **arguments: str) -> str:
         graph.scoped = a_graph().scoped
         memory = NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Searched(), around=around)
-        return str(await MemoryTools(memory, tier="DEEP").call(tool, arguments))
+        return str(await Toolbox(memory, tier="DEEP").call(tool, arguments))
 
     assert "land at dawn" not in await told("memory_search_facts", query="When do the Reavers land?")
     about = await told("memory_search_sessions", query="sister", around="the Wardens of the Tide")

@@ -495,6 +495,14 @@ async def test_what_was_found_for_one_player_stays_while_another_speaks(hasty_mi
     assert other.recalled == ()
 
 
+async def test_what_was_looked_up_before_a_retraction_is_not_used(hasty_mind: AMind) -> None:
+    mind = hasty_mind
+    await mind.partial(TAMSIN, "Do you remember my brother and")
+    mind.prefetch.forget()
+    mind.log.weather.late = True
+    assert (await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?")).recalled == ()
+
+
 async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(hasty_mind: AMind) -> None:
     """The answer is there although memory is late when the question ends."""
     mind = hasty_mind

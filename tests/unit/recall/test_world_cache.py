@@ -155,9 +155,9 @@ async def test_much_that_happened_is_read_at_once() -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)
-    feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(80)))
+    feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(300)))
     await held.refresh(TOWN)
-    assert named(held) == {INN: 81, MAREK: 81}
+    assert named(held) == {INN: 301, MAREK: 301}
     assert feed.n_read == 2
 
 
@@ -165,7 +165,7 @@ async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
     feed = a_town()
     held = held_of(feed)
     await held.refresh(TOWN)
-    feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(80)))
+    feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(300)))
     feed.happens(EntityScoped(MAREK, secret_of([OTHER])))
     feed.was_read.clear()
     read, go_on = feed.read, asyncio.Event()
