@@ -206,7 +206,7 @@ async def _recall(n_turns: int) -> Recall:
     embeddings = Embeddings.load("invented", seed=7)
     feed = InventedTalk.of(_world(n_turns), embeddings)
     recall = Recall(feed, embedder=_free_of_cost(embeddings.embedder.dimensions), now_ms=lambda: feed.ends_ms)
-    await recall.transcripts.refresh(CAMPAIGN)
+    await recall.transcript(CAMPAIGN).refresh()
     return recall
 
 

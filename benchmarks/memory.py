@@ -95,7 +95,7 @@ async def _measured(
     journal = Journal(Spool(directory / "spool"), store.log)
     draining = asyncio.create_task(journal.delivery.run())
     # As a table does before it opens: otherwise queries during the read get no answer in time.
-    await store.past_talk.transcripts.refresh(campaign.id)
+    await store.past_talk.transcript(campaign.id).refresh()
     try:
         asked = Operations(store, campaign, embeddings, journal=journal, vectors=options.samples)
         operations = {**asked.by_name(), "hot_context": await asked.hot_context()}

@@ -75,7 +75,7 @@ class Operations:
         self._dice = measured.dice("questions")
         self._vectors = embeddings.invented(vectors)
         self._tools = {npc.id: self._tools_of(npc) for npc in measured.npcs}
-        known = KnownWorld(measured.campaign, store.worlds)
+        known = KnownWorld(measured.campaign, store.world_memory(measured.id))
         self._identities = Identities(measured.campaign, known, tokens=Budgets().identity_tokens)
         self.late: dict[str, int] = {}
 
@@ -161,7 +161,7 @@ class Operations:
 
     async def hot_context(self) -> Prepare:
         """Use the table's own assembly, without earlier partial transcripts."""
-        memory = memory_of(self._store)
+        memory = memory_of(self._store, self._id)
         scene = self._world.campaign.scenes[0]
         names = {npc: self._world.campaign.npc(npc).name for npc in scene.npcs}
         prefetch = Prefetch(
@@ -170,7 +170,7 @@ class Operations:
             present=lambda: names,
         )
         context = HotContexts(prefetch)
-        await memory.refresh(self._id)
+        await memory.refresh()
         await context.enter(scene)
 
         def prepare(n: int) -> Call:
@@ -188,13 +188,13 @@ class Operations:
 
     def _tools_of(self, npc: Npc) -> Toolbox:
         summaries = PostgresSessionSummaries(self._store.database)
-        memory = NpcMemory(self._id, npc.id, self._store.worlds, self._store.past_talk, summaries)
+        memory = NpcMemory(self._id, npc.id, self._store.world_memory(self._id), self._store.past_talk, summaries)
         return Toolbox(memory, tier="DEEP")
 
     async def _identity(self, npc: Npc) -> Identity:
         """Read what an NPC knows of itself from the world in memory, as a turn does."""
-        if self._store.worlds.world(self._id) is None:
-            await self._store.worlds.refresh(self._id)
+        if self._store.world_memory(self._id).world is None:
+            await self._store.world_memory(self._id).refresh()
         return self._identities.read(npc.id)
 
     # -- topics

@@ -151,7 +151,7 @@ class Table:
         budgets = Budgets(facts_tokens=budget_tokens, recall_deadline_ms=_PATIENCE_MS)
         present = {npc.id: npc.name for npc in self._campaign.npcs}
         self._prefetch = Prefetch(
-            KnownWorld(self._campaign, memory_of(talk.store)),
+            KnownWorld(self._campaign, memory_of(talk.store, self._campaign.id)),
             talk=self._past,
             present=lambda: present,
             max_recalled=budgets.max_recalled,

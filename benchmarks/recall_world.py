@@ -89,7 +89,7 @@ class LoadedTalk:
     figures: dict[str, Any]
 
     def index(self, campaign: CampaignId) -> TalkIndex:
-        index = self.past_talk.transcripts.index(campaign)
+        index = self.past_talk.transcript(campaign).index
         if index is None:
             raise Unavailable(f"the transcript of {campaign} was dropped from memory")
         return index
@@ -184,7 +184,7 @@ async def _load(store: Store, data: RecallData, directory: Path, *, embeddings: 
 async def _read(store: Store, data: RecallData) -> float:
     began = perf_counter()
     for campaign in data.turns:
-        await store.past_talk.transcripts.refresh(campaign)
+        await store.past_talk.transcript(campaign).refresh()
     return perf_counter() - began
 
 

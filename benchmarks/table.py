@@ -33,7 +33,7 @@ from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
@@ -211,14 +211,14 @@ def past_talk(campaign: Campaign, n_entries: int, *, seed: int = 7) -> list[Utte
 # -- memory
 
 
-def memory_of(store: Store, *, talk: PastTalk | None = None) -> MemoryGuard:
+def memory_of(store: Store, campaign: CampaignId, *, talk: PastTalk | None = None) -> MemoryGuard:
     """Wrap a store's memory as a table does.
 
     Args:
         talk: None for the store's own.
     """
     watch = MemoryWatch(ping=store.database.ping, make_good=_nothing, changed=lambda: None, now_ms=lambda: 0)
-    return MemoryGuard(talk or store.past_talk, store.summaries, watch, worlds=store.worlds)
+    return MemoryGuard(talk or store.past_talk, store.summaries, watch, world=store.world_memory(campaign))
 
 
 async def _nothing() -> None:

@@ -25,7 +25,7 @@ from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
-from glyphoxa.app.memory import SAID_BEFORE
+from glyphoxa.app.memory import SAID_BEFORE, guard_of
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import state_of, table_context
 from glyphoxa.chronicle.episodes import heard_by, said_in
@@ -65,8 +65,6 @@ from glyphoxa.prompt.composition import ComposedPrompt, compose
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import examples_draft, persona_draft
 from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, PromptLimits
-from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
@@ -581,15 +579,6 @@ async def recap_of(
 # Rehearsals: the prompt that a table would make for a player's line.
 
 
-def rehearsal_guard(store: Store) -> MemoryGuard:
-    """Return the memory for one question. It is not retried if the database is away."""
-
-    async def ping() -> None: ...
-
-    watch = MemoryWatch(ping=ping, make_good=ping, changed=lambda: None, now_ms=now_ms)
-    return MemoryGuard(store.past_talk, store.summaries, watch, worlds=store.worlds)
-
-
 def rehearsal_names(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
     """Return the names of a table that learns nothing."""
 
@@ -634,8 +623,7 @@ class Rehearsal:
         state = self.state
         try:
             if self.memory is not None:
-                await self.memory.past_talk.transcripts.refresh(state.campaign.id)
-                await self.memory.worlds.refresh(state.campaign.id)
+                await self.memory.read(state.campaign.id)
             await enter(state.scene, state, self.context)
             yield
         finally:
@@ -666,5 +654,6 @@ def rehearsal_of(
         state.scene = scene
     elif npc.id not in state.scene.npcs:
         state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    context = table_context(settings, state, store, None if store is None else rehearsal_guard(store))
+    guard = None if store is None else guard_of(store, campaign.id)
+    context = table_context(settings, state, store, guard)
     return Rehearsal(settings, store, state, context, npc, player)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from loguru import logger
 
@@ -83,7 +83,7 @@ async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> boo
     finally:
         if not task.done():
             task.cancel()
-            task.add_done_callback(_forget)
+            task.add_done_callback(forget)
     if not done:
         logger.error("{} did not close within {} ms; abandoned", what, deadline_ms)
         return False
@@ -100,7 +100,7 @@ def _take_late(task: asyncio.Future[T], if_late: Callable[[T], object]) -> None:
         if_late(task.result())
 
 
-def _forget(task: asyncio.Future[object]) -> None:
+def forget(task: asyncio.Future[Any]) -> None:
     """Retrieve the exception of an abandoned task, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()

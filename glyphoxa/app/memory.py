@@ -68,6 +68,11 @@ SAID_BEFORE = 80
 """Utterances restored from a continued session; as many as a page shows to a late player."""
 
 
+def guard_of(store: Store, campaign: CampaignId, watch: MemoryWatch | None = None) -> MemoryGuard:
+    """Return the memory of a campaign, as an NPC reads it."""
+    return MemoryGuard(store.past_talk, store.summaries, watch, world=store.world_memory(campaign))
+
+
 class TableMemory:
     """The memory of a table. Create it inside a running event loop.
 
@@ -112,7 +117,9 @@ class TableMemory:
         self.around: TalkAround | None = None
         if store is not None:
             log = _TableLog(store, self.store_campaign)
-            self.guard = MemoryGuard(store.past_talk, store.summaries, self._watch, worlds=store.worlds)
+            self.guard = MemoryGuard(
+                store.past_talk, store.summaries, self._watch, world=store.world_memory(campaign.id)
+            )
             around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
             self.around = None if around is None else self.guard.guarded(around)
         self.journal = Journal(
@@ -167,17 +174,13 @@ class TableMemory:
                 await self.store.times.begin(self._campaign.id, self._session)
             self._is_stored = True
         _log_changes(self._campaign, done)
-        await self._read_ahead("past talk", self.store.past_talk.transcripts.refresh)
-        await self._read_ahead("world knowledge", self.store.worlds.refresh)
-
-    async def _read_ahead(self, what: str, refresh: Callable[[CampaignId], Awaitable[object]]) -> None:
-        """Load data into memory before anybody waits for an answer. A failure does not block writing."""
+        # A failure does not block writing: the next question reads again.
         try:
-            await refresh(self._campaign.id)
+            await self.store.read(self._campaign.id)
         except GlyphoxaError as error:
-            logger.debug("{} is not in memory yet: {}", what, error)
+            logger.debug("{} is not in memory yet: {}", self._campaign.id, error)
         except Exception as error:
-            logger.opt(exception=error).error("{} could not be loaded into memory", what)
+            logger.opt(exception=error).error("{} could not be loaded into memory", self._campaign.id)
 
     async def said_before(self, session: SessionId) -> EarlierTalk:
         """Return what was said in a session before a restart."""

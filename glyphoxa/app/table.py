@@ -257,7 +257,7 @@ def table_context(settings: Settings, state: TableState, store: Store | None, gu
         found = [] if store is None else await store.atoms.open_threads(campaign.id, npc=npc)
         return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != state.session]
 
-    when = SaidWhen(campaign, state.session, None if store is None else store.past_talk.transcripts)
+    when = SaidWhen(campaign, state.session, None if store is None else store.past_talk.transcript(campaign.id))
 
     return HotContexts(
         prefetch,
@@ -447,7 +447,7 @@ class _Wiring:
             decisions=partial(store.listener.follow, TALK, self.opening.campaign.id),
             decided=PostgresTalkDecisions(store.database).decided,
             read=CommandReader(self.opening.campaign).read,
-            refresh=store.past_talk.transcripts.refresh,
+            refresh=store.past_talk.transcript(self.opening.campaign.id).refresh,
         )
 
     async def _open_ear(self, player: Player, listener: EarListener) -> Ear:

@@ -87,8 +87,7 @@ async def _npc_tools(store: Store, desk: Desk, name: str) -> list[CallableTool]:
 
     npc = desk.resolver.npc(name)
     campaign = await store.campaigns.get(desk.campaign)
-    await store.past_talk.transcripts.refresh(desk.campaign)
-    await store.worlds.refresh(desk.campaign)
+    await store.read(desk.campaign)
     return memory_tools(memory_of(store, campaign, npc))
 
 

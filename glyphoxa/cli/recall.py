@@ -90,11 +90,11 @@ async def _run(options: argparse.Namespace) -> int:
         if options.around is not None:
             return await _answer_around(desk, store.graph_rag, question, options)
         campaign = await store.campaigns.get(desk.campaign)
-        world = KnownWorld(campaign, store.worlds)
+        world = KnownWorld(campaign, store.world_memory(campaign.id))
         contexts = HotContexts(Prefetch(world, talk=None, present=dict), budgets=settings.budgets, repairs=False)
         await world.refresh()
         if not options.lexical:
-            await store.worlds.meanings.wait_until_learned()
+            await store.meanings.wait_until_learned()
         return await _answer(desk, question, contexts, options)
 
 
@@ -139,7 +139,7 @@ def _is_compared(one: Recalled) -> bool:
 
 
 def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
-    index = desk.store.past_talk.transcripts.index(desk.campaign)
+    index = desk.store.past_talk.transcript(desk.campaign).index
     if index is None or not len(index):
         return "nothing was said yet"
     if not index.speakers(npc):

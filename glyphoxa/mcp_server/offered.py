@@ -157,7 +157,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
     return NpcMemory(
         campaign.id,
         npc,
-        store.worlds,
+        store.world_memory(campaign.id),
         store.past_talk,
         store.summaries,
         campaign.npc(npc).name,

@@ -230,7 +230,7 @@ class Revisions:
         decisions: Callable[[], AsyncGenerator[object, None]],
         decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]],
         *,
-        refresh: Callable[[CampaignId], Awaitable[object]],
+        refresh: Callable[[], Awaitable[object]],
     ) -> None:
         """Apply the DM's decisions on this session's transcript. Recall follows by itself.
 
@@ -239,12 +239,11 @@ class Revisions:
             refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be
                 recalled.
         """
-        campaign = self._state.campaign.id
 
         async def take(_: object) -> None:
-            now = await decided(campaign, self._state.session)
+            now = await decided(self._state.campaign.id, self._state.session)
             try:
-                await refresh(campaign)
+                await refresh()
             except GlyphoxaError as error:
                 logger.debug("the transcript in memory is not refreshed yet: {}", error)
             self.at_once(self._decided.take(now))

@@ -28,7 +28,7 @@ from glyphoxa.prompt.facts import told_sentence
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.recall.world import World, Worlds
+from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 from glyphoxa.world.graph import Known, Passage, TalkAround
 
@@ -133,7 +133,7 @@ class NpcMemory:
 
     campaign: CampaignId
     npc: NpcId
-    worlds: Worlds | MemoryGuard
+    world: WorldMemory | MemoryGuard
     talk: PastTalk
     summaries: SessionSummaries | None = None
     name: str = ""
@@ -182,15 +182,15 @@ class LookUps:
         Raises:
             GlyphoxaError: It cannot be read, and was never read at a table.
         """
-        worlds, campaign = self.memory.worlds, self.memory.campaign
-        if not isinstance(worlds, MemoryGuard):
-            return await worlds.refresh(campaign)
-        is_read = worlds.world(campaign) is not None
+        memory = self.memory.world
+        if not isinstance(memory, MemoryGuard):
+            return await memory.refresh()
+        is_read = memory.world is not None
         try:
             async with asyncio.timeout(_REFRESH_MS / 1_000 if is_read else None):
-                return await worlds.refresh(campaign)
+                return await memory.refresh()
         except (TimeoutError, Unavailable):
-            if (world := worlds.world(campaign)) is None:
+            if (world := memory.world) is None:
                 raise
             return world
 

@@ -113,7 +113,7 @@ class DmChannels:
     decisions: Callable[[], AsyncGenerator[object, None]]
     decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]]
     read: Callable[[Mapping[str, object]], SessionCommand]
-    refresh: Callable[[CampaignId], Awaitable[object]]
+    refresh: Callable[[], Awaitable[object]]
 
 
 class TableSession:

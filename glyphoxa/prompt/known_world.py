@@ -17,7 +17,7 @@ from glyphoxa.prompt.selection import without_call
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.vectors import NOTHING_NEAR
-from glyphoxa.recall.world import KnownByName, World, Worlds
+from glyphoxa.recall.world import KnownByName, World, WorldMemory
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import Known
 
@@ -30,7 +30,7 @@ _NOW_MS: Final = 0
 class KnownWorld:
     """
     Args:
-        worlds: None without long-term memory: the campaign's file is the source. With it the file tells facts to nobody
+        memory: None without long-term memory: the campaign's file is the source. With it the file tells facts to nobody
             but its NPCs about themselves, and only until the stored world was read, because the DM may have hidden what
             the file makes public.
         accept_at: The certainty from which the file's facts are accepted, if it is the source.
@@ -40,13 +40,13 @@ class KnownWorld:
     """
 
     def __init__(
-        self, campaign: Campaign, worlds: Worlds | MemoryGuard | None, *, accept_at: float = AUTO_ACCEPT
+        self, campaign: Campaign, memory: WorldMemory | MemoryGuard | None, *, accept_at: float = AUTO_ACCEPT
     ) -> None:
         self.campaign = campaign
         self.place: EntityId | None = None
         self._accept_at = accept_at
         self._relations = RelationWords.of(campaign)
-        self._worlds = worlds
+        self._memory = memory
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
         self._called = {npc.id: (npc.name, (*npc.aliases, *filter(None, (npc.role,)))) for npc in campaign.npcs}
 
@@ -56,15 +56,15 @@ class KnownWorld:
 
         None until the stored one was read, while it is read again, and until the campaign is stored.
         """
-        if self._worlds is None:
+        if self._memory is None:
             return self.of_file
-        world = self._worlds.world(self.campaign.id)
+        world = self._memory.world
         return None if world is None or world.is_empty else world
 
     @property
     def is_stored(self) -> bool:
         """Return whether long-term memory has it, and not only the campaign's file."""
-        return self._worlds is not None
+        return self._memory is not None
 
     @cached_property
     def of_file(self) -> World:
@@ -81,20 +81,20 @@ class KnownWorld:
 
     def learn(self, texts: Iterable[str]) -> None:
         """Embed texts in the background, so that `nearest` finds them."""
-        if self._worlds is not None:
-            self._worlds.meanings.learn(texts)
+        if self._memory is not None:
+            self._memory.meanings.learn(texts)
 
     async def understand(self, npc: NpcId, question: str, *, deadline_ms: int) -> None:
         """Embed a question, so that facts are found by its meaning. Never raises for an error of the model."""
-        if self._worlds is not None:
-            await self._worlds.meanings.ask(self.asked(npc, question), deadline_ms=deadline_ms)
+        if self._memory is not None:
+            await self._memory.meanings.ask(self.asked(npc, question), deadline_ms=deadline_ms)
 
     def nearest(self, npc: NpcId, question: str) -> Mapping[str, float]:
         """Return the texts of any campaign, world or author that are nearest to a question; see `TextVectors.nearest`.
 
         They are no answer: an NPC may know only some of them.
         """
-        return NOTHING_NEAR if self._worlds is None else self._worlds.meanings.nearest(self.asked(npc, question))
+        return NOTHING_NEAR if self._memory is None else self._memory.meanings.nearest(self.asked(npc, question))
 
     async def refresh(self) -> None:
         """Bring the memory up to date.
@@ -102,8 +102,8 @@ class KnownWorld:
         Raises:
             GlyphoxaError: The changes cannot be read; the memory is unchanged.
         """
-        if self._worlds is not None:
-            await self._worlds.refresh(self.campaign.id)
+        if self._memory is not None:
+            await self._memory.refresh()
 
     def named(self, npc: NpcId, question: str) -> list[KnownByName]:
         """Return the entities in the question that the NPC knows, except itself, whose identity is in every prompt, and

@@ -31,26 +31,25 @@ class SaidWhen:
     """
     Args:
         session: The present one.
-        transcripts: None without long-term memory.
+        transcript: None without long-term memory.
     """
 
     campaign: Campaign
     session: SessionId
-    transcripts: TranscriptMemory | None
+    transcript: TranscriptMemory | None
 
     def today(self) -> str:
         """Return the story day in words; empty if it is unknown."""
-        here = self.transcripts
-        return self.campaign.story_day if here is None else here.story_day(self.campaign.id)
+        return self.campaign.story_day if self.transcript is None else self.transcript.story_day
 
     def dated(self, one: Item) -> Item:
         """Return it with its story day or its session, and with days instead of "yesterday".
 
         A fact holds at any time, so of facts only a summary has a day.
         """
-        if self.transcripts is None:
+        if self.transcript is None:
             return one
-        times, numbers = self.transcripts.session_times(self.campaign.id)
+        times, numbers = self.transcript.times, self.transcript.session_numbers
         is_fact = isinstance(one, RecalledFact)
         is_summary = one.is_summary if isinstance(one, RecalledFact) else isinstance(one, RecalledSummary)
         # A fact was learned at the end of its session, and a summary is shown with its first day.

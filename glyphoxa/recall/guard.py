@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import RecalledTalk
-from glyphoxa.recall.world import Worlds
+from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
 
@@ -23,24 +23,39 @@ T = TypeVar("T")
 
 
 class MemoryGuard:
-    """Wraps a `PastTalk`, `SessionSummaries` and `Worlds`. See the module."""
+    """Wraps a `PastTalk`, `SessionSummaries` and `WorldMemory`. See the module.
 
-    def __init__(self, talk: PastTalk, summaries: SessionSummaries, watch: MemoryWatch, *, worlds: Worlds) -> None:
+    Args:
+        watch: None: the database is asked whenever it is needed.
+    """
+
+    def __init__(
+        self, talk: PastTalk, summaries: SessionSummaries, watch: MemoryWatch | None, *, world: WorldMemory
+    ) -> None:
         self._talk = talk
+        self._world = world
         self._watch = watch
         # Queries of the database.
         self.summary = self.guarded(summaries.summary)
         self.latest = self.guarded(summaries.latest)
-        self.refresh = self.guarded(worlds.refresh)
+        self.refresh = self.guarded(world.refresh)
         # Reads of what is in memory, which are never late.
         self.recall_nowait = talk.recall_nowait
-        self.meanings = worlds.meanings
-        self.world = worlds.world
+        self.meanings = world.meanings
+
+    @property
+    def world(self) -> World | None:
+        """See `WorldMemory`."""
+        return self._world.world
+
+    @property
+    def _is_away(self) -> bool:
+        return self._watch is not None and self._watch.is_away
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
-        if self._watch.is_away:
+        if self._is_away:
             # What is in memory needs no database. The embedder may be a service that is as far away.
             cached = self.recall_nowait(campaign, npc, query)
             if cached is not None:
@@ -51,12 +66,13 @@ class MemoryGuard:
         """Return a query that fails at once while the database is away, and has it checked when it fails."""
 
         async def answer(*args: P.args, **kwargs: P.kwargs) -> T:
-            if self._watch.is_away:
+            if self._is_away:
                 raise Unavailable("long-term memory is unavailable")  # `MemoryWatch` reports the reason once
             try:
                 return await query(*args, **kwargs)
             except (GlyphoxaError, asyncio.CancelledError):
-                self._watch.suspect()  # a caller that gave up may have waited too long
+                if self._watch is not None:
+                    self._watch.suspect()  # a caller that gave up may have waited too long
                 raise
 
         return answer

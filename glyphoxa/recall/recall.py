@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from numpy import float32
@@ -84,6 +85,7 @@ class Recall:
         now_ms: Milliseconds since the Unix epoch; "last week" is relative to it.
 
     Attributes:
+        transcripts: Transcripts in memory; see `transcript`.
         vectors: Vectors of questions, also for callers that compare them with other texts.
     """
 
@@ -97,7 +99,8 @@ class Recall:
         settings: RecallSettings | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        self.transcripts = TranscriptMemory(feed, embedder=embedder, times=times)
+        self.transcripts: dict[CampaignId, TranscriptMemory] = {}
+        self._open_transcript = partial(TranscriptMemory, feed, embedder=embedder, read_times=times)
         self.vectors = QuestionVectors(embedder)
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
@@ -109,6 +112,12 @@ class Recall:
         """Weights of the ranking."""
         return self._settings.weights
 
+    def transcript(self, campaign: CampaignId) -> TranscriptMemory:
+        """Return a campaign's transcript in memory, the same object to every caller. It closes with this object."""
+        if campaign not in self.transcripts:
+            self.transcripts[campaign] = self._open_transcript(campaign)
+        return self.transcripts[campaign]
+
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
@@ -117,7 +126,7 @@ class Recall:
 
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """See `PastTalk.recall_nowait`."""
-        index = self.transcripts.index(campaign)
+        index = self.transcript(campaign).index
         if index is None:
             return None
         asked = self._read(campaign, index, npc, query.text)
@@ -192,7 +201,8 @@ class Recall:
     async def close(self) -> None:
         """Cancel the work in progress."""
         await self.vectors.close()
-        await self.transcripts.close()
+        for transcript in self.transcripts.values():
+            await transcript.close()
 
     async def _read_in_time(
         self,
@@ -203,7 +213,7 @@ class Recall:
         left_out: list[str],
     ) -> tuple[TalkIndex, RecallQuestion | None]:
         """Return the current utterances, and the question with its vector."""
-        cached = self.transcripts.index(campaign)
+        cached = self.transcript(campaign).index
         asked = None if cached is None else self._read(campaign, cached, npc, question)
         vector: NDArray[float32] | LeftOut | None = None
         if cached is None or asked is None:
@@ -212,7 +222,7 @@ class Recall:
             index, vector = await asyncio.gather(
                 self._up_to_date(campaign, waits, left_out), self._embed(asked, waits.embed_ms)
             )
-        if asked is None or asked.times is not self.transcripts.table_times(campaign):
+        if asked is None or asked.times is not self.transcript(campaign).table_times:
             asked = self._read(campaign, index, npc, question)
         if asked is not None and vector is None:
             vector = await self._embed(asked, waits.embed_ms)
@@ -230,7 +240,7 @@ class Recall:
             terms=index.terms,
             speakers=index.speakers(viewer),
             now_ms=self._now_ms(),
-            times=self.transcripts.table_times(campaign),
+            times=self.transcript(campaign).table_times,
         )
 
     async def _embed(self, asked: RecallQuestion, deadline_ms: int) -> NDArray[float32] | LeftOut | None:
@@ -247,11 +257,11 @@ class Recall:
         return _Waits(settings.patient_embed_deadline_ms, refresh_ms)
 
     async def _up_to_date(self, campaign: CampaignId, waits: _Waits, left_out: list[str]) -> TalkIndex:
-        cached = self.transcripts.index(campaign)
+        cached = self.transcript(campaign).index
         deadline_ms = self._settings.deadline_ms if cached is None else waits.refresh_ms
         try:
             async with asyncio.timeout(deadline_ms / 1000):
-                return await self.transcripts.refresh(campaign)
+                return await self.transcript(campaign).refresh()
         except (TimeoutError, GlyphoxaError) as error:
             if cached is None:
                 raise Unavailable(

@@ -2,23 +2,33 @@
 
 It is read on first use and follows the log from then on. Its vectors are those of one `IndexGeneration`: after all
 utterances were embedded again, it keeps what it has, and finds new utterances by words until the table is reopened.
+
+`Cursor` knows how far the log was read. Each change of an utterance has a number, and a campaign's changes become
+visible in the order of their numbers. The cursor requests changes from the last known number on: one small query, which
+mostly returns that change only. The answer also shows whether the database was restored from a backup:
+
+    the known change has its number         the same log; what follows is new
+    it is missing, and so are others        another log: everything is read again
+    it is missing, but comes with a later   the same log: an utterance that changes again gets a later number
+    number, as do all missing ones
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from loguru import logger
 
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry, Cursor
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.table_calendar import ReadTimes, TableTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
@@ -26,14 +36,78 @@ from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import FeedUtterance, TalkFeed, TalkHead
 
 T = TypeVar("T")
+Fetch = Callable[[int, int], Awaitable[Sequence[FeedUtterance]]]
+"""Returns at most that many changes from a number on, in the order of their numbers."""
 
 _PAGE = 500
 _FEW = 20
 """Indexing this many utterances is faster than starting a thread."""
-_MOST_CAMPAIGNS = 16
+_RECENT: Final = 1_000
+"""Changes that a cursor remembers. If all of them have changed again, everything is read again."""
 _MOST_VECTOR_BYTES = 1 << 28
 """For one campaign: 170,000 utterances of 384 dimensions. Older ones are found by words only."""
 _DEFAULT_TIMES: Final = CampaignTimes(time_zone="UTC")
+
+
+class ChangePage(NamedTuple):
+    """A page of changes.
+
+    Attributes:
+        n_known: How many at its start were read before.
+        is_last: No page follows.
+    """
+
+    page: Sequence[FeedUtterance]
+    n_known: int
+    is_last: bool
+
+    @property
+    def n_new(self) -> int:
+        return len(self.page) - self.n_known
+
+    def new(self) -> Iterator[FeedUtterance]:
+        return itertools.islice(self.page, self.n_known, None)
+
+
+class Cursor:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._recent: deque[FeedUtterance] = deque(maxlen=_RECENT)
+        self._missing: set[UtteranceId] = set()
+
+    async def read(self, fetch: Fetch, *, limit: int) -> ChangePage | None:
+        """Return the next page, or None if the log is another one.
+
+        A page has at least `limit` changes unless it is the last.
+        """
+        last = self._recent[-1] if self._recent else None
+        page = await fetch(0 if last is None else last.change_seq, limit)
+        is_last, n_known = len(page) < limit, 0
+        if last is not None and page and page[0] == last:
+            n_known = 1
+        elif last is not None:
+            limit += len(self._recent)
+            page = await fetch(self._recent[0].change_seq, limit)
+            is_last, n_known = len(page) < limit, self._known_of(page, until=last.change_seq)
+            if not n_known:
+                return None
+        changes = ChangePage(page, n_known, is_last)
+        if self._missing:
+            self._missing.difference_update(change.utterance_id for change in changes.new())
+            if self._missing and is_last:
+                return None
+        self._recent.extend(page[max(n_known, len(page) - _RECENT) :])
+        return changes
+
+    def _known_of(self, page: Sequence[FeedUtterance], *, until: int) -> int:
+        """Return how many changes of a page have numbers up to `until`; 0 if one of these was not read before."""
+        known = {change.change_seq: change for change in self._recent}
+        same = list(itertools.takewhile(lambda change: change.change_seq <= until, page))
+        if any(known.get(change.change_seq) != change for change in same):
+            return 0
+        self._missing |= {change.utterance_id for change in self._recent} - {change.utterance_id for change in same}
+        return len(same)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,116 +119,115 @@ class _Transcript:
         asked: State when vectors were last requested: up to which change, and how far they were embedded.
         generation: Number of the generation of its vectors; None until they were requested.
         is_outdated: There is another generation, and the user was told.
-        times: How the campaign counts time, with its version.
     """
 
     index: TalkIndex
     head: TalkHead
-    cursor: Cursor[FeedUtterance] = field(
-        default_factory=lambda: Cursor(seq_of=attrgetter("change_seq"), key_of=attrgetter("utterance_id"))
-    )
+    cursor: Cursor = field(default_factory=Cursor)
     asked: tuple[int, str] | None = None
     generation: int | None = None
     is_outdated: bool = False
-    times: tuple[str, CampaignTimes] | None = None
-    _table_times: tuple[int, CampaignTimes, TableTimes] | None = None
 
     @property
     def is_current(self) -> bool:
         """Whether the index can be updated; otherwise it is rebuilt."""
         return self.index.terms.language == self.head.language and not self.index.wastes
 
-    @property
-    def campaign_times(self) -> CampaignTimes:
-        return _DEFAULT_TIMES if self.times is None else self.times[1]
-
-    @property
-    def table_times(self) -> TableTimes:
-        """The way the table counts time, for the current utterances; the same object until something changes."""
-        known, times = self._table_times, self.campaign_times
-        if known is None or known[0] != self.index.changes or known[1] is not times:
-            table_times = TableTimes.of(times, self.index.told_at_ms)
-            known = self._table_times = (self.index.changes, times, table_times)
-        return known[2]
-
 
 class TranscriptMemory:
-    """
+    """The transcript of one campaign.
+
     Args:
         feed: Source of the utterances.
         embedder: The model of their vectors; None compares words only.
-        times: Reads how a campaign counts time; None means days from midnight UTC and no story days.
+        read_times: Reads how a campaign counts time; None means days from midnight UTC and no story days.
+
+    Attributes:
+        times: How the campaign counts time, as it was read last.
     """
 
     def __init__(
         self,
         feed: TalkFeed,
+        campaign: CampaignId,
         *,
         embedder: Embedder | None = None,
-        times: ReadTimes | None = None,
+        read_times: ReadTimes | None = None,
     ) -> None:
+        self.times = _DEFAULT_TIMES
         self._feed = feed
+        self._campaign = campaign
         self._embedder = embedder
         self._dimensions = 1 if embedder is None else embedder.dimensions
-        self._times = times
-        self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
+        self._read_times = read_times
+        self._times_version: str | None = None
+        self._table_times: tuple[int, CampaignTimes, TableTimes] | None = None
+        self._held: _Transcript | None = None
+        self._reading = SharedRead(self._read)
 
-    def index(self, campaign: CampaignId) -> TalkIndex | None:
-        """Return the utterances of a campaign in memory; None until they were read to the end."""
-        held = self._held.get(campaign)
-        return None if held is None else held.index
+    @property
+    def index(self) -> TalkIndex | None:
+        """The utterances in memory; None until they were read to the end."""
+        return None if self._held is None else self._held.index
 
-    def table_times(self, campaign: CampaignId) -> TableTimes:
-        """Return how the campaign counts time, from memory."""
-        held = self._held.get(campaign)
-        return TableTimes() if held is None else held.table_times
+    @property
+    def table_times(self) -> TableTimes:
+        """The way the table counts time, for the current utterances; the same object until something changes."""
+        index, known = self.index, self._table_times
+        if index is None:
+            return TableTimes()
+        if known is None or known[0] != index.changes or known[1] is not self.times:
+            table_times = TableTimes.of(self.times, index.told_at_ms)
+            known = self._table_times = (index.changes, self.times, table_times)
+        return known[2]
 
-    def session_times(self, campaign: CampaignId) -> tuple[CampaignTimes, Callable[[], Mapping[SessionId, int]]]:
-        """Return how the campaign counts time, and a function that returns its sessions with their numbers."""
-        held = self._held.get(campaign)
-        return (_DEFAULT_TIMES, dict) if held is None else (held.campaign_times, held.index.session_numbers)
+    @property
+    def story_day(self) -> str:
+        """The present story day, as its calendar writes it; empty without story days or if none was set."""
+        calendar, today = self.times.calendar, self.times.today
+        return "" if calendar is None or today is None else calendar.in_words(today)
 
-    def story_day(self, campaign: CampaignId) -> str:
-        """Return the present story day, as its calendar writes it; empty without story days or if none was set."""
-        times, _ = self.session_times(campaign)
-        return "" if times.calendar is None or times.today is None else times.calendar.in_words(times.today)
+    def session_numbers(self) -> Mapping[SessionId, int]:
+        """Return the sessions in memory with their numbers."""
+        return {} if self.index is None else self.index.session_numbers()
 
-    async def refresh(self, campaign: CampaignId) -> TalkIndex:
-        """Read all changes so far; on first use, everything. See `CampaignCache.refresh`.
+    async def refresh(self) -> TalkIndex:
+        """Read all changes so far; on first use, everything. See `SharedRead.wait`.
 
         Raises:
             Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
-        return (await self._held.refresh(campaign)).index
+        await self._reading.wait()
+        if self.index is None:
+            raise Unavailable(f"{self._campaign} is not in memory")
+        return self.index
 
     async def close(self) -> None:
-        """Stop reading and release everything."""
-        await self._held.close()
+        """Stop reading."""
+        await self._reading.close()
 
-    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_Transcript]) -> None:
-        held = entry.held
+    async def _read(self) -> None:
+        held = self._held
         if held is not None:
             # Also before everything is read again, which takes a while: rolled-back utterances must not be recalled
             # meanwhile.
-            if not await self._read_on(campaign, held):
-                entry.held = None
+            if not await self._read_on(held):
+                self._held = None
             elif held.is_current:
                 return
-        head = (await self._feed.changes(campaign, since=0, limit=0)).head
+        head = (await self._feed.changes(self._campaign, since=0, limit=0)).head
         # A language's word lists are long.
         terms = await asyncio.to_thread(Terms, head.language)
         rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
-        if held is not None:
-            rebuilt.times = held.times
-        if not await self._read_on(campaign, rebuilt):
-            raise Unavailable(f"the log of {campaign} was replaced while it was read")
-        entry.held = rebuilt
+        if not await self._read_on(rebuilt):
+            raise Unavailable(f"the log of {self._campaign} was replaced while it was read")
+        self._held = rebuilt
 
-    async def _read_on(self, campaign: CampaignId, held: _Transcript) -> bool:
+    async def _read_on(self, held: _Transcript) -> bool:
         """Return False if the log is not the one that was read, because its database was restored from a backup."""
 
         async def fetch(since: int, limit: int) -> Sequence[FeedUtterance]:
-            page = await self._feed.changes(campaign, since=since, limit=limit)
+            page = await self._feed.changes(self._campaign, since=since, limit=limit)
             held.head = page.head
             return page.said
 
@@ -166,21 +239,20 @@ class TranscriptMemory:
                 await _in_thread_if(changes.n_new > _FEW, partial(held.index.put, changes.new()))
             if changes.is_last:
                 break
-        await self._read_embeddings(campaign, held)
-        await self._read_times(campaign, held)
+        await self._read_embeddings(held)
+        await self._read_new_times(held.head.times)
         return True
 
-    async def _read_times(self, campaign: CampaignId, held: _Transcript) -> None:
+    async def _read_new_times(self, version: str) -> None:
         """Read them if they differ from the known ones. While the database is unavailable, the known ones stay."""
-        version = held.head.times
-        if self._times is None or (held.times is not None and held.times[0] == version):
+        if self._read_times is None or self._times_version == version:
             return
         try:
-            held.times = (version, await self._times(campaign))
+            self.times, self._times_version = await self._read_times(self._campaign), version
         except GlyphoxaError as error:
-            logger.debug("how {} counts time could not be read: {}", campaign, error)
+            logger.debug("how {} counts time could not be read: {}", self._campaign, error)
 
-    async def _read_embeddings(self, campaign: CampaignId, held: _Transcript) -> None:
+    async def _read_embeddings(self, held: _Transcript) -> None:
         """Read vectors if there may be new ones.
 
         The latest come first: if there are more utterances than memory may hold, the oldest are found by words only,
@@ -192,7 +264,9 @@ class TranscriptMemory:
             return
         if held.generation not in (None, generation.number) or not generation.is_of(ours.name, ours.dimensions):
             held.is_outdated = True
-            logger.warning("{} was embedded again: new lines are found by words until the table is reopened", campaign)
+            logger.warning(
+                "{} was embedded again: new lines are found by words until the table is reopened", self._campaign
+            )
             return
         held.generation = generation.number
         is_first = held.asked is None
@@ -202,7 +276,7 @@ class TranscriptMemory:
         from_the_oldest = False
         while pages:
             page = pages.pop(0)
-            found = await self._feed.embeddings(campaign, page, generation)
+            found = await self._feed.embeddings(self._campaign, page, generation)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
             elif from_the_oldest:

@@ -22,6 +22,7 @@ from typing import Final, Generic, TypeVar
 from loguru import logger
 
 from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import EVER, MEANING, Between, Fact, Viewer
 from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
@@ -33,8 +34,8 @@ from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Entry, Speech
 from glyphoxa.names.reader import SURE_LETTERS, IsWanted, Mention, NameReader
 from glyphoxa.names.resolve import Called, Resolver, without_article
-from glyphoxa.recall.campaign_cache import CampaignCache, CampaignEntry
 from glyphoxa.recall.facts import TOOK_PART, is_secret
+from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import is_episode
@@ -624,63 +625,57 @@ def _entity(entity: WorldEntity) -> Entity:
     return Entity(entity.id, entity.type, entity.name, entity.aliases)
 
 
-# -- worlds of campaigns
+# -- world of a campaign
 #
 # A world changes only by events, in one order. Most refreshes find none. Events that refer to earlier ones (an undo, a
 # rollback), or more than a few events, cause a complete read. Until it ends, nothing is returned, because retracted or
 # hidden facts must not be.
 
-_MOST_CAMPAIGNS: Final = 2
-"""A world of 10,000 entities and 30,000 facts takes about 60 MB."""
 
-
-@dataclass(slots=True, eq=False)
-class _Held:
-    world: World
-    last: WorldEvent | None
-
-
-class Worlds:
-    """Worlds of campaigns in memory, kept up to date with their events.
+class WorldMemory:
+    """A campaign's world in memory, kept up to date with its events. One of 10,000 entities takes about 60 MB.
 
     Args:
         now_ms: Session time.
         meanings: None: facts are found by names and words only.
 
     Attributes:
-        meanings: Vectors of the texts of the worlds, and of those of their authors.
+        meanings: Vectors of the texts of the world, and of those of its author.
+        world: The state of the last read; None before it, and while it may contain what was retracted.
     """
 
-    def __init__(self, feed: WorldFeed, *, now_ms: Callable[[], int], meanings: TextVectors | None = None) -> None:
+    def __init__(
+        self, feed: WorldFeed, campaign: CampaignId, *, now_ms: Callable[[], int], meanings: TextVectors | None = None
+    ) -> None:
         self.meanings = meanings or TextVectors(None, QuestionVectors(None))
+        self.world: World | None = None
         self._feed = feed
+        self._campaign = campaign
         self._now_ms = now_ms
-        self._held = CampaignCache(self._read, most=_MOST_CAMPAIGNS)
+        self._last: WorldEvent | None = None
+        self._reading = SharedRead(self._read)
 
-    def world(self, campaign: CampaignId) -> World | None:
-        """Return the state of the last read; None if there was none."""
-        held = self._held.get(campaign)
-        return None if held is None else held.world
-
-    async def refresh(self, campaign: CampaignId) -> World:
-        """Apply all events so far; on first use, read everything. See `CampaignCache.refresh`.
+    async def refresh(self) -> World:
+        """Apply all events so far; on first use, read everything. See `SharedRead.wait`.
 
         Raises:
             Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
-        return (await self._held.refresh(campaign)).world
+        await self._reading.wait()
+        if self.world is None:
+            raise Unavailable(f"{self._campaign} is not in memory")
+        return self.world
 
     async def close(self) -> None:
-        """Stop reading and release everything."""
-        await self._held.close()
-        await self.meanings.close()
+        """Stop reading."""
+        await self._reading.close()
 
-    async def _read(self, campaign: CampaignId, entry: CampaignEntry[_Held]) -> None:
-        if entry.held is not None and await self._take_new(campaign, entry.held):
+    async def _read(self) -> None:
+        if self.world is not None and await self._take_new(self.world):
             return
-        entry.held = None
-        read = await self._feed.read(campaign)
-        world = await asyncio.to_thread(
+        self.world = None
+        read = await self._feed.read(self._campaign)
+        self.world = await asyncio.to_thread(
             World,
             read.state,
             now_ms=self._now_ms,
@@ -688,22 +683,24 @@ class Worlds:
             also_called=read.also_called,
             is_new=read.last is None,
         )
-        entry.held = _Held(world, read.last)
-        self.meanings.learn(world.texts)
+        self._last = read.last
+        self.meanings.learn(self.world.texts)
 
-    async def _take_new(self, campaign: CampaignId, held: _Held) -> bool:
+    async def _take_new(self, world: World) -> bool:
         """Return False if the world must be read again."""
-        new = await new_events(lambda seq, limit: self._feed.events(campaign, after=seq - 1, limit=limit), held.last)
-        if new is None or (held.last is None and not new):
+        new = await new_events(
+            lambda seq, limit: self._feed.events(self._campaign, after=seq - 1, limit=limit), self._last
+        )
+        if new is None or (self._last is None and not new):
             return False  # without an event, there was perhaps no campaign yet, and so no language
         if not new:
             return True
         try:
-            held.world.take(new)
+            world.take(new)
         except Exception:
             # Whatever the error, half of the events may be applied by now.
-            logger.exception("what happened in {} cannot be applied; its world is read again", campaign)
+            logger.exception("what happened in {} cannot be applied; its world is read again", self._campaign)
             return False
-        held.last = new[-1]
-        self.meanings.learn(held.world.texts)
+        self._last = new[-1]
+        self.meanings.learn(world.texts)
         return True

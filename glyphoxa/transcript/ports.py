@@ -297,7 +297,7 @@ class TalkPage:
 class TalkFeed(Protocol):
     """Utterances of a campaign for all viewers; the holder applies scopes.
 
-    It is a stream of changes, read with a cursor: `glyphoxa.recall.campaign_cache`.
+    It is a stream of changes, read with a cursor: `glyphoxa.recall.transcript_memory`.
     """
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:

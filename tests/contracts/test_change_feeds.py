@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import pytest
@@ -11,19 +10,25 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.recall.campaign_cache import Cursor
+from glyphoxa.recall.transcript_memory import Cursor
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.graph import new_events
 from tests.support.builders import an_utterance
 from tests.support.talk_feed import FeedTwin, said
 from tests.support.world_feed import TOWN, WorldFeedTwin
 from tests.support.world_tables import a_campaign_row
 
+Reader = Callable[[], Awaitable[Sequence[Any] | None]]
+"""Returns what is new since the last call; None if the stream is another one."""
+
 
 class Stream(Protocol):
     """A stream of the campaign `TOWN`, and how it comes about."""
 
-    def cursor(self) -> Cursor[Any]: ...
+    def reader(self) -> Reader:
+        """A reader of this stream, at its beginning."""
+        ...
 
     def seq(self, change: Any) -> int: ...
 
@@ -39,8 +44,20 @@ class Stream(Protocol):
 
 
 class _Talk:
-    def cursor(self) -> Cursor[Any]:
-        return Cursor(seq_of=self.seq, key_of=attrgetter("utterance_id"))
+    def reader(self: Any) -> Reader:
+        cursor = Cursor()
+
+        async def read() -> Sequence[Any] | None:
+            new: list[Any] = []
+            while True:
+                if (page := await cursor.read(self.changes, limit=PAGE)) is None:
+                    return None
+                assert page.n_new == len(list(page.new()))
+                new += page.new()
+                if page.is_last:
+                    return new
+
+        return read
 
     def seq(self, change: Any) -> int:
         return int(change.change_seq)
@@ -78,8 +95,16 @@ class TalkInPostgres(_Talk):
 
 
 class _World:
-    def cursor(self) -> Cursor[Any]:
-        return Cursor(seq_of=self.seq, key_of=self.seq)
+    def reader(self: Any) -> Reader:
+        last: WorldEvent | None = None
+
+        async def read() -> Sequence[Any] | None:
+            nonlocal last
+            new = await new_events(self.changes, last)
+            last = new[-1] if new else last
+            return new
+
+        return read
 
     def seq(self, change: Any) -> int:
         return int(change.seq)
@@ -130,6 +155,7 @@ STREAMS: dict[str, Callable[[Any], Stream]] = {
     "world in memory": lambda _: WorldInMemory(),
 }
 MANY = 1_000
+PAGE = 2
 
 
 @pytest.fixture(params=STREAMS)
@@ -165,42 +191,39 @@ async def test_a_campaign_has_no_changes_of_another(stream: Stream) -> None:
     assert list(await stream.changes(0, MANY, CampaignId("other"))) == []
 
 
-async def test_a_cursor_takes_each_change_once(stream: Stream) -> None:
-    cursor = stream.cursor()
+async def test_a_reader_takes_each_change_once(stream: Stream) -> None:
+    read = stream.reader()
     taken: list[Any] = []
     for names in (["a", "b", "c"], [], ["d"], ["e", "f", "g", "h"]):
         await stream.happens(*names)
-        while True:
-            read = await cursor.read(stream.changes, limit=2)
-            assert read is not None
-            taken += read.new()
-            if read.is_last:
-                break
+        new = await read()
+        assert new is not None
+        taken += new
     assert taken == list(await stream.changes(0, MANY))
 
 
-async def a_cursor_at_the_end(stream: Stream) -> Any:
-    cursor = stream.cursor()
-    assert await cursor.read(stream.changes, limit=MANY) is not None
-    return cursor
+async def a_reader_at_the_end(stream: Stream) -> Reader:
+    read = stream.reader()
+    assert await read() is not None
+    return read
 
 
 @pytest.mark.parametrize("meanwhile", [[], ["x"], ["x", "y"], ["x", "y", "z", "w"]])
 async def test_stream_restored_from_a_backup_is_a_new_stream(stream: Stream, meanwhile: list[str]) -> None:
     """Whether or not what happened since has the numbers that other changes had."""
     await stream.happens("a", "b", "c")
-    cursor = await a_cursor_at_the_end(stream)
+    read = await a_reader_at_the_end(stream)
     first, *_ = await stream.changes(0, MANY)
     await stream.put_back(stream.seq(first))
     await stream.happens(*meanwhile)
-    assert await cursor.read(stream.changes, limit=MANY) is None
+    assert await read() is None
 
 
 async def test_stream_restored_to_the_read_position_is_the_same(stream: Stream) -> None:
     await stream.happens("a", "b")
-    cursor = await a_cursor_at_the_end(stream)
-    await stream.put_back(stream.seq(cursor.last))
+    read = await a_reader_at_the_end(stream)
+    *_, last = await stream.changes(0, MANY)
+    await stream.put_back(stream.seq(last))
     await stream.happens("c")
-    read = await cursor.read(stream.changes, limit=MANY)
-    assert read is not None
-    assert (read.n_known, read.n_new) == (1, 1)
+    *_, c = await stream.changes(0, MANY)
+    assert await read() == [c]

@@ -72,13 +72,13 @@ async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Sta
         await memory.open()
         await store.log.append([_utterance(n, *line) for n, line in enumerate(LAST_EVENING)])
         await store.chunks.fill_missing(CAMPAIGN.id)
-        await store.past_talk.transcripts.refresh(CAMPAIGN.id)
+        await store.past_talk.transcript(CAMPAIGN.id).refresh()
         talks = {npc.id: Conversation(npc, beginning=beginning(CAMPAIGN, npc)) for npc in CAMPAIGN.npcs}
         state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
         context = table_context(settings, state, store, memory.guard)
         await context.enter(CAMPAIGN.scenes[0])
-        await store.worlds.meanings.wait_until_learned()
-        yield Station(state, context, store.world, store.worlds.meanings)
+        await store.meanings.wait_until_learned()
+        yield Station(state, context, store.world, store.meanings)
         await context.prefetch.close()
         await memory.close()
 

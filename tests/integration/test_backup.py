@@ -75,7 +75,7 @@ async def goes_on_as_before(before: Store, after: Store) -> None:
         await after.log.append([new])
         assert new.id in await ids(after, "What of the lantern?")
     assert await after.chunks.fill_missing(CAMPAIGN)
-    index = await after.past_talk.transcripts.refresh(CAMPAIGN)
+    index = await after.past_talk.transcript(CAMPAIGN).refresh()
     assert [index.said(row) for row in index.rows_of(said.utterance_id for said in await talk_in(after))] == (
         await talk_in(after)
     )
@@ -157,7 +157,7 @@ async def test_a_table_that_is_open_while_its_database_is_restored_tells_what_is
             there = {said.utterance_id for said in await talk_in(other)}
         for _ in range(5):  # its connections are to what was dropped, and each is noticed by a use
             try:
-                index = await table.past_talk.transcripts.refresh(CAMPAIGN)
+                index = await table.past_talk.transcript(CAMPAIGN).refresh()
                 break
             except GlyphoxaError:
                 continue

@@ -227,7 +227,7 @@ scenes: [{{location: Saltmere, npcs: [Mira, Grim]}}]
             assert (await graph.known(CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
             reached = await graph.traverse(CAMPAIGN, npc, saltmere, Walk())
             assert ("The Tithe" in {one.entity.name for one in reached}) is may
-            assert bool((await store.worlds.refresh(CAMPAIGN)).facts(npc, "Tithe doubled")) is may
+            assert bool((await store.world_memory(CAMPAIGN).refresh()).facts(npc, "Tithe doubled")) is may
             known = await graph.known(CAMPAIGN, npc, saltmere)
             assert known is not None
             assert ("The Tithe" in {other.name for _, other in known.relations}) is may

@@ -79,7 +79,7 @@ async def prompt_of(
     for line in held:
         heard.hear(line)
     prefetch = Prefetch(
-        KnownWorld(campaign, store.worlds),
+        KnownWorld(campaign, store.world_memory(campaign.id)),
         talk=store.past_talk,
         present=lambda: {each.id: each.name for each in campaign.npcs},
         conversations={npc: heard},

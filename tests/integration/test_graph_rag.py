@@ -141,7 +141,7 @@ async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(
     around = RecallAround.of(town.graph_rag, town.past_talk.vectors)
     assert RecallAround.of(town.graph, town.past_talk.vectors) is None
     for npc, expected in ((MIRA, [("Grimjaw said: In spring the cask leaks.", ["Cask"], 2)]), (GRIM, [])):
-        tools = Toolbox(NpcMemory(TOWN, npc, town.worlds, town.past_talk, around=around), tier="DEEP")
+        tools = Toolbox(NpcMemory(TOWN, npc, town.world_memory(TOWN), town.past_talk, around=around), tier="DEEP")
         found: Any = await tools.call("memory_search_sessions", {"query": "What leaks?", "around": "the inn"})
         told = [(one["said"], one.get("speaks of"), one.get("relations away")) for one in found["found"]]
         assert told == expected

@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
-from glyphoxa.recall.world import World, Worlds
+from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, dropped
 from glyphoxa.world.fact_events import FactStated
@@ -28,9 +28,9 @@ ELDRINAX, SECOND = EntityId("e-eldrinax"), SessionId("s2")
 BY_DM = Cause("dm", NOW)
 
 
-def held_by(store: Store) -> Worlds:
+def held_by(store: Store, campaign: CampaignId) -> WorldMemory:
     """Another process's."""
-    return Worlds(store.world, now_ms=lambda: NOW)
+    return WorldMemory(store.world, campaign, now_ms=lambda: NOW)
 
 
 def _holds(fact: Fact) -> bool:
@@ -73,10 +73,10 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
     await a_campaign_row(store, campaign)
     people = [EntityAdded(entity, "npc", entity.title()) for entity in chance.sample(ENTITIES, 4)]
     await store.world.commit(campaign, people, Cause("dm", 0))
-    followed, again = held_by(store), held_by(store)
+    followed, again = held_by(store, campaign), held_by(store, campaign)
     for step in range(16):
-        await followed.refresh(campaign)
-        await says_what_the_graph_says(store, campaign, followed.world(campaign))
+        await followed.refresh()
+        await says_what_the_graph_says(store, campaign, followed.world)
         cause, state = Cause("dm", 10 * step + 10), await everything(store, campaign)
         if chance.random() < 0.15:
             events = await store.world.events(campaign)
@@ -86,7 +86,7 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
         else:
             with suppress(InvalidInput):
                 await store.world.commit(campaign, [an_event(chance, state)], cause)
-    worlds = [await held.refresh(campaign) for held in (followed, again)]
+    worlds = [await held.refresh() for held in (followed, again)]
     question = " and ".join(entity.title() for entity in ENTITIES)
     for npc in NPCS:
         assert worlds[1].by_name(npc, question) == worlds[0].by_name(npc, question)
@@ -95,7 +95,7 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
 
 
 async def named(store: Store, question: str, npc: NpcId = SMITH) -> list[str]:
-    world = await store.worlds.refresh(CAMPAIGN)
+    world = await store.world_memory(CAMPAIGN).refresh()
     return [one.known.entity.name for one in world.by_name(npc, question)]
 
 
@@ -120,7 +120,7 @@ async def test_what_is_rolled_back_is_not_known_any_more(store: Store) -> None:
     await store.world.commit(CAMPAIGN, [FactStated(learned)], Cause("talk", NOW, SECOND, 2, said.id))
 
     async def fears() -> list[Fact]:
-        (one, *_) = (await store.worlds.refresh(CAMPAIGN)).by_name(SMITH, "What of Eldrinax?")
+        (one, *_) = (await store.world_memory(CAMPAIGN).refresh()).by_name(SMITH, "What of Eldrinax?")
         return [fact for fact, _ in one.known.relations if fact.claim == learned]
 
     assert len(await fears()) == 1
@@ -137,8 +137,8 @@ async def test_while_the_database_is_away_who_is_named_is_known(dsn: str, tmp_pa
         before = await named(table, "Has Eldrinax paid the smith?")
         network.cut()
         with pytest.raises(Unavailable):
-            await table.worlds.refresh(CAMPAIGN)
-        world = table.worlds.world(CAMPAIGN)
+            await table.world_memory(CAMPAIGN).refresh()
+        world = table.world_memory(CAMPAIGN).world
         assert world is not None
         found = world.by_name(SMITH, "Has Eldrinax paid the smith?")
         assert [one.known.entity.name for one in found] == before

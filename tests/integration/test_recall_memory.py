@@ -80,7 +80,7 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
             _changing_language(one),
         ]
         feed = PostgresTalkFeed(reader.database)
-        held = TranscriptMemory(feed)
+        held = TranscriptMemory(feed, CAMPAIGN)
         seen: dict[UtteranceId, FeedUtterance] = {}
         done = asyncio.gather(*writers)
         change_seq = -1
@@ -90,15 +90,15 @@ async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_
             assert [said.change_seq for said in page] == sorted({said.change_seq for said in page})
             seen |= {said.utterance_id: said for said in page}
             change_seq = page[-1].change_seq if page else change_seq
-            await held.refresh(CAMPAIGN)
+            await held.refresh()
             if is_last and not page:
                 break
         await done
         now = {said.utterance_id: said for said in (await feed.changes(CAMPAIGN, since=0, limit=100_000)).said}
         assert seen == now
         assert len(now) == 1 + 2 * N_STEPS * 3
-        index = await held.refresh(CAMPAIGN)
-        rebuilt = await TranscriptMemory(feed).refresh(CAMPAIGN)
+        index = await held.refresh()
+        rebuilt = await TranscriptMemory(feed, CAMPAIGN).refresh()
         asked = index.terms.of_question("what of the sword, part 3")
         found = [
             sorted(each.said(int(row)).utterance_id for row in each.look(SMITH, asked).columns.rows)
@@ -248,7 +248,7 @@ def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
         changed=lambda: None,
         now_ms=lambda: 0,
     )
-    return MemoryGuard(store.past_talk, store.summaries, watch, worlds=store.worlds), watch
+    return MemoryGuard(store.past_talk, store.summaries, watch, world=store.world_memory(CAMPAIGN)), watch
 
 
 async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(
@@ -288,10 +288,10 @@ async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_
 async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more(
     memory: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    async def broken(campaign: CampaignId) -> None:
+    async def broken() -> None:
         raise fault
 
-    monkeypatch.setattr(memory.past_talk.transcripts, "refresh", broken)
+    monkeypatch.setattr(memory.past_talk.transcript(CAMPAIGN), "refresh", broken)
     table = TableMemory(memory, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 0)
     try:
         await table.open()

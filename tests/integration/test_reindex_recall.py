@@ -113,8 +113,8 @@ async def an_evening(store: Store) -> None:
 
 async def is_of(store: Store, embedder: Embedder) -> bool:
     """Whether all talk is in memory with the vectors of that model."""
-    await store.past_talk.transcripts.refresh(CAMPAIGN)
-    index = store.past_talk.transcripts.index(CAMPAIGN)
+    await store.past_talk.transcript(CAMPAIGN).refresh()
+    index = store.past_talk.transcript(CAMPAIGN).index
     assert index is not None
     blocks = index._vectors.now()
     tags = {round(float(tag), 3) for block in blocks.blocks for tag in block[:, -1] if tag}
@@ -134,12 +134,12 @@ async def test_open_table_recalls_during_a_full_reindex_and_keeps_its_vectors(
             assert await ids(table, "Who are your kin?", 1) == ["u0"]
             if n % 2:
                 await table.chunks.fill_missing(CAMPAIGN)
-            await table.past_talk.transcripts.refresh(CAMPAIGN)
+            await table.past_talk.transcript(CAMPAIGN).refresh()
 
         running = asyncio.create_task(reindexed(dsn, stepwise(OLD, play), full=True))
         while not running.done():
             assert "u0" in await ids(table, "Is she a pirate?")
-            await table.past_talk.transcripts.refresh(CAMPAIGN)
+            await table.past_talk.transcript(CAMPAIGN).refresh()
         assert (await running).swapped
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         await table.log.append([told("It rains.", 200)])

@@ -23,7 +23,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
-from glyphoxa.recall.world import World, Worlds
+from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.transcript.spool import Pending, SpoolPosition
 from glyphoxa.world.file_claims import state_of_file
@@ -58,7 +58,7 @@ class GraphTwin:
         return cls(entities, state_of_file(campaign, accept_at=AUTO_ACCEPT).facts.values())
 
 
-class WorldsTwin(Worlds):
+class WorldTwin(WorldMemory):
     """The world of a graph as it was when it was read last.
 
     Attributes:
@@ -67,23 +67,20 @@ class WorldsTwin(Worlds):
 
     def __init__(self, graph: GraphTwin) -> None:
         self._graph = graph
-        self._world: World | None = None
+        self.world = None
         self.n_reads = 0
         self.meanings = TextVectors(None, QuestionVectors(None))
 
-    async def refresh(self, campaign: CampaignId) -> World:
+    async def refresh(self) -> World:
         self.n_reads += 1
         await self._graph.weather.pass_through()
         state = WorldState()
         scoped = self._graph.scoped
         entities = (WorldEntity(e.id, e.type, e.name, e.aliases, visibility) for e, visibility in scoped)
         state.load(entities=entities, facts=self._graph.of_world)
-        self._world = World(state, now_ms=lambda: 0)
-        self.meanings.learn(self._world.texts)
-        return self._world
-
-    def world(self, campaign: CampaignId) -> World | None:
-        return self._world
+        self.world = World(state, now_ms=lambda: 0)
+        self.meanings.learn(self.world.texts)
+        return self.world
 
 
 class SpoolTwin:

@@ -20,7 +20,7 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.transcript.ports import TalkQuery
-from tests.support.memory import GraphTwin, WorldsTwin
+from tests.support.memory import GraphTwin, WorldTwin
 
 SALTMERE = CampaignId("saltmere")
 GRIMJAW = NpcId("grimjaw")
@@ -63,9 +63,9 @@ def a_graph() -> GraphTwin:
     return GraphTwin([*public, (CULT, secret_of([ELOWEN]))], FACTS)
 
 
-def a_world() -> WorldsTwin:
+def a_world() -> WorldTwin:
     """Return the worlds in memory with that graph."""
-    return WorldsTwin(a_graph())
+    return WorldTwin(a_graph())
 
 
 @dataclass

@@ -16,7 +16,7 @@ from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, Message
 from glyphoxa.recall.world import World
 from glyphoxa.world.file_claims import state_of_file
-from tests.support.memory import GraphTwin, WorldsTwin
+from tests.support.memory import GraphTwin, WorldTwin
 from tests.support.patience import DEADLINE_MS
 
 PATIENT = Budgets(recall_deadline_ms=DEADLINE_MS)
@@ -39,7 +39,7 @@ class Mind:
         campaign: Campaign,
         *,
         graph: GraphTwin | None = None,
-        by_name: WorldsTwin | None = None,
+        by_name: WorldTwin | None = None,
         talk: Any = None,
         present: Callable[[], Mapping[NpcId, str]] | None = None,
         conversations: Mapping[NpcId, Conversation] | None = None,
@@ -47,7 +47,7 @@ class Mind:
         **options: Any,
     ) -> None:
         self.graph = graph or GraphTwin.of(campaign)
-        self.by_name = by_name or WorldsTwin(self.graph)
+        self.by_name = by_name or WorldTwin(self.graph)
         self.prefetch = Prefetch(
             KnownWorld(campaign, self.by_name),
             talk=talk,

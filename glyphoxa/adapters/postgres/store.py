@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,10 +20,11 @@ from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, Postgr
 from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
-from glyphoxa.recall.world import Worlds
+from glyphoxa.recall.world import WorldMemory
 from glyphoxa.world.graph import KnowledgeGraph
 
 
@@ -35,6 +37,7 @@ class Store:
 
     Attributes:
         listener: Shared by all followers of changes.
+        meanings: Vectors of the texts of the worlds in memory, and of those of their authors.
     """
 
     def __init__(
@@ -52,13 +55,35 @@ class Store:
         read_times = self.times.times
         self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
         self.world = PostgresWorld(database, accept_at=auto_accept)
-        meanings = TextVectors(embedder, self.past_talk.vectors)
-        self.worlds = Worlds(self.world, now_ms=now_ms, meanings=meanings)
+        self.meanings = TextVectors(embedder, self.past_talk.vectors)
+        self._worlds: dict[CampaignId, WorldMemory] = {}
         self.graph: KnowledgeGraph = PostgresGraph(database)
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
         self.campaigns = PostgresCampaigns(database, self.world)
         self.states = PostgresSessionStates(database)
         self.atoms = PostgresAtoms(database)
+
+    def world_memory(self, campaign: CampaignId) -> WorldMemory:
+        """Return a campaign's world in memory, the same object to every caller. It closes with this object."""
+        if campaign not in self._worlds:
+            self._worlds[campaign] = WorldMemory(self.world, campaign, now_ms=now_ms, meanings=self.meanings)
+        return self._worlds[campaign]
+
+    async def read(self, campaign: CampaignId) -> None:
+        """Bring a campaign's transcript and world in memory up to date.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
+        """
+        await asyncio.gather(self.past_talk.transcript(campaign).refresh(), self.world_memory(campaign).refresh())
+
+    async def close(self) -> None:
+        """Stop listening and reading. The database stays open."""
+        await self.listener.close()
+        await self.past_talk.close()
+        for world in self._worlds.values():
+            await world.close()
+        await self.meanings.close()
 
 
 @asynccontextmanager
@@ -109,9 +134,7 @@ async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall
     try:
         yield store
     finally:
-        await store.listener.close()
-        await store.past_talk.close()
-        await store.worlds.close()
+        await store.close()
         try:
             await database.close()
         finally:

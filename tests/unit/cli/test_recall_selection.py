@@ -31,7 +31,7 @@ from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
-from tests.support.memory import GraphTwin, WorldsTwin
+from tests.support.memory import GraphTwin, WorldTwin
 from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 from tests.support.recalled import heard, said_itself
@@ -90,7 +90,7 @@ async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, c
     search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
     budgets = desk.settings.budgets
     contexts = HotContexts(
-        Prefetch(KnownWorld(campaign, WorldsTwin(graph)), talk=None, present=dict), budgets=budgets, repairs=False
+        Prefetch(KnownWorld(campaign, WorldTwin(graph)), talk=None, present=dict), budgets=budgets, repairs=False
     )
     await contexts.enter(campaign.scenes[0])
     return await ExplainedQuestion(desk, npc, question, contexts, search).ask(limit=100, by_words=False)

@@ -62,7 +62,7 @@ from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said
-from tests.support.memory import GraphTwin, WorldsTwin
+from tests.support.memory import GraphTwin, WorldTwin
 from tests.support.minds import PATIENT, Mind, beginning
 from tests.support.proof import n_examples
 from tests.support.web_table import TwinTable
@@ -188,7 +188,7 @@ async def in_mind(campaign: Campaign, asked: str, *facts: Fact, repairs: bool = 
     graph.of_world += facts
     mind = Mind(campaign, graph=graph, repairs=repairs, **options)
     conversation = talk(campaign)
-    await mind.by_name.refresh(campaign.id)
+    await mind.by_name.refresh()
     scene = campaign.scene(FORGE)
     await mind.assembly.enter(scene)
     conversation.enter(scene)
@@ -218,13 +218,12 @@ async def glossary(campaign: Campaign, text: str) -> str:
     return await in_mind(replace(campaign, glossary={"Zorn": text}), "What is the Zorn?")
 
 
-class WithTerm(WorldsTwin):
+class WithTerm(WorldTwin):
     text = ""
 
-    def world(self, campaign: CampaignId) -> World | None:
-        world = super().world(campaign)
-        if world is not None:
-            world.terms = lambda _viewer: [("Zorn", self.text)]  # type: ignore[method-assign]
+    async def refresh(self) -> World:
+        world = await super().refresh()
+        world.terms = lambda _viewer: [("Zorn", self.text)]  # type: ignore[method-assign]
         return world
 
 
@@ -232,7 +231,7 @@ async def coined_term_in_mind(campaign: Campaign, text: str) -> str:
     by_name = WithTerm(GraphTwin.of(campaign))
     by_name.text = text
     mind = Mind(campaign, by_name=by_name)
-    await by_name.refresh(campaign.id)
+    await by_name.refresh()
     await mind.assembly.enter(campaign.scene(FORGE))
     return "\n".join((await mind.assembly.gather(SMITH, "Good day.")).glossary)
 
@@ -280,7 +279,7 @@ async def used(campaign: Campaign, tool: str, arguments: Mapping[str, object], t
     graph.of_world.append(stated(GRIMJAW, "past", text))
     line = RecalledUtterance(UtteranceId("b1"), BEFORE, SpeakerId("tamsin"), "Tamsin", text, 1_000)
     talk: Any = Heard(line)
-    memory = NpcMemory(CAMPAIGN, SMITH, WorldsTwin(graph), talk, Summaries(text), safety=topics_of(campaign))
+    memory = NpcMemory(CAMPAIGN, SMITH, WorldTwin(graph), talk, Summaries(text), safety=topics_of(campaign))
     return json.dumps(await Toolbox(memory, tier="DEEP").call(tool, arguments), ensure_ascii=False)
 
 

@@ -20,7 +20,7 @@ from glyphoxa.recall.world import World
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.sessions import episode_name, episode_of
 from glyphoxa.world.graph import Passage
-from tests.support.memory import WorldsTwin
+from tests.support.memory import WorldTwin
 from tests.support.memory_twins import ELOWEN, GRIMJAW, SALTMERE, Talk, a_graph, a_world, tools_of
 from tests.support.recalled import heard, said_itself
 
@@ -229,7 +229,7 @@ async def test_summary_tool_says_if_there_is_no_summary() -> None:
 async def test_unknown_name_error_lists_nearest_or_all_names(n_others: int, name: str, note: str) -> None:
     graph = a_graph()
     graph.scoped += [(Entity(EntityId(f"e{n}"), "item", f"Coin {n}"), PUBLIC) for n in range(n_others)]
-    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldTwin(graph), Talk()), tier="STANDARD")
     assert await tools.call("memory_query_entities", {"name": name}) == {"found": [], "note": note}
 
 
@@ -242,15 +242,15 @@ async def test_name_is_found_however_it_is_written(name: str) -> None:
 async def test_summary_of_a_session_is_no_entity() -> None:
     graph = a_graph()
     graph.scoped.append((Entity(episode_of(S1), "event", episode_name(S1)), PUBLIC))
-    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldTwin(graph), Talk()), tier="STANDARD")
     assert (await tools.call("memory_query_entities", {"type": "event"}))["found"] == []
 
 
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool) -> None:
     graph = a_graph()
-    worlds = WorldsTwin(graph)
-    guard = MemoryGuard(Talk(), NoSummaries(), WATCH, worlds=worlds)
+    worlds = WorldTwin(graph)
+    guard = MemoryGuard(Talk(), NoSummaries(), WATCH, world=worlds)
     tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, guard, Talk((OCTOBER,))), tier="STANDARD")
     asked = {"memory_query_entities": {"name": "the smith"}, "memory_search_facts": {"query": "a blacksmith"}}
     before = [await tools.call(*each) for each in asked.items()]
@@ -259,15 +259,15 @@ async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool
     assert [await tools.call(*each) for each in asked.items()] == before
 
 
-class Slow(WorldsTwin):
+class Slow(WorldTwin):
     """Changes of the world arrive after more than the time that a turn has for them."""
 
     is_slow = False
 
-    async def refresh(self, campaign: CampaignId) -> World:
+    async def refresh(self) -> World:
         if self.is_slow:
             await asyncio.sleep(0.2)
-        return await super().refresh(campaign)
+        return await super().refresh()
 
 
 async def test_world_that_no_table_follows_is_read_before_it_answers() -> None:
@@ -300,7 +300,7 @@ async def test_what_is_hidden_while_talk_is_searched_is_not_told() -> None:
 
     async def told(tool: str, **arguments: str) -> str:
         graph.scoped = a_graph().scoped
-        memory = NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Searched(), around=around)
+        memory = NpcMemory(SALTMERE, GRIMJAW, WorldTwin(graph), Searched(), around=around)
         return str(await Toolbox(memory, tier="DEEP").call(tool, arguments))
 
     assert "land at dawn" not in await told("memory_search_facts", query="When do the Reavers land?")
@@ -312,7 +312,7 @@ async def test_what_is_hidden_while_talk_is_searched_is_not_told() -> None:
 async def test_tool_without_any_world_says_that_memory_is_unavailable() -> None:
     graph = a_graph()
     graph.weather.away = True
-    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldsTwin(graph), Talk()), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, WorldTwin(graph), Talk()), tier="STANDARD")
     answer = await tools.call("memory_query_entities", {"name": "the smith"})
     assert answer == {"found": [], "note": "memory is unavailable now: answer from what you already know"}
 

@@ -10,7 +10,7 @@ from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of
 from glyphoxa.prompt.identity import Identities
 from glyphoxa.prompt.known_world import KnownWorld
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
-from tests.support.memory import GraphTwin, WorldsTwin
+from tests.support.memory import GraphTwin, WorldTwin
 
 ELDRINAX, MIRELLE = EntityId("e-eldrinax"), EntityId("e-mirelle")
 FEUD = Entity(EntityId("e-feud"), "event", "the Salt Feud")
@@ -33,7 +33,7 @@ def a_feud() -> GraphTwin:
 
 
 async def of(graph: GraphTwin) -> KnownWorld:
-    by_name = KnownWorld(a_campaign(), WorldsTwin(graph))
+    by_name = KnownWorld(a_campaign(), WorldTwin(graph))
     await by_name.refresh()
     return by_name
 
@@ -121,7 +121,7 @@ async def test_without_long_term_memory_the_file_tells() -> None:
 
 async def test_with_it_nobody_is_named_before_it_was_read() -> None:
     """The DM may have hidden since what the file tells everybody."""
-    by_name = KnownWorld(a_campaign(), WorldsTwin(GraphTwin.of(a_campaign())))
+    by_name = KnownWorld(a_campaign(), WorldTwin(GraphTwin.of(a_campaign())))
     assert by_name.facts(SMITH, "What of Eldrinax?") == []
 
 

@@ -16,7 +16,7 @@ from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import AS_BEFORE, RECALLED_AHEAD
 from glyphoxa.prompt.prompt import Budgets, HotContext, Message
 from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance
-from tests.support.memory import GraphTwin, LogTwin, WorldsTwin
+from tests.support.memory import GraphTwin, LogTwin, WorldTwin
 from tests.support.minds import Mind
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -33,7 +33,7 @@ class Memory:
     def __init__(self) -> None:
         self.how: dict[str, How] = dict.fromkeys(PARTS, "there")
         graph, log = GraphTwin.of(a_campaign()), LogTwin()
-        by_name = WorldsTwin(graph)
+        by_name = WorldTwin(graph)
         self._answers = {"facts": by_name.refresh, "recall": log.recall}
         by_name.refresh = self._through("facts")  # type: ignore[method-assign] # the network
         log.recall = self._through("recall")  # type: ignore[method-assign]

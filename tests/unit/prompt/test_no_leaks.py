@@ -12,14 +12,14 @@ import pytest
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prompt import Budgets, HotContext, with_hot_context
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import World
 from tests.support.embedders import embedder_of_one_topic
-from tests.support.memory import LogTwin, WorldsTwin
+from tests.support.memory import LogTwin, WorldTwin
 from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import IS_PROOF, n_examples
@@ -32,15 +32,15 @@ TAMSIN = PlayerId("tamsin")
 MOST_SAID = 60
 
 
-class WhenChanged(WorldsTwin):
+class WhenChanged(WorldTwin):
     """It reads a world again only when that is another one, as the product does."""
 
     is_old = True
 
-    async def refresh(self, campaign: CampaignId) -> World:
-        known = self.world(campaign)
+    async def refresh(self) -> World:
+        known = self.world
         if known is None or self.is_old:
-            known = await super().refresh(campaign)
+            known = await super().refresh()
             self.is_old = False
         return known
 

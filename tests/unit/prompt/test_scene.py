@@ -13,7 +13,7 @@ from glyphoxa.prompt.identity import KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.scene import Scenes
 from tests.support.builders import INNKEEPER, MARKET, SMITH, a_campaign
-from tests.support.memory import GraphTwin, WorldsTwin
+from tests.support.memory import GraphTwin, WorldTwin
 
 SQUARE, MIRELLE, GRIMJAW = EntityId("e-square"), EntityId("e-mirelle"), EntityId("e-grimjaw")
 TOBIN = Entity(EntityId("e-tobin"), "npc", "Old Tobin")
@@ -51,7 +51,7 @@ class Town:
         self.campaign = town or the_town()
         self.graph = GraphTwin.of(self.campaign)
         self.graph.of_world += facts
-        self.by_name = KnownWorld(self.campaign, WorldsTwin(self.graph))
+        self.by_name = KnownWorld(self.campaign, WorldTwin(self.graph))
         sentences = KnownSentences(self.campaign, self.by_name.known)
         self.scenes = Scenes(self.campaign, sentences, tokens=tokens, story_day=lambda: day)
 

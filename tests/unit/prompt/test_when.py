@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance
 from glyphoxa.prompt.when import SaidWhen, days_in, story_days, with_days
@@ -81,8 +82,8 @@ class Memory(TranscriptMemory):
         ]
         self.times = times_of("UTC", calendar, "", told)
 
-    def session_times(self, campaign: object) -> tuple[CampaignTimes, object]:  # type: ignore[override]
-        return self.times, lambda: {SessionId(f"s{n}"): n for n in (1, 2, 3)}
+    def session_numbers(self) -> Mapping[SessionId, int]:
+        return {SessionId(f"s{n}"): n for n in (1, 2, 3)}
 
 
 def dated(text: str, session: str, at_ms: int = 1_500, *, calendar: StoryCalendar | None = CALENDAR) -> str:

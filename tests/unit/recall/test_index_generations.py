@@ -43,7 +43,7 @@ async def search(recall: Recall, question: str = QUESTION, limit: int = 8) -> tu
 
 
 def vectors_of(recall: Recall) -> np.ndarray[Any, Any]:
-    index = recall.transcripts.index(CAMPAIGN)
+    index = recall.transcript(CAMPAIGN).index
     assert index is not None
     rows = np.array(index.rows_of([UtteranceId(f"u{n}") for n in range(1, 31)]), np.int32)
     return index._vectors.first_of(rows)
@@ -60,7 +60,7 @@ async def test_open_table_keeps_its_vectors_after_a_reindex_until_reopened(monke
     recall = a_recall(feed)
     before = await search(recall)
     feed.vectors, feed.embed = IndexGeneration("old", WIDTH, 2), SAME
-    await recall.transcripts.refresh(CAMPAIGN)
+    await recall.transcript(CAMPAIGN).refresh()
     assert await search(recall) == before
     assert tags_of(recall) == {np.float32(0.1)}
     assert asked_with == {0.1}
@@ -82,7 +82,7 @@ async def test_vectors_of_another_model_are_not_read_and_words_are_compared(monk
         found, left_out = await search(recall, "a lantern?", limit=40)
         assert f"u3{generation.number}" in found and not left_out
         n_pages = feed.asked["embeddings"]
-        await recall.transcripts.refresh(CAMPAIGN)
+        await recall.transcript(CAMPAIGN).refresh()
         assert feed.asked["embeddings"] == n_pages
     logger.remove(sink)
     assert await search(recall) == by_meaning
@@ -118,7 +118,7 @@ async def test_vectors_replaced_between_pages_are_not_mixed(monkeypatch: pytest.
     feed.before = replace_vectors
     await search(recall)
     assert tags_of(recall) == {np.float32(0.1), np.float32(0)}
-    await recall.transcripts.refresh(CAMPAIGN)
+    await recall.transcript(CAMPAIGN).refresh()
     await search(recall)
     assert tags_of(recall) == {np.float32(0.1), np.float32(0)}
     await recall.close()

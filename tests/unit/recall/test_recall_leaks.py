@@ -187,7 +187,7 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
         before = [_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS]
         feed.tell(*others)
-        await recall.transcripts.refresh(CAMPAIGN)
+        await recall.transcript(CAMPAIGN).refresh()
         for one in others:
             ways: list[dict[str, Any]] = [{"text": "The pirates have my sister."}, {"retracted": True}, {}]
             changes = data.draw(st.sampled_from(ways))
@@ -266,7 +266,7 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
     for npc in (SMITH, INNKEEPER):
         await recall.recall(CAMPAIGN, npc, TalkQuery("And where is Joren now?"))
     assert asked == ["And where is Joren now?", "And where is I now?"]
-    index = recall.transcripts.index(CAMPAIGN)
+    index = recall.transcript(CAMPAIGN).index
     assert index is not None
     assert (set(index.speakers(SMITH)), set(index.speakers(INNKEEPER))) == ({"Tamsin"}, {"Joren"})
 

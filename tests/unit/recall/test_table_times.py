@@ -150,7 +150,7 @@ async def test_times_that_cannot_be_read_are_utc_and_keep_nobody_from_rememberin
     ],
 )
 async def test_the_day_of_the_story_is_written_as_its_calendar_writes_it(times: CampaignTimes, in_words: str) -> None:
-    memory = TranscriptMemory(FeedTwin(), times=TimesTwin(times).times)
-    assert memory.story_day(CAMPAIGN) == ""
-    await memory.refresh(CAMPAIGN)
-    assert memory.story_day(CAMPAIGN) == in_words
+    memory = TranscriptMemory(FeedTwin(), CAMPAIGN, read_times=TimesTwin(times).times)
+    assert memory.story_day == ""
+    await memory.refresh()
+    assert memory.story_day == in_words

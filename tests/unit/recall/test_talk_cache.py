@@ -37,7 +37,7 @@ def a_recall(feed: FeedTwin, *, settings: RecallSettings = PATIENT, **more: Any)
 
 
 def a_memory(feed: FeedTwin) -> TranscriptMemory:
-    return TranscriptMemory(feed, embedder=an_embedder_of_words())
+    return TranscriptMemory(feed, CAMPAIGN, embedder=an_embedder_of_words())
 
 
 async def ids(recall: Recall, question: str = QUESTION, campaign: CampaignId = CAMPAIGN) -> list[str]:
@@ -81,7 +81,7 @@ async def test_what_was_rolled_back_while_somebody_else_read_is_not_recalled() -
 async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhile_the_next() -> None:
     feed = some_talk()
     held = a_memory(feed)
-    await held.refresh(CAMPAIGN)
+    await held.refresh()
     read, go_on = asyncio.Event(), asyncio.Event()
 
     async def hold(what: str) -> None:
@@ -90,9 +90,9 @@ async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhil
 
     feed.before = hold
     feed.asked.clear()
-    early = [asyncio.create_task(held.refresh(CAMPAIGN)) for _ in range(10)]
+    early = [asyncio.create_task(held.refresh()) for _ in range(10)]
     await read.wait()
-    late = [asyncio.create_task(held.refresh(CAMPAIGN)) for _ in range(10)]
+    late = [asyncio.create_task(held.refresh()) for _ in range(10)]
     await asyncio.sleep(0)
     go_on.set()
     await asyncio.gather(*early, *late)
@@ -105,7 +105,7 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
     class Slow:
         async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
             feed.change("u1", retracted=True)
-            await recall.transcripts.refresh(CAMPAIGN)
+            await recall.transcript(CAMPAIGN).refresh()
             read.append(session)
             return None
 
@@ -115,21 +115,6 @@ async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_
     await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))
     assert read
     assert "u1" not in await ids(recall, question)
-
-
-async def test_what_was_let_go_from_memory_and_rolled_back_meanwhile_is_not_told_from_an_old_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The number of changes may be the same by chance."""
-    monkeypatch.setattr("glyphoxa.recall.transcript_memory._MOST_CAMPAIGNS", 1)
-    feed = some_talk()
-    feed.tell(said("o1", "Another table."), campaign=OTHER)
-    recall = a_recall(feed)
-    assert "u1" in await ids(recall)
-    await ids(recall, campaign=OTHER)
-    assert recall.transcripts.index(CAMPAIGN) is None
-    feed.change("u1", retracted=True)
-    assert "u1" not in await ids(recall)
 
 
 async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
@@ -208,10 +193,10 @@ async def test_a_page_that_breaks_off_is_read_again() -> None:
 
     feed.before = cut
     with pytest.raises(Unavailable):
-        await held.refresh(CAMPAIGN)
-    assert held.index(CAMPAIGN) is None
+        await held.refresh()
+    assert held.index is None
     feed.change("u7", text="Sister.")
-    index = await held.refresh(CAMPAIGN)
+    index = await held.refresh()
     assert len(index) == 5_000
     assert [len(match.places) for match in index.look(SMITH, index.terms.of_question("a sister")).matches] == [1]
 
@@ -221,10 +206,10 @@ async def test_of_more_talk_than_memory_may_hold_the_vectors_stay_few(monkeypatc
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 4_001)))
     held = a_memory(feed)
-    await held.refresh(CAMPAIGN)
+    await held.refresh()
     for n in range(4_001, 4_011):
         feed.tell(said(f"u{n}", f"Word {n}.", ordinal=n))
-        index = await held.refresh(CAMPAIGN)
+        index = await held.refresh()
     assert 1_010 <= index.n_vectors <= 1_100
 
 
@@ -240,10 +225,10 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
 
     feed.embeddings = embedded_so_far  # type: ignore[method-assign]
     held = a_memory(feed)
-    assert (await held.refresh(CAMPAIGN)).n_vectors == 0
+    assert (await held.refresh()).n_vectors == 0
     n_embedded = 300
     feed.tell(said("u2001", "Word.", ordinal=2_001))
-    assert (await held.refresh(CAMPAIGN)).n_vectors == 300
+    assert (await held.refresh()).n_vectors == 300
 
 
 async def test_reload_reflects_a_concurrent_rollback() -> None:
@@ -254,7 +239,7 @@ async def test_reload_reflects_a_concurrent_rollback() -> None:
     for n in range(1_200):
         feed.change("n1", text=f"It snows {n}.")
         if n % 100 == 0:
-            await recall.transcripts.refresh(CAMPAIGN)
+            await recall.transcript(CAMPAIGN).refresh()
     feed.change("u1", retracted=True)
     assert "u1" not in await ids(recall)
 
@@ -308,7 +293,7 @@ async def test_restored_and_diverged_log_is_recalled_exactly(
     feed.tell(*(said(f"v{n}", f"My sister fell, {n}.", ordinal=n + 3) for n in range(n_new)))
     feed.tell(*(said(f"o{n}", "Another table.") for n in range(6 - n_new)), campaign=OTHER)
     feed.tell(said("last", "My sister is here.", ordinal=30))
-    index = await recall.transcripts.refresh(CAMPAIGN)
+    index = await recall.transcript(CAMPAIGN).refresh()
     there = {"u1", "u2", *(f"v{n}" for n in range(n_new)), "last"}
     assert {index.said(row).utterance_id for row in range(len(index))} == there
     assert set(await ids(recall)) <= there
@@ -319,10 +304,10 @@ async def test_log_with_a_revised_tail_is_not_reloaded(n_changed: int) -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 1_001)))
     held = a_memory(feed)
-    index = await held.refresh(CAMPAIGN)
+    index = await held.refresh()
     for n in range(1_000, 1_000 - n_changed, -1):
         feed.change(f"u{n}", text=f"A better word {n}.")
-    again = await held.refresh(CAMPAIGN)
+    again = await held.refresh()
     assert again is index
     texts = {index.said(row).text for row in index.rows_of([UtteranceId(f"u{n}") for n in range(1, 1_001)])}
     assert len([text for text in texts if "better" in text]) == n_changed
@@ -332,7 +317,7 @@ async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again()
     feed = some_talk()
     feed.tell(*(said(f"u{n}", "It rains.", ordinal=n) for n in range(3, 9)))
     held = a_memory(feed)
-    await held.refresh(CAMPAIGN)
+    await held.refresh()
     feed.forget()
     feed.tell(*some_talk().forget())
     feed.tell(*(said(f"o{n}", "Another table.") for n in range(9)), campaign=OTHER)
@@ -349,8 +334,8 @@ async def test_a_look_whether_it_is_the_same_log_that_is_cut_off_is_made_again()
     for n_answers in range(1, 8):
         left = n_answers
         with contextlib.suppress(Unavailable):
-            await held.refresh(CAMPAIGN)
-    index = await held.refresh(CAMPAIGN)
+            await held.refresh()
+    index = await held.refresh()
     assert {index.said(row).utterance_id for row in range(len(index))} == {"u1", "u2", *(f"v{n}" for n in range(600))}
 
 
@@ -386,7 +371,7 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
             )
             feed.change(f"u{n - 100}", text=f"A sister, better {n}.")
             feed.change(f"u{n - 90}", retracted=n % 2 == 0)
-            await recall.transcripts.refresh(CAMPAIGN)
+            await recall.transcript(CAMPAIGN).refresh()
 
     playing = asyncio.create_task(play())
     questions = (QUESTION, "What did Speaker150 say before my sister, part 3?", "What happened after my sister came?")

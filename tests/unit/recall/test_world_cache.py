@@ -1,4 +1,4 @@
-"""Worlds of campaigns in memory: read once, kept true by events, there while the database is away, bounded."""
+"""A world in memory: read once, kept true by events, there while the database is away."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
-from glyphoxa.recall.world import Worlds
+from glyphoxa.recall.world import WorldMemory
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
@@ -29,13 +29,13 @@ def a_town() -> WorldFeedTwin:
     )
 
 
-def held_of(feed: WorldFeedTwin) -> Worlds:
-    return Worlds(feed, now_ms=lambda: 1_000)
+def held_of(feed: WorldFeedTwin) -> WorldMemory:
+    return WorldMemory(feed, TOWN, now_ms=lambda: 1_000)
 
 
-def named(held: Worlds, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
+def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
-    world = held.world(TOWN)
+    world = held.world
     if world is None:
         return None
     return {one.known.entity.id: len(one.known.relations) for one in world.by_name(npc, question)}
@@ -44,7 +44,7 @@ def named(held: Worlds, npc: NpcId = NPC, question: str = QUESTION) -> dict[str,
 async def test_nobody_is_named_before_the_world_was_read() -> None:
     held = held_of(a_town())
     assert named(held) is None
-    world = await held.refresh(TOWN)
+    world = await held.refresh()
     assert (identity := world.identity(NPC, MAREK)) is not None
     assert [fact.claim for fact, _ in identity.known.relations] == [OWNS]
     assert named(held) == {INN: 1, MAREK: 1}
@@ -53,7 +53,7 @@ async def test_nobody_is_named_before_the_world_was_read() -> None:
 async def test_what_is_new_is_taken_without_reading_all_again() -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     for event, expected in (
         (AliasAdded(MAREK, "the brewer"), {INN: 1, MAREK: 1}),
         (FactClosed(OWNS.fact_id), {INN: 0, MAREK: 0}),
@@ -62,7 +62,7 @@ async def test_what_is_new_is_taken_without_reading_all_again() -> None:
         (EntityAdded(EntityId("bell"), "item", "Bell"), {EntityId("bell"): 0, MAREK: 0}),
     ):
         feed.happens(event)
-        await held.refresh(TOWN)
+        await held.refresh()
         assert named(held) == expected
     assert named(held, question="the brewer") == {MAREK: 0}
     assert named(held, OTHER) == {INN: 1, MAREK: 1}
@@ -73,11 +73,11 @@ async def test_emptied_world_is_no_campaign_that_is_still_to_be_stored() -> None
     """The campaign's file must not tell again what the DM removed."""
     feed = WorldFeedTwin()
     held = held_of(feed)
-    assert (await held.refresh(TOWN)).is_empty
+    assert (await held.refresh()).is_empty
     for event in (EntityAdded(MAREK, "npc", "Marek"), EntityRemoved(MAREK)):
         feed.happens(event)
-        assert not (await held.refresh(TOWN)).is_empty
-    assert not (await held_of(feed).refresh(TOWN)).is_empty
+        assert not (await held.refresh()).is_empty
+    assert not (await held_of(feed).refresh()).is_empty
 
 
 async def test_what_the_dm_approves_is_known_from_then_on() -> None:
@@ -86,10 +86,10 @@ async def test_what_the_dm_approves_is_known_from_then_on() -> None:
     claim = Claim.relation(MAREK, "MARRIED_TO", INN)
     unsure = replace(FactStated(claim).provenance, confidence=0.3)
     feed.happens(FactStated(claim, unsure))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 1, MAREK: 1}
     feed.happens(FactConfirmed(claim.fact_id))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 2, MAREK: 2}
 
 
@@ -98,17 +98,17 @@ async def test_what_is_taken_back_is_known_no_more(taking_back: Event) -> None:
     feed = a_town()
     held = held_of(feed)
     feed.happens(FactStated(Claim.relation(MAREK, "FEARS", INN)))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 2, MAREK: 2}
     feed.happens(taking_back)
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 1, MAREK: 1}
 
 
 async def test_undone_fact_stays_undone_during_a_reload() -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     feed.happens(Undone(3))
     looked = feed.events
 
@@ -119,24 +119,24 @@ async def test_undone_fact_stays_undone_during_a_reload() -> None:
 
     feed.events = then_away  # type: ignore[method-assign] # the network breaks between two questions
     with pytest.raises(Unavailable):
-        await held.refresh(TOWN)
+        await held.refresh()
     assert named(held) is None
     feed.weather.away = False
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 0, MAREK: 0}
 
 
 async def test_while_the_database_is_away_what_was_read_is_known() -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     feed.weather.away = True
     feed.happens(FactClosed(OWNS.fact_id))
     with pytest.raises(Unavailable):
-        await held.refresh(TOWN)
+        await held.refresh()
     assert named(held) == {INN: 1, MAREK: 1}
     feed.weather.away = False
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 0, MAREK: 0}
 
 
@@ -146,7 +146,7 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
     feed.weather.late = True
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await held.refresh(TOWN)
+            await held.refresh()
     await held.close()
     assert named(held) is None
 
@@ -154,9 +154,9 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
 async def test_much_that_happened_is_read_at_once() -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(300)))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 301, MAREK: 301}
     assert feed.n_read == 2
 
@@ -164,7 +164,7 @@ async def test_much_that_happened_is_read_at_once() -> None:
 async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(300)))
     feed.happens(EntityScoped(MAREK, secret_of([OTHER])))
     feed.was_read.clear()
@@ -176,7 +176,7 @@ async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
         return found
 
     feed.read = slowly  # type: ignore[method-assign] # there is much to be read
-    refreshing = asyncio.create_task(held.refresh(TOWN))
+    refreshing = asyncio.create_task(held.refresh())
     await feed.was_read.wait()
     assert named(held) is None
     go_on.set()
@@ -187,20 +187,20 @@ async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
 async def test_log_restored_from_an_earlier_day_is_reloaded() -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     feed.log.pop()
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 0, MAREK: 0}
     feed.log[-1] = replace(feed.log[-1], event=EntityAdded(INN, "location", "The Salt Cellar"))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {MAREK: 0}
 
 
 async def test_unreadable_event_reloads_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = a_town()
     held = held_of(feed)
-    await held.refresh(TOWN)
-    world = held.world(TOWN)
+    await held.refresh()
+    world = held.world
     assert world is not None
 
     def broken(events: object) -> None:
@@ -208,26 +208,17 @@ async def test_unreadable_event_reloads_the_world(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(world, "take", broken)  # a bug
     feed.happens(FactClosed(OWNS.fact_id))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 0, MAREK: 0}
-
-
-async def test_the_world_that_was_asked_for_longest_ago_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glyphoxa.recall.world._MOST_CAMPAIGNS", 1)
-    held = held_of(a_town())
-    await held.refresh(TOWN)
-    await held.refresh(CampaignId("other"))
-    assert held.world(TOWN) is None
-    assert held.world(CampaignId("other")) is not None
 
 
 async def test_a_campaign_without_a_world_has_nobody_and_is_looked_for_again() -> None:
     feed = WorldFeedTwin()
     held = held_of(feed)
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {}
     feed.happens(EntityAdded(MAREK, "npc", "Marek", visibility=Visibility("hidden")), EntityAdded(INN, "npc", "Marek"))
-    await held.refresh(TOWN)
+    await held.refresh()
     assert named(held) == {INN: 0}
 
 
@@ -235,4 +226,4 @@ async def test_after_the_end_nothing_is_read() -> None:
     held = held_of(a_town())
     await held.close()
     with pytest.raises(Unavailable, match="over"):
-        await held.refresh(TOWN)
+        await held.refresh()

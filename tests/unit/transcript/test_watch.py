@@ -14,7 +14,7 @@ from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.graph import Passage
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
-from tests.support.memory import GraphTwin, LogTwin, WorldsTwin
+from tests.support.memory import GraphTwin, LogTwin, WorldTwin
 from tests.support.virtual_time import run_in_virtual_time
 
 GRIMJAW = EntityId("e-grimjaw")
@@ -37,8 +37,8 @@ class Memory:
         self.looks_ms: list[int] = []
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
-        self.worlds = WorldsTwin(self.graph)
-        self.guard = MemoryGuard(self.log, NoSummaries(), self.watch, worlds=self.worlds)
+        self.world = WorldTwin(self.graph)
+        self.guard = MemoryGuard(self.log, NoSummaries(), self.watch, world=self.world)
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)
@@ -48,7 +48,7 @@ class Memory:
 
     async def ask(self) -> bool:
         try:
-            return (await self.guard.refresh(CAMPAIGN)).known(SMITH, GRIMJAW) is not None
+            return (await self.guard.refresh()).known(SMITH, GRIMJAW) is not None
         except Unavailable:
             return False
 
@@ -96,9 +96,9 @@ async def test_a_memory_that_is_away_for_an_hour_is_tried_to_the_end_and_then_th
     assert pauses[:6] == [1_000, 2_000, 4_000, 8_000, 16_000, 30_000]
     assert set(pauses[5:]) == {30_000}
     assert len(looks) > 100
-    n_asked, now = memory.worlds.n_reads, memory.now_ms()
+    n_asked, now = memory.world.n_reads, memory.now_ms()
     assert not await memory.ask()
-    assert (memory.worlds.n_reads, memory.now_ms()) == (n_asked, now)
+    assert (memory.world.n_reads, memory.now_ms()) == (n_asked, now)
     memory.away(False)
     await asyncio.sleep(30)
     assert await memory.ask()

@@ -1,0 +1,61 @@
+"""Read something for all who ask for it, one read at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from glyphoxa.actors.deadline import forget
+from glyphoxa.domain.errors import Unavailable
+
+
+class SharedRead:
+    """
+    Args:
+        read: Brings something up to date. It never runs twice at a time.
+    """
+
+    def __init__(self, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._read = read
+        self._current: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def wait(self) -> None:
+        """Wait for a read that starts after this call.
+
+        A caller that arrives during a read shares the next one, because the current one may miss what that caller
+        already knows. A caller that gives up does not stop the read.
+
+        Raises:
+            Unavailable: It was closed. Other errors of the read.
+        """
+        if self._is_closed:
+            raise _closed()
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._read_after(self._current))
+            self._next.add_done_callback(forget)
+        reading = self._next
+        await asyncio.wait({reading})
+        if reading.cancelled():
+            raise _closed()
+        reading.result()
+
+    async def close(self) -> None:
+        """Stop reading for good."""
+        self._is_closed = True
+        tasks = [task for task in (self._current, self._next) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read_after(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait({before})
+        self._current, self._next = self._next, None
+        await self._read()
+
+
+def _closed() -> Unavailable:
+    return Unavailable("the session is over")
