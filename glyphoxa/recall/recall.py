@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,8 +14,8 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
-from glyphoxa.domain.knowledge import Between, RecalledTalk, Viewer
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.knowledge import RecalledTalk, Viewer
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap_questions import Recaps
 from glyphoxa.recall.table_calendar import ReadTimes
@@ -56,7 +55,6 @@ class RecallSettings:
 _IN_A_THREAD = 20_000
 """With more turns than this, a ranking would block the event loop for more than three milliseconds. For fewer, a
 thread waits longer for the interpreter than that."""
-_REMEMBERED_ANSWERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,6 @@ class Recall:
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
-        self._answers: OrderedDict[_Key, tuple[int, tuple[RecalledTalk, ...]]] = OrderedDict()
 
     @property
     def weights(self) -> RankingWeights:
@@ -160,19 +157,8 @@ class Recall:
         index, asked = await self._read_in_time(campaign, npc, query.text, waits, left_out)
         if asked is None or query.limit <= 0:
             return NOTHING_ASKED
-        key = (campaign, npc, asked.text, frozenset(query.exclude), query.limit, asked.vector is None, query.between)
-        # The same words mean another day tomorrow, and a summary may change while the transcript does not.
-        is_lasting = asked.time.is_timeless
-        known = self._answers.get(key)
-        if is_lasting and known is not None and known[0] == index.changes:
-            return RecallResult(known[1], tuple(left_out))
         ranked = await self._ranked(index, npc, asked, query, self.weights)
         items = await self.recaps.before([*ranked.items(query.limit)], ranked, campaign, npc, left_out=left_out)
-        if is_lasting:
-            # As of the start of the look-up: utterances may have been rolled back since.
-            self._answers[key] = (ranked.changes, tuple(items))
-            while len(self._answers) > _REMEMBERED_ANSWERS:
-                self._answers.popitem(last=False)
         return RecallResult(tuple(items), tuple(left_out))
 
     async def ranked(
@@ -284,9 +270,6 @@ class _Waits(NamedTuple):
 
     embed_ms: int
     refresh_ms: int
-
-
-_Key = tuple[CampaignId, NpcId, str, frozenset[UtteranceId], int, bool, Between]
 
 
 # -- around

@@ -18,10 +18,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from loguru import logger
 
@@ -49,26 +49,6 @@ _MOST_VECTOR_BYTES = 1 << 28
 _DEFAULT_TIMES: Final = CampaignTimes(time_zone="UTC")
 
 
-class ChangePage(NamedTuple):
-    """A page of changes.
-
-    Attributes:
-        n_known: How many at its start were read before.
-        is_last: No page follows.
-    """
-
-    page: Sequence[FeedUtterance]
-    n_known: int
-    is_last: bool
-
-    @property
-    def n_new(self) -> int:
-        return len(self.page) - self.n_known
-
-    def new(self) -> Iterator[FeedUtterance]:
-        return itertools.islice(self.page, self.n_known, None)
-
-
 class Cursor:
     """See the module."""
 
@@ -76,29 +56,28 @@ class Cursor:
         self._recent: deque[FeedUtterance] = deque(maxlen=_RECENT)
         self._missing: set[UtteranceId] = set()
 
-    async def read(self, fetch: Fetch, *, limit: int) -> ChangePage | None:
-        """Return the next page, or None if the log is another one.
+    async def read(self, fetch: Fetch, *, limit: int) -> tuple[Sequence[FeedUtterance], int] | None:
+        """Return the next page, and how many changes at its start were read before; None if the log is another one.
 
         A page has at least `limit` changes unless it is the last.
         """
         last = self._recent[-1] if self._recent else None
         page = await fetch(0 if last is None else last.change_seq, limit)
-        is_last, n_known = len(page) < limit, 0
+        n_known = 0
         if last is not None and page and page[0] == last:
             n_known = 1
         elif last is not None:
             limit += len(self._recent)
             page = await fetch(self._recent[0].change_seq, limit)
-            is_last, n_known = len(page) < limit, self._known_of(page, until=last.change_seq)
+            n_known = self._known_of(page, until=last.change_seq)
             if not n_known:
                 return None
-        changes = ChangePage(page, n_known, is_last)
         if self._missing:
-            self._missing.difference_update(change.utterance_id for change in changes.new())
-            if self._missing and is_last:
+            self._missing.difference_update(change.utterance_id for change in page[n_known:])
+            if self._missing and len(page) < limit:
                 return None
         self._recent.extend(page[max(n_known, len(page) - _RECENT) :])
-        return changes
+        return page, n_known
 
     def _known_of(self, page: Sequence[FeedUtterance], *, until: int) -> int:
         """Return how many changes of a page have numbers up to `until`; 0 if one of these was not read before."""
@@ -232,12 +211,14 @@ class TranscriptMemory:
             return page.said
 
         while True:
-            changes = await held.cursor.read(fetch, limit=_PAGE)
-            if changes is None:
+            read = await held.cursor.read(fetch, limit=_PAGE)
+            if read is None:
                 return False
-            if changes.n_new:
-                await _in_thread_if(changes.n_new > _FEW, partial(held.index.put, changes.new()))
-            if changes.is_last:
+            page, n_known = read
+            if n_new := len(page) - n_known:
+                new = itertools.islice(page, n_known, None)  # each is created when it is indexed
+                await _in_thread_if(n_new > _FEW, partial(held.index.put, new))
+            if len(page) < _PAGE:
                 break
         await self._read_embeddings(held)
         await self._read_new_times(held.head.times)

@@ -50,11 +50,11 @@ class _Talk:
         async def read() -> Sequence[Any] | None:
             new: list[Any] = []
             while True:
-                if (page := await cursor.read(self.changes, limit=PAGE)) is None:
+                if (found := await cursor.read(self.changes, limit=PAGE)) is None:
                     return None
-                assert page.n_new == len(list(page.new()))
-                new += page.new()
-                if page.is_last:
+                page, n_known = found
+                new += page[n_known:]
+                if len(page) < PAGE:
                     return new
 
         return read
