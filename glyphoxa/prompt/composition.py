@@ -19,12 +19,13 @@ from glyphoxa.prompt.prompt import (
     Placement,
     Prompt,
     PromptLimits,
+    RoomLeft,
     characters_in,
     direction_of,
+    n_too_old,
     tokens_at_most,
     tokens_of,
     with_hot_context,
-    within,
 )
 from glyphoxa.prompt.wording import recalled_line
 
@@ -158,11 +159,8 @@ def fit_prompt(prompt: Prompt, budgets: Budgets) -> Prompt:
     The summary before them stays.
     """
     talk = prompt.messages[_talk_begins(prompt) : -1]
-    left = characters_in(budgets.history_tokens) - sum(map(len, prompt.summary))
-    first = len(talk)
-    while first > 0 and (left := left - len(talk[first - 1].content)) >= 0:
-        first -= 1
-    return _without_oldest(prompt, first)
+    room = characters_in(budgets.history_tokens) - sum(map(len, prompt.summary))
+    return _without_oldest(prompt, n_too_old([len(line.content) for line in talk], room))
 
 
 def _talk_begins(prompt: Prompt) -> int:
@@ -185,18 +183,13 @@ def _without_oldest(prompt: Prompt, first: int) -> Prompt:
 
 def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     """Return the facts, lines and summaries that fit the budgets. What the NPC does not know is kept first."""
-    left = characters_in(budgets.facts_tokens)
-    unknown = [text for text in hot.facts if text in hot.not_known]
-    known = [text for text in hot.facts if text not in hot.not_known]
-    facts, left = within([*unknown, *known], left)
-    remembered, _ = within(hot.remembered, left)
-    identity, _ = within(hot.identity, characters_in(budgets.bible_tokens + budgets.identity_tokens))
-    glossary, _ = within(hot.glossary, characters_in(budgets.glossary_tokens))
+    room = RoomLeft.of(budgets.facts_tokens)
+    facts = room.fitting(sorted(hot.facts, key=lambda text: text not in hot.not_known))
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),
-        remembered=tuple(remembered),
-        identity=tuple(identity),
-        glossary=tuple(glossary),
-        past=hot.past if len(hot.past) <= characters_in(budgets.past_tokens) else "",
+        remembered=tuple(room.fitting(hot.remembered)),
+        identity=tuple(RoomLeft.of(budgets.bible_tokens + budgets.identity_tokens).fitting(hot.identity)),
+        glossary=tuple(RoomLeft.of(budgets.glossary_tokens).fitting(hot.glossary)),
+        past="".join(RoomLeft.of(budgets.past_tokens).fitting([hot.past])),
     )

@@ -20,7 +20,7 @@ from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
 from glyphoxa.language.text import language_of
-from glyphoxa.prompt.prompt import Message, Prompt, tokens_of
+from glyphoxa.prompt.prompt import Message, Prompt, n_too_old, tokens_of
 from glyphoxa.prompt.rolling_summary import THRESHOLD
 from glyphoxa.prompt.wording import said_line, wording
 
@@ -242,8 +242,9 @@ class Conversation:
             self.fold()
         if self._tokens() > self.history_tokens:
             # The newest line stays, however long it is, because it may be about to be answered.
-            while self._held_back < len(self._lines) - 1 and self._tokens() > self.history_tokens // 2:
-                self._held_back += 1
+            sizes = [*map(self._size, self._lines)]
+            room = self.history_tokens // 2 + sum(sizes[self._held_back :]) - self._tokens()
+            self._held_back = max(self._held_back, min(n_too_old(sizes, room), len(sizes) - 1))
 
     def _told(self) -> list[Message]:
         text = as_told(" ".join(one.text for one in self._summary))

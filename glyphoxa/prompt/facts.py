@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,9 +12,7 @@ from glyphoxa.domain.knowledge import Claim, Fact, RecalledFact
 from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.relations import RelationWords, in_words
-from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
-from glyphoxa.prompt.prompt import characters_in
 from glyphoxa.recall.facts import LINKED_TO, TOOK_PART, FactsAsked, facts_asked, is_secret
 from glyphoxa.recall.world import KnownByName
 from glyphoxa.transcript.sessions import EPISODE, is_episode
@@ -116,21 +114,6 @@ def recalled(text: str, fact: Fact, npc: NpcId) -> RecalledFact:
         reason=why_known(fact.visibility, npc, session=provenance.session_id),
         is_summary=fact.claim.predicate == "summary" and fact.claim.subject.startswith(f"{EPISODE}-"),
     )
-
-
-def fitting(sentences: Iterable[str], *, tokens: int) -> list[str]:
-    """Return the sentences that fit the budget, in order.
-
-    A sentence that is too long for the rest of the budget is skipped. The first sentence is the most important: one
-    that is too long by itself is shortened, so that the result is not empty.
-    """
-    found: list[str] = []
-    left = characters_in(tokens)
-    for sentence in sentences:
-        if not found or len(sentence) <= left:
-            found.append(shortened(sentence, left))
-            left -= len(found[-1]) + 1
-    return found
 
 
 _BESIDE: Final = 0.5

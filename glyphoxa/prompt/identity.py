@@ -18,9 +18,9 @@ from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
-from glyphoxa.prompt.facts import OwnSecret, fitting, recalled, sentences_of, told_sentence
+from glyphoxa.prompt.facts import OwnSecret, recalled, sentences_of, told_sentence
 from glyphoxa.prompt.known_world import KnownWorld
-from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, characters_in, with_facts, with_kept, within
+from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, RoomLeft, characters_in, with_facts, with_kept
 from glyphoxa.prompt.wording import OCCUPATIONS, SAYS, said_line, wording
 from glyphoxa.world.graph import IdentitySnapshot, Known
 
@@ -59,7 +59,7 @@ def identity_of(known: Known, *, tokens: int, words: RelationWords, secrets: Seq
         tokens: Secrets not counted.
     """
     told = sentences_of(known, words)
-    lines = fitting((text for text, fact in told.items() if not _is_hearsay(fact)), tokens=tokens)
+    lines = RoomLeft.of(tokens).fitting((text for text, fact in told.items() if not _is_hearsay(fact)), cuts=True)
     held = (text for text, fact in told.items() if _is_hearsay(fact) and fact.claim.predicate in HOLDINGS)
     # A line that was shortened states no whole fact.
     facts = frozenset(told[line].id for line in lines if line in told)
@@ -241,7 +241,7 @@ def persona_draft(campaign: Campaign, known: Known, *, secret_names: Collection[
         facts += [as_sentence(text)] if text else []
     begun = (words.persona_of_trade if occupation else words.persona).format(name=name, occupation=occupation)
     told = shortened(allowed(written), characters_in(PERSONA_TOKENS) - len(begun) - len(words.known_of_you))
-    told = told or " ".join(fitting(facts, tokens=_DRAFT_TOKENS))
+    told = told or " ".join(RoomLeft.of(_DRAFT_TOKENS).fitting(facts, cuts=True))
     persona = f"{begun} {words.known_of_you.format(facts=told)}" if told else begun
     return words.persona.format(name=name) if topics.forbids(persona) else persona
 
@@ -327,18 +327,17 @@ class Bible:
         self._campaign = campaign
         self._sentences = sentences
         self._terms = terms
-        self._glossary_characters = characters_in(budgets.glossary_tokens)
-        self._mentioned_characters = characters_in(budgets.facts_tokens)
+        self._budgets = budgets
         self._words_of = lru_cache(_MOST_HELD)(lambda text: Text.of(text).telling(campaign.language))
         self._words = wording(campaign.language)
-        self._most_characters = characters_in(budgets.bible_tokens)
 
     def lines(self, npc: NpcId) -> tuple[str, ...]:
         """Return the lines that this NPC may read now."""
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
-        return (*within(self._known(npc, self._campaign.bible), self._most_characters)[0], *kept_to, *speaks)
+        bible = RoomLeft.of(self._budgets.bible_tokens).fitting(self._known(npc, self._campaign.bible))
+        return (*bible, *kept_to, *speaks)
 
     def glossary(self, npc: NpcId, beside: Sequence[str] = ()) -> tuple[str, ...]:
         """Return a line for each term with a meaning, and one for the others, as far as they fit.
@@ -346,15 +345,15 @@ class Bible:
         Args:
             beside: The other texts in all prompts. If not all terms fit, only those that occur here are returned.
         """
-        meanings, left = self._meanings(npc), self._glossary_characters
-        if sum(len(f"{term}: {meaning}. ") for term, meaning in meanings.items() if meaning) > left:
-            left -= self._mentioned_characters
+        meanings, room = self._meanings(npc), RoomLeft.of(self._budgets.glossary_tokens)
+        if sum(len(f"{term}: {meaning}. ") for term, meaning in meanings.items() if meaning) > room.left:
+            room = RoomLeft.of(self._budgets.glossary_tokens - self._budgets.facts_tokens)
             meanings = self._occurring(meanings, beside)
         lines = self._lines(npc, meanings)
-        told, left = within(filter(None, lines.values()), left)
+        told = room.fitting(lines.values())
         bare = [term for term, line in lines.items() if not line]
-        left = min(left, characters_in(_BARE_TOKENS))
-        while bare and len(self._words.said_here(bare)) > left:
+        most = min(room.left, characters_in(_BARE_TOKENS))
+        while bare and len(self._words.said_here(bare)) > most:
             bare.pop()
         return tuple(line for line in (*told, self._words.said_here(bare)) if line)
 
@@ -365,9 +364,8 @@ class Bible:
             texts: The first one's terms come first.
             shown: Lines that are in the prompt.
         """
-        lines, most = self._lines(npc, self._occurring(self._meanings(npc), texts)), self._mentioned_characters
-        told = (shortened(line, most - 1) for line in lines.values() if line and line not in shown)
-        return within(told, most)[0] if most else []
+        lines, tokens = self._lines(npc, self._occurring(self._meanings(npc), texts)), self._budgets.facts_tokens
+        return RoomLeft.of(tokens).fitting((line for line in lines.values() if line not in shown), cuts=True)
 
     def _meanings(self, npc: NpcId) -> dict[str, str]:
         """Return the terms and their meanings; "" for one without."""

@@ -9,11 +9,11 @@ same form.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from string import digits
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, Self
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
@@ -21,6 +21,7 @@ from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import Rejected, TierChoice
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.prompt_quotes import as_fact, as_told, in_one_line
+from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SCENE
 
 # The interface between a pipeline's hot-context injector and the assembly of hot context.
@@ -358,12 +359,53 @@ def characters_in(tokens: int) -> int:
     return tokens * CHARS_PER_TOKEN
 
 
-def within(texts: Iterable[str], left: int) -> tuple[list[str], int]:
-    """Return the first texts that fit into that many characters, each with a space, and the rest of the room."""
-    fitting: list[str] = []
-    for text in texts:
-        if len(text) + 1 > left:
-            break
-        fitting.append(text)
-        left -= len(text) + 1
-    return fitting, left
+_LEAST_CUT: Final = 20
+"""Characters; fewer of a sentence mean nothing."""
+
+
+@dataclass(slots=True)
+class RoomLeft:
+    """The room for a part of a prompt that is not taken yet.
+
+    Attributes:
+        left: Characters, or tokens, of everything that may still enter.
+    """
+
+    left: int
+
+    @classmethod
+    def of(cls, tokens: int) -> Self:
+        """Return the room for texts with a space between two of them."""
+        return cls(characters_in(tokens) + 1)
+
+    def takes(self, size: int) -> bool:
+        """Take that much and return True if there is enough."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+    def fitting(self, texts: Iterable[str], *, cuts: bool = False) -> list[str]:
+        """Take and return the texts that fit, the most important first. One that is too long makes no other leave.
+
+        Args:
+            cuts: Keep the first sentences of a text that is too long. If it is the first text and none of them fits,
+                keep its first words.
+        """
+        found: list[str] = []
+        for text in texts:
+            kept = text
+            if cuts and len(text) >= self.left:
+                cut = first_sentences if found or self.left <= _LEAST_CUT else shortened
+                kept = cut(text, self.left - 1)
+            if kept and self.takes(len(kept) + 1):
+                found.append(kept)
+        return found
+
+
+def n_too_old(sizes: Sequence[int], room: float) -> int:
+    """Return how many of the oldest lines must leave, so that the latest ones fit together."""
+    first = len(sizes)
+    while first > 0 and (room := room - sizes[first - 1]) >= 0:
+        first -= 1
+    return first

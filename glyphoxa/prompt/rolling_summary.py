@@ -22,7 +22,7 @@ from typing import Final
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SessionState, SummarySentence
-from glyphoxa.prompt.prompt import tokens_of
+from glyphoxa.prompt.prompt import n_too_old, tokens_of
 from glyphoxa.prompt.wording import said_line
 
 INTERVAL: Final = 4
@@ -140,10 +140,8 @@ class RollingSummary:
 
     def _half(self) -> int:
         """Return the number of oldest lines after which at most half of the tokens, or one line, are left."""
-        wanted, at = self._tokens(self.lines) / 2, 0
-        while at < len(self.lines) - 1 and self._tokens(self.lines[at:]) > wanted:
-            at += 1
-        return at
+        sizes = [self._tokens([line]) for line in self.lines]
+        return min(n_too_old(sizes, sum(sizes) / 2), len(sizes) - 1)
 
     def _tokens(self, lines: Sequence[Utterance]) -> int:
         return sum(tokens_of(said_line(each.speaker_name, each.text)) for each in lines)

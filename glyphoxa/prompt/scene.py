@@ -25,17 +25,14 @@ from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledSummary
 from glyphoxa.language.facts import fact_sentence
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.language.sentences import first_sentences, shortened
 from glyphoxa.prompt.identity import KnownSentences
-from glyphoxa.prompt.prompt import characters_in, within
+from glyphoxa.prompt.prompt import RoomLeft, characters_in
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import QUEST_OVER, recalled_line, wording
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.transcript.ports import SessionSummaries
 from glyphoxa.world.graph import Known
 
-_LEAST_DESCRIPTION = 20
-"""Characters; a shorter rest means nothing."""
 _ROOM_FOR_MORE: Final = 100
 """Tokens of a scene. A small model with fewer needs the place only."""
 _JOINED: Final = 8
@@ -43,25 +40,16 @@ _JOINED: Final = 8
 
 
 @dataclass(slots=True)
-class _Line:
+class _Line(RoomLeft):
     """A scene in words, and what an NPC must know for them.
 
     Attributes:
-        left: Characters of room.
         facts: Each with an entity that it is about.
     """
 
-    left: int
     entities: set[EntityId] = field(default_factory=set)
     facts: set[tuple[EntityId, FactId]] = field(default_factory=set)
     text: str = ""
-
-    def has_room(self, characters: int) -> bool:
-        """Take the room and return True if there is enough."""
-        if characters > self.left:
-            return False
-        self.left -= characters
-        return True
 
 
 class Scenes:
@@ -130,9 +118,9 @@ class Scenes:
         of_scene = self._fitting(scene.description, npc, told)
         if self._has_room_for_more:
             day = self._story_day()
-            when += [day] if day and told.has_room(len(day) + 2) else []
+            when += [day] if day and told.takes(len(day) + 2) else []
             for other, fact in self._also_there(place):
-                if told.has_room(len(other.name) + _JOINED):
+                if told.takes(len(other.name) + _JOINED):
                     here.append(other)
                     told.entities.add(other.id)
                     told.facts.add((fact.claim.subject, fact.id))
@@ -173,7 +161,7 @@ class Scenes:
         for fact, other in itself.relations if itself is not None else ():
             if other.type != "quest" or other.name in names or is_secret(fact) or not self._is_under_way(npc, other.id):
                 continue
-            if told.has_room(len(other.name) + (2 if names else len(self._words.to_do) + 2)):
+            if told.takes(len(other.name) + (2 if names else len(self._words.to_do) + 2)):
                 names[other.name] = None
                 told.entities.add(other.id)
                 told.facts.add((own, fact.id))
@@ -201,12 +189,10 @@ class Scenes:
     def _fitting(self, text: str, npc: NpcId, told: _Line) -> str:
         """Return what fits, without the sentences that name what the NPC may not know."""
         known = self._sentences.of(npc, text)
-        found = shortened(" ".join(sentence for sentence, _ in known), max(told.left - 1, 0))
-        if told.left <= _LEAST_DESCRIPTION or not found:
-            return ""
-        told.has_room(len(found) + 1)
-        told.entities.update(one for _, named in known for one in named)
-        return found
+        found = told.fitting([" ".join(sentence for sentence, _ in known)], cuts=True)
+        if found:
+            told.entities.update(one for _, named in known for one in named)
+        return "".join(found)
 
 
 def _facts(known: Known) -> Iterator[Fact]:
@@ -246,7 +232,7 @@ class Past:
         self._when = when
         self._summaries = summaries
         self._threads = threads
-        self._most_characters = characters_in(tokens)
+        self._tokens = tokens
         self._read: dict[NpcId, str] = {}
 
     async def read(self, npc: NpcId, holdings: Sequence[str] = ()) -> None:
@@ -258,28 +244,19 @@ class Past:
         Raises:
             Unavailable: The database is unavailable. The next call tries again.
         """
-        if self._summaries is None or npc in self._read or not self._most_characters:
+        if self._summaries is None or npc in self._read or not self._tokens:
             return
         found = await self._summaries.latest(self._when.campaign.id, npc, but=self._when.session, limit=_MOST_SESSIONS)
         threads = await self._threads(npc) if self._threads is not None else ()
         own = [line for line in holdings if not any(line in one.text for one in found)]
         new = (each for each in threads if not any(each.text in one.text for one in found))
         own += (recalled_line(self._when.dated(each)) for each in new)
-        self._read[npc] = self._fitting([recalled_line(self._when.dated(one)) for one in found], own)
+        room = RoomLeft.of(self._tokens // 2)
+        own = room.fitting(own)
+        room.left += characters_in(self._tokens - self._tokens // 2)
+        latest_first = room.fitting((recalled_line(self._when.dated(one)) for one in found), cuts=True)
+        self._read[npc] = " ".join((*reversed(latest_first), *own))
 
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read."""
         return self._read.get(npc, "")
-
-    def _fitting(self, latest_first: list[str], own: list[str]) -> str:
-        own, left = within(own, self._most_characters // 2)
-        left, kept = left + self._most_characters - self._most_characters // 2, list[str]()
-        for text in latest_first:
-            words = " ".join(text.split())
-            shown = words if len(words) <= left else first_sentences(words, left)
-            if shown:
-                kept.insert(0, shown)
-            left -= len(shown) + 1
-            if shown != words or left <= 0:
-                break
-        return " ".join((*kept, *own))

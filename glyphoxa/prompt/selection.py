@@ -33,7 +33,7 @@ from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.conversation import of_others
-from glyphoxa.prompt.prompt import Budgets, tokens_of
+from glyphoxa.prompt.prompt import Budgets, RoomLeft, tokens_of
 from glyphoxa.prompt.wording import recalled_line, recalled_of
 from glyphoxa.recall.ranking import BY_WORDS
 
@@ -180,15 +180,13 @@ def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: S
     for one in candidates:
         by_line.setdefault(recalled_line(one), one)
     kept = [by_line[line] for line in dict.fromkeys(already) if line in by_line]
-    left = tokens - sum(_tokens_of(one) for one in kept)
+    room = RoomLeft(tokens - sum(_tokens_of(one) for one in kept))
     new: list[Recalled] = []
     position = {line: at for at, line in enumerate(by_line)}
     rest = [(one, at) for at, one in enumerate(by_line.values()) if one not in kept]
     for one, _ in sorted(rest, key=lambda each: (-_worth_per_token(each[0]), each[1])):
-        cost = _tokens_of(one)
-        if len(kept) + len(new) < most and cost <= left:
+        if len(kept) + len(new) < most and room.takes(_tokens_of(one)):
             new.append(one)
-            left -= cost
     kinds = {source: at for at, source in reversed(list(enumerate(one.source for one in candidates)))}
     new.sort(
         key=lambda one: (

