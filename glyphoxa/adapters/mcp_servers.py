@@ -30,9 +30,9 @@ from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
 
 from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.judgement.marks import COMMON
-from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
+from glyphoxa.npc.tool_spec import KINDS, CallableTool, Found, ToolSpec, nothing
 
 # What a model may see of a server: short, plain names, descriptions and answers of known types.
 #
@@ -43,9 +43,9 @@ MAX_TOOLS: Final = 16
 MAX_ANSWERED: Final = 2_000
 _MAX_ARGUMENTS: Final = 10
 _MAX_DESCRIBED: Final = 300
-_MAX_ASKED: Final = 2_000
+_MAX_CHOICES: Final = 20
+_MAX_CHOICE: Final = 80
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-_KINDS: Final = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
 
 def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec | None:
@@ -72,37 +72,18 @@ def _argument(name: object, schema: object) -> Mapping[str, object] | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(schema, Mapping):
         return None
     kind = schema.get("type")
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         return None
     described = schema.get("description")
-    shown: dict[str, object] = {
-        "type": kind,
-        "description": plain(described, most=_MAX_DESCRIBED) if isinstance(described, str) else name,
-    }
+    description = plain(described, most=_MAX_DESCRIBED) if isinstance(described, str) else name
     choices = schema.get("enum")
-    if kind == "string" and isinstance(choices, list) and all(isinstance(each, str) for each in choices):
-        shown["enum"] = [plain(each, most=80) for each in choices[:20]]
-    return shown
-
-
-def checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
-    """Check a model's arguments against the tool's parameters and return the known ones.
-
-    Raises:
-        InvalidInput: An argument is missing or has the wrong type.
-    """
-    given: dict[str, object] = {}
-    for key, value in arguments.items():
-        if key not in spec.parameters or value is None:
-            continue
-        kind = str(spec.parameters[key]["type"])
-        is_kind = isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)  # type: ignore[arg-type]
-        if not is_kind or len(str(value)) > _MAX_ASKED:
-            raise InvalidInput(f"argument {key!r} must be a short {kind}")
-        given[key] = value
-    if missing := [key for key in spec.required if key not in given]:
-        raise InvalidInput(f"argument {missing[0]!r} is missing")
-    return given
+    if kind != "string" or not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+        return {"type": kind, "description": description}
+    shown = [plain(each, most=_MAX_CHOICE) for each in choices[:_MAX_CHOICES]]
+    if shown == choices:
+        return {"type": kind, "description": description, "enum": shown}
+    # The server takes others, too, so that they are no limit.
+    return {"type": kind, "description": f"{description}. For example: {', '.join(shown)}"}
 
 
 def told(texts: Iterable[str], *, is_error: bool) -> Found:
@@ -355,11 +336,7 @@ class _Server:
         if self._client is None:
             raise Unavailable(f"the MCP server {self._row.name} is not connected now")
         try:
-            given = checked(spec, arguments)
-        except InvalidInput as wrong:
-            return nothing(str(wrong))
-        try:
-            result = await self._client.call_tool(spec.name.partition(".")[2], given)
+            result = await self._client.call_tool(spec.name.partition(".")[2], dict(arguments))
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
                 return told([error.message], is_error=True)

@@ -52,8 +52,7 @@ def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[CallableTool]:
 
     def offered(spec: ToolSpec, run: Run[_Rows]) -> CallableTool:
         async def ask(arguments: Mapping[str, object]) -> Found:
-            given = {key: each.strip() if isinstance(each, str) else each for key, each in arguments.items()}
-            found = await run(await open_desk(), **given)
+            found = await run(await open_desk(), **arguments)
             return {"found": list(found)} if found else nothing("nothing found")
 
         return CallableTool(spec, ask)

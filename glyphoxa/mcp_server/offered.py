@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -29,8 +29,6 @@ from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 
 DEADLINE_MS: Final = 10_000
-MAX_ASKED: Final = 2_000
-"""Maximum characters of one argument."""
 MAX_ANSWERED: Final = 40_000
 """Maximum characters of one response."""
 _LONGEST_ERROR: Final = 1_000
@@ -66,7 +64,7 @@ class ToolOffer:
         """Call a tool. Never raises, never exceeds the deadline."""
         try:
             async with asyncio.timeout(self._deadline_ms / 1_000):
-                return Answered(_fitting(await self._tool(name).ask(self._checked(name, arguments))))
+                return Answered(_fitting(await self._tool(name, arguments).call(arguments)))
         except TimeoutError:
             return _wrong(f"{name} took too long; ask for less or try later")
         except InvalidInput as wrong:
@@ -80,40 +78,14 @@ class ToolOffer:
             logger.opt(exception=broken).error("MCP tool {} crashed", name)
         return _wrong("memory cannot be reached now; try again later")
 
-    def _tool(self, name: str) -> CallableTool:
+    def _tool(self, name: str, arguments: Iterable[str]) -> CallableTool:
         if name not in self._tools:
             raise NotFound(f"no tool {_short(name)!r}: {did_you_mean(name, self._tools)}")
-        return self._tools[name]
-
-    def _checked(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        spec = self._tool(name).spec
-        for key, value in arguments.items():
-            if key not in spec.parameters:
-                raise InvalidInput(f"{name} has no argument {_short(key)!r}: {did_you_mean(key, spec.parameters)}")
-            if wrong := _wrong_value(value, spec.parameters[key]):
-                raise InvalidInput(f"argument {key!r} of {name} {wrong}")
-        given = {key: value for key, value in arguments.items() if value is not None}
-        if missing := [key for key in spec.required if key not in given]:
-            raise InvalidInput(f"{name} needs the argument {missing[0]!r}")
-        return given
-
-
-def _wrong_value(value: object, schema: Mapping[str, object]) -> str:
-    """Return what is wrong with an argument; empty if nothing is."""
-    if value is None:
-        return ""
-    if schema["type"] == "integer":
-        least, most = schema["minimum"], schema["maximum"]
-        is_within = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most  # type: ignore[operator]
-        return "" if is_within else f"must be a whole number from {least} to {most}"
-    if not isinstance(value, str):
-        return f"must be text, not {type(value).__name__}"
-    if len(value) > MAX_ASKED:
-        return f"has {len(value):,} characters; at most {MAX_ASKED:,}"
-    valid = schema.get("enum")
-    if isinstance(valid, list) and value not in valid:
-        return f"cannot be {_short(value)!r}: {did_you_mean(value, valid)}"
-    return ""
+        tool = self._tools[name]
+        if unknown := [key for key in arguments if key not in tool.spec.parameters]:
+            known = did_you_mean(unknown[0], tool.spec.parameters)
+            raise InvalidInput(f"{name} has no argument {_short(unknown[0])!r}: {known}")
+        return tool
 
 
 def _fitting(found: Mapping[str, object]) -> str:

@@ -22,7 +22,7 @@ from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
-from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, given, moment, nothing, tool
+from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, moment, nothing, tool
 from glyphoxa.prompt.conversation import of_others
 from glyphoxa.prompt.facts import told_sentence
 from glyphoxa.prompt.wording import recalled_line
@@ -316,6 +316,6 @@ def tools_of_tier(memory: NpcMemory, tier: BudgetTier, rule: TierRule) -> list[C
 
     def tool_of(name: str) -> CallableTool:
         spec, (_, look_up) = specs[name].without(*left_out), _TOOLS[name]
-        return CallableTool(spec, lambda arguments: look_up(look_ups, **given(spec, arguments)), memory.safety)
+        return CallableTool(spec, lambda arguments: look_up(look_ups, **arguments), memory.safety)
 
     return [tool_of(name) for name in rule.tools]

@@ -1,4 +1,4 @@
-"""Tool declarations, and parsing of the arguments that a model sends."""
+"""Tool declarations, and checks of the arguments that a model or a program sends."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from inspect import signature
 from math import isfinite
-from typing import TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.judgement.safety import SafetyTopics
 
 
@@ -68,13 +68,22 @@ class CallableTool:
     """A tool that an NPC's model, or another program, may call.
 
     Attributes:
-        ask: Answers a call; raises a `GlyphoxaError` on failure.
+        ask: Answers a call with arguments that were checked; raises a `GlyphoxaError` on failure.
         safety: Topics that no answer contains.
     """
 
     spec: ToolSpec
     ask: Callable[[Mapping[str, object]], Awaitable[Found]]
     safety: SafetyTopics = field(default_factory=SafetyTopics)
+
+    async def call(self, arguments: Mapping[str, object]) -> Found:
+        """Answer a call with the arguments that a program or a model sent.
+
+        Raises:
+            InvalidInput: An argument is wrong or missing.
+            GlyphoxaError: See `ask`.
+        """
+        return dict(self.safety.allowed_in(await self.ask(_checked(self.spec, arguments))))
 
 
 T = TypeVar("T")
@@ -105,21 +114,55 @@ def tool(tools: Tools[T], name: str, description: str = "", *, estimated_ms: int
     return declare
 
 
-def given(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, str]:
-    """Return the arguments of a tool whose arguments are all text. An optional one is empty if missing.
+KINDS: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
+    "string": (str, "text"),
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": (bool, "true or false"),
+}
+"""The JSON types of arguments, each with its Python types and its name in messages."""
+MAX_ASKED: Final = 2_000
+"""Maximum characters of one argument."""
+
+
+def _checked(spec: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments that a tool has, text without spaces around it. Null and blank text count as left out.
+
+    Other arguments are ignored: a model that invents one still gets its answer.
 
     Raises:
-        InvalidInput: One is not text, or a required one is missing.
+        InvalidInput: One is wrong, or a required one is missing.
     """
-    found: dict[str, str] = {}
-    for key in spec.parameters:
+    given: dict[str, object] = {}
+    for key, schema in spec.parameters.items():
         value = arguments.get(key)
-        if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"argument {key!r} must be text, not {type(value).__name__}")
-        found[key] = (value or "").strip()
-        if key in spec.required and not found[key]:
-            raise InvalidInput(f"argument {key!r} is missing")
-    return found
+        if value is None:
+            continue
+        if wrong := _wrong(value, schema):
+            raise InvalidInput(f"argument {key!r} of {spec.wire_name} {wrong}")
+        value = value.strip() if isinstance(value, str) else value
+        if value != "":
+            given[key] = value
+    if missing := [key for key in spec.required if key not in given]:
+        raise InvalidInput(f"{spec.wire_name} needs the argument {missing[0]!r}")
+    return given
+
+
+def _wrong(value: object, schema: Mapping[str, Any]) -> str:
+    """Return what is wrong with an argument; empty if nothing is."""
+    kinds, name = KINDS[schema["type"]]
+    is_kind = isinstance(value, kinds) and isinstance(value, bool) == (kinds is bool)
+    if "minimum" in schema:
+        least, most = schema["minimum"], schema["maximum"]
+        return "" if is_kind and least <= value <= most else f"must be {name} from {least} to {most}"
+    if not is_kind:
+        return f"must be {name}, not {type(value).__name__}"
+    if len(str(value)) > MAX_ASKED:
+        return f"has {len(str(value)):,} characters; at most {MAX_ASKED:,}"
+    valid = schema.get("enum")
+    if valid is not None and value not in valid:
+        return f"cannot be {str(value)[:80]!r}: {did_you_mean(str(value), valid)}"
+    return ""
 
 
 def moment(key: str, text: str) -> int | None:

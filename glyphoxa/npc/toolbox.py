@@ -159,7 +159,7 @@ class Toolbox:
         if (tool := self._called(name)) is None:
             raise NotFound(f"there is no tool {name!r}; " + did_you_mean(name, self._tools))
         async with asyncio.timeout(self._rule.ceiling_ms / 1_000):
-            return dict(tool.safety.allowed_in(await tool.ask(arguments)))
+            return await tool.call(arguments)
 
     def _called(self, name: str) -> CallableTool | None:
         return next((tool for tool in self._tools.values() if name in (tool.spec.name, tool.spec.wire_name)), None)

@@ -21,8 +21,8 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
-from glyphoxa.mcp_server.offered import MAX_ANSWERED, MAX_ASKED, ToolOffer, memory_of, memory_tools
-from glyphoxa.npc.tool_spec import CallableTool, ToolSpec
+from glyphoxa.mcp_server.offered import MAX_ANSWERED, ToolOffer, memory_of, memory_tools
+from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
 from glyphoxa.world.events import Cause, FactStated
 from tests.support.builders import an_utterance
 from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
@@ -82,7 +82,7 @@ async def test_the_tools_find_what_the_npc_heard_and_knows(evenings: Store) -> N
     [
         ("memory_serch_facts", {}, "no tool 'memory_serch_facts': did you mean 'memory_search_facts'?"),
         ("memory_search_facts", {}, "memory_search_facts needs the argument 'query'"),
-        ("memory_search_facts", {"query": "  "}, "argument 'query' is missing"),
+        ("memory_search_facts", {"query": "  "}, "memory_search_facts needs the argument 'query'"),
         ("memory_search_facts", {"query": 7}, "argument 'query' of memory_search_facts must be text, not int"),
         ("memory_search_facts", {"query": "a", "quary": "b"}, "has no argument 'quary': did you mean 'query'?"),
         ("memory_search_facts", {"query": "a", "after": "noon"}, "argument 'after' is not an ISO 8601 time: 'noon'"),

@@ -63,7 +63,7 @@ async def test_the_dice_of_the_project_are_rolled_by_a_program_of_their_own() ->
         assert '"total": ' in str(rolled["found"])
         refused = await box.call("dice_roll", {"dice": "a pint"})
         assert refused["found"] == [] and "'a pint' is not dice notation" in str(refused["note"])
-        assert await box.call("dice_roll", {}) == {"found": [], "note": "argument 'dice' is missing"}
+        assert await box.call("dice_roll", {}) == {"found": [], "note": "dice_roll needs the argument 'dice'"}
     assert [(one.tool, dict(one.arguments), one.found) for one in told[:1]] == [("dice_roll", {"dice": "2d6"}, rolled)]
 
 

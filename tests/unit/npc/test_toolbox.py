@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.adapters.mcp_servers import spec_of
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
@@ -132,3 +133,32 @@ def test_fast_tool_is_not_reported_as_slow() -> None:
         assert table.n_slow == 0
 
     run_in_virtual_time(story())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "note"),
+    [
+        ("integer", 2.5, "argument 'of' of shop_price must be a whole number, not float"),
+        ("integer", True, "argument 'of' of shop_price must be a whole number, not bool"),
+        ("boolean", 1, "argument 'of' of shop_price must be true or false, not int"),
+        ("string", "silver", "cannot be 'silver'"),
+    ],
+)
+async def test_wrong_argument_of_external_tool_never_reaches_it(kind: str, value: object, note: str) -> None:
+    schema = {"type": kind} | ({"enum": ["gold"]} if kind == "string" else {})
+    tool = CallableTool(ToolSpec("shop.price", "Ask the price.", {"of": schema}, ("of",), 50), seven)
+    answer = await Table(tool, with_memory=False).box.call("shop_price", {"of": value})
+    assert answer["found"] == []
+    assert note in str(answer["note"])
+
+
+def test_choices_of_external_tool_that_are_too_many_are_examples() -> None:
+    def offered(n: int) -> Mapping[str, object]:
+        schema = {"properties": {"coin": {"type": "string", "enum": [f"coin {each}" for each in range(n)]}}}
+        spec = spec_of("shop", {"name": "pay", "description": "Pay.", "input_schema": schema}, usual_ms=50)
+        assert spec is not None
+        return spec.parameters["coin"]
+
+    assert offered(2) == {"type": "string", "description": "coin", "enum": ["coin 0", "coin 1"]}
+    assert "enum" not in offered(30)
+    assert "For example: coin 0, coin 1" in str(offered(30)["description"])

@@ -333,8 +333,8 @@ async def test_a_tool_that_is_late_is_cut_at_the_ceiling() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "note"),
     [
-        ("memory_search_sessions", {}, "'query' is missing"),
-        ("memory_search_sessions", {"query": 7}, "'query' must be text, not int"),
+        ("memory_search_sessions", {}, "needs the argument 'query'"),
+        ("memory_search_sessions", {"query": 7}, "'query' of memory_search_sessions must be text, not int"),
         ("memory_query_entities", {}, "at least one of"),
         ("memory_search_facts", {"query": "x", "after": "last week"}, "not an ISO 8601 time: 'last week'"),
         ("memory_serch_facts", {"query": "x"}, "did you mean 'memory_search_facts'"),
