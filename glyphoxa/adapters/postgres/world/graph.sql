@@ -11,7 +11,7 @@ SELECT id, type, name, aliases, attributes AS entity_attributes
 -- known --
 -- Part 0: the entity $3. Part 1: facts about it, each with its other end without that end's attributes. Part 2, if $4:
 -- the viewer's secrets about other entities. Reads only what is needed, since an NPC's identity may be hundreds of
--- facts: no words, no empty JSON and lists, provenance as text. A symmetric relation is found from its own
+-- facts: no empty JSON and lists, provenance as text. A symmetric relation is found from its own
 -- side. Served by idx_rel_source (or the table's key), idx_rel_target, idx_attribute_facts_entity, idx_rel_secret and
 -- idx_attribute_facts_secret.
 WITH node AS MATERIALIZED (
