@@ -29,7 +29,7 @@ from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.selection import IN_EVERY_PROMPT
+from glyphoxa.prompt.select import IN_EVERY_PROMPT
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS

@@ -23,8 +23,7 @@ from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
 from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, moment, nothing, tool
-from glyphoxa.prompt.conversation import of_others
-from glyphoxa.prompt.facts import told_sentence
+from glyphoxa.prompt.select import told_sentence
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.recall.guard import MemoryGuard
@@ -270,7 +269,7 @@ class LookUps:
         recalled = [one for one in recalled if not memory.safety.forbids(one.text)]
         if looks_for_own_words(query, name=memory.name, language=memory.words.language):
             return recalled
-        return of_others(recalled)
+        return [one for one in recalled if not one.is_own]
 
     @_tool(SEARCH_FACTS, estimated_ms=200)
     async def search_facts(self, *, query: str, after: str = "", before: str = "") -> Found:

@@ -8,14 +8,12 @@ valid. Other changes are corrections and the DM's retractions only.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
@@ -271,17 +269,3 @@ class Conversation:
 
     def _size(self, line: _Line) -> int:
         return tokens_of(line.message.content)
-
-
-# Exclude an NPC's own statements from its facts.
-#
-# A language model made them up. Presented as something the NPC knows, they would be true the next evening. They return
-# as what the NPC said, and only to a question for that.
-
-
-_Talk = TypeVar("_Talk", bound=RecalledTalk)
-
-
-def of_others(said: Iterable[_Talk]) -> list[_Talk]:
-    """Return utterances without the NPC's own."""
-    return [one for one in said if not one.is_own]

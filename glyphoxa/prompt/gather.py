@@ -27,13 +27,12 @@ from glyphoxa.language.asking import question_of
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.facts import MOST_WRITTEN, touched, with_chain, without, written
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch, continues
 from glyphoxa.prompt.prompt import Budgets, Gathered, HotContext, characters_in
 from glyphoxa.prompt.scene import Past, Scenes
-from glyphoxa.prompt.selection import IN_EVERY_PROMPT, Candidates, select
+from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import recalled_line, wording
 from glyphoxa.recall.table_calendar import Days
@@ -212,10 +211,11 @@ class _Mind:
         # Words of its names, and those in all its prompts, touch no secret.
         loose = Text.of(" ".join((who.name, *who.aliases, *self.standing))).telling(self._language)
         found = touched(
-            without(self.identity.secrets, loose),
+            self.identity.secrets,
             self.asked,
             just_heard="" if self.heard is None else self.heard.heard_before(self.question),
             language=self._language,
+            loose=loose,
         )
         # A secret of a campaign has any length, and a prompt that is too long is rejected.
         longest = characters_in(self._of.budgets.identity_tokens)

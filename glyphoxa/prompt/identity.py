@@ -18,9 +18,9 @@ from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
-from glyphoxa.prompt.facts import OwnSecret, recalled, sentences_of, told_sentence
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, RoomLeft, characters_in, with_facts, with_kept
+from glyphoxa.prompt.select import OwnSecret, recalled, sentences_of, told_sentence
 from glyphoxa.prompt.wording import OCCUPATIONS, SAYS, said_line, wording
 from glyphoxa.world.graph import IdentitySnapshot, Known
 

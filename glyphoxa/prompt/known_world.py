@@ -12,8 +12,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.prompt.facts import recalled, select_facts, worded
-from glyphoxa.prompt.selection import without_call
+from glyphoxa.prompt.select import recalled, select_facts, without_call, worded
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.vectors import NOTHING_NEAR

@@ -39,13 +39,13 @@ def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
 
 def recalled_line(one: Recalled) -> str:
     """Return a recalled item as one line, also for a DM or a tool."""
-    who = recalled_of(one)
+    who = speaker_part(one)
     if who:
         return f"{who}{as_said(one.text)}"
     return as_fact(one.text) if isinstance(one, RecalledFact) else as_told(one.text)
 
 
-def recalled_of(one: Recalled) -> str:
+def speaker_part(one: Recalled) -> str:
     """Return the speaker's part of the line; empty for an item without one."""
     if isinstance(one, RecalledUtterance) and one.speaker_name:
         when = f" ({one.when})" if one.when else ""

@@ -14,7 +14,7 @@ from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.turn import Asked, Fault, TurnRecord, Verdict
 from glyphoxa.npc.mouth import SentenceRejected, SentenceStarted
-from glyphoxa.prompt.selection import NOT_PLAYED
+from glyphoxa.prompt.select import NOT_PLAYED
 from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa_pipelines.engines import _check
 from tests.support.builders import a_campaign

@@ -26,7 +26,7 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, HotContext
-from glyphoxa.prompt.selection import IN_EVERY_PROMPT
+from glyphoxa.prompt.select import IN_EVERY_PROMPT
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery

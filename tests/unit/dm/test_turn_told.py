@@ -29,7 +29,7 @@ from glyphoxa.domain.turn import (
     TurnRecord,
     Unsaid,
 )
-from glyphoxa.prompt.facts import written
+from glyphoxa.prompt.select import written
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 from glyphoxa.judgement.small_model import InMind, PromptRepair
-from glyphoxa.prompt.selection import without_call
+from glyphoxa.prompt.select import without_call
 
 
 def a_mind(

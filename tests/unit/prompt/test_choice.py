@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import FactId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
 from glyphoxa.prompt.prompt import Budgets, tokens_of
-from glyphoxa.prompt.selection import chosen
+from glyphoxa.prompt.select import chosen
 from glyphoxa.prompt.wording import recalled_line
 from tests.support.proof import n_examples
 from tests.support.recalled import a_fact, heard

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.prompt.prompt import Budgets, tokens_of
-from glyphoxa.prompt.selection import LONGEST_TOKENS, Candidates, excerpted, select
+from glyphoxa.prompt.select import LONGEST_TOKENS, Candidates, excerpted, select
 from tests.support.recalled import heard
 
 LONG = (

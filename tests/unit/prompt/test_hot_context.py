@@ -37,7 +37,7 @@ from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, RoomLeft
 from glyphoxa.prompt.scene import Scenes
-from glyphoxa.prompt.selection import OWN_WORDS
+from glyphoxa.prompt.select import OWN_WORDS
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Known, may_know

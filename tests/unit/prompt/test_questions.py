@@ -15,9 +15,8 @@ from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.asking import AskKind, looks_for_own_words, question_of
 from glyphoxa.language.text import Text
-from glyphoxa.prompt.conversation import of_others
-from glyphoxa.prompt.facts import OwnSecret, touched, without
-from glyphoxa.prompt.selection import without_call
+from glyphoxa.prompt.prompt import Budgets
+from glyphoxa.prompt.select import OWN_WORDS, Candidates, OwnSecret, select, touched, without_call
 from glyphoxa.prompt.wording import StandIns
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
@@ -35,8 +34,8 @@ def told(question: str, line: str, by: str = "Rhea", *, asker: str = "Rhea", lan
 
 def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bool:
     secret = OwnSecret(RecalledFact(FactId("f"), SECRET), Text.of(SECRET).telling("en"))
-    secrets = without([secret], Text.of(f"Hob {standing}").telling("en"))
-    return touched(secrets, without_call(question, "Hob"), just_heard=just_heard, language="en") == [secret.told]
+    loose, asked = Text.of(f"Hob {standing}").telling("en"), without_call(question, "Hob")
+    return touched([secret], asked, just_heard=just_heard, language="en", loose=loose) == [secret.told]
 
 
 JUDGES: dict[str, Callable[..., bool]] = {
@@ -84,12 +83,15 @@ def test_question_about_its_place_touches_no_secret(question: str, touches: bool
 
 def test_secret_without_words_of_its_own_keeps_those_it_has() -> None:
     secret = OwnSecret(RecalledFact(FactId("f"), "The north gate."), Text.of("The north gate.").telling("en"))
-    assert without([secret], Text.of(STANDING).telling("en")) == [secret]
+    loose = Text.of(STANDING).telling("en")
+    assert touched([secret], "When does the gate close?", just_heard="", language="en", loose=loose) == [secret.told]
 
 
 def test_what_others_said_is_kept_and_own_words_are_not() -> None:
-    own, hers = said_itself("It was Liora.", npc=SMITH), heard("It was Liora.", by="mirelle")
-    assert of_others([own, hers]) == [hers]
+    line = "Liora stole the silver bell."
+    own, hers = said_itself(line, npc=SMITH), heard(line, by="mirelle")
+    found = select(Candidates("Who stole the silver bell?", "en", talk=[own, hers]), Budgets())
+    assert (found.talk, [(one.recalled, one.why) for one in found.rejected]) == ((hers,), [(own, OWN_WORDS)])
 
 
 def test_what_the_asker_told_stands_in_for_any_reply_but_a_secret() -> None:

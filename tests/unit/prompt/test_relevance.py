@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.prompt.selection import why_unrelated, without_call, worth_telling
+from glyphoxa.prompt.select import why_unrelated, without_call, worth_telling
 from tests.support.builders import SMITH
 from tests.support.recalled import heard, said_itself
 

@@ -4,7 +4,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of, witnessed_by
 from glyphoxa.language.relations import IN_ENGLISH
-from glyphoxa.prompt.facts import recalled_of
+from glyphoxa.prompt.select import recalled_of
 from glyphoxa.recall.facts import facts_asked
 from glyphoxa.recall.world import World
 from glyphoxa.world.graph import Known

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity, Viewer, Visibility, secret_of
 from glyphoxa.language.relations import IN_ENGLISH
-from glyphoxa.prompt.facts import select_facts
+from glyphoxa.prompt.select import select_facts
 from glyphoxa.recall.world import KnownByName, World
 from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
