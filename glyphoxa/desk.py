@@ -61,10 +61,9 @@ from glyphoxa.names.learning import NamesDesk
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
-from glyphoxa.prompt.composition import ComposedPrompt, compose
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import examples_draft, persona_draft
-from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, PromptLimits
+from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, ComposedPrompt, PromptLimits, compose
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of

@@ -56,7 +56,7 @@ from glyphoxa.transcript.ports import TalkFilter
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.desk import Desk, Rehearsal
-    from glyphoxa.prompt.composition import ComposedPrompt
+    from glyphoxa.prompt.prompt import ComposedPrompt
 
 _MOST_FACTS: Final = 50
 _MOST_SAID: Final = 20

@@ -30,7 +30,7 @@ from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch, continues
-from glyphoxa.prompt.prompt import Budgets, Gathered, HotContext, characters_in
+from glyphoxa.prompt.prompt import OF_FILE, Budgets, Gathered, HotContext, characters_in
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
 from glyphoxa.prompt.when import SaidWhen
@@ -40,7 +40,6 @@ from glyphoxa.recall.time_reader import read_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
 from glyphoxa.world.graph import Known
 
-OF_FILE: Final = "the campaign's file"
 OF_MEMORY: Final = "memory"
 AS_BEFORE: Final = "as it was read before"
 RECALLED_NOW: Final = "recalled now"

@@ -23,7 +23,6 @@ from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import CallableTools
-from glyphoxa.prompt.composition import compose, composed
 from glyphoxa.prompt.prompt import (
     BEHIND_THE_QUESTION,
     UNLIMITED,
@@ -32,6 +31,8 @@ from glyphoxa.prompt.prompt import (
     Placement,
     Prompt,
     PromptLimits,
+    compose,
+    composed,
     direction_of,
 )
 from glyphoxa.prompt.wording import Cue, cue_for

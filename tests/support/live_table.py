@@ -26,8 +26,7 @@ from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Ear
-from glyphoxa.prompt.composition import compose
-from glyphoxa.prompt.prompt import Prompt
+from glyphoxa.prompt.prompt import Prompt, compose
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 

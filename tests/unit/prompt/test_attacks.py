@@ -19,8 +19,8 @@ from glyphoxa.adapters.mcp_servers import told
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.judgement.marks import ELSEWHERE, ControlTokens
-from glyphoxa.prompt.composition import compose
 from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.prompt import compose
 from glyphoxa.prompt.wording import wording
 from tests.support.builders import INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin

@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
-from glyphoxa.prompt.composition import composed, fit_hot, fit_prompt
-from glyphoxa.prompt.prompt import Budgets, HotContext, Message, Prompt, PromptLimits, characters_in, with_hot_context
+from glyphoxa.prompt.prompt import (
+    Budgets,
+    HotContext,
+    Message,
+    Prompt,
+    PromptLimits,
+    characters_in,
+    composed,
+    fit_hot,
+    fit_prompt,
+    with_hot_context,
+)
 from tests.support.builders import SMITH
 from tests.support.proof import n_examples
 

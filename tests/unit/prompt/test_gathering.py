@@ -11,10 +11,9 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.prompt.composition import compose
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import AS_BEFORE, RECALLED_AHEAD
-from glyphoxa.prompt.prompt import Budgets, HotContext, Message
+from glyphoxa.prompt.prompt import Budgets, HotContext, Message, compose
 from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import GraphTwin, LogTwin, WorldTwin
 from tests.support.minds import Mind

@@ -14,10 +14,19 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import FactId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.prompt.composition import ComposedPrompt, compose, composed
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
-from glyphoxa.prompt.prompt import HotContext, Message, Prompt, PromptLimits, tokens_at_most, with_hot_context
+from glyphoxa.prompt.prompt import (
+    ComposedPrompt,
+    HotContext,
+    Message,
+    Prompt,
+    PromptLimits,
+    compose,
+    composed,
+    tokens_at_most,
+    with_hot_context,
+)
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import PATIENT, Mind, beginning
