@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Final
 
 from loguru import logger
 
-from glyphoxa.domain.campaign import Campaign, Scene
+from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
@@ -28,7 +28,6 @@ from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
-from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch, continues
 from glyphoxa.prompt.prompt import OF_FILE, Budgets, Gathered, HotContext, characters_in
 from glyphoxa.prompt.scene import Past, Scenes
@@ -101,20 +100,6 @@ class _Awaited:
         return name not in self.omitted
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    """Where the parts of a prompt come from; see `HotContexts`."""
-
-    campaign: Campaign
-    world: KnownWorld
-    identities: Identities
-    bible: Bible
-    scenes: Scenes
-    past: Past | None
-    conversations: Mapping[NpcId, Conversation]
-    budgets: Budgets
-
-
 class _Mind:
     """One NPC's mind for one question: each part is computed at most once.
 
@@ -122,13 +107,13 @@ class _Mind:
         question: Empty while nobody speaks.
     """
 
-    def __init__(self, of: _Sources, npc: NpcId, question: str = "", *, asker: str = "") -> None:
+    def __init__(self, of: HotContexts, npc: NpcId, question: str = "", *, asker: str = "") -> None:
         self.npc = npc
         self.question = question
         self.asker = asker
-        self.heard = of.conversations.get(npc)
+        self.heard = of.prefetch.conversations.get(npc) or Conversation(of.campaign.npc(npc))
         self._of = of
-        self._safety = topics_of(of.campaign)
+        self._safety = of.safety
         self._language = of.campaign.language
 
     @cached_property
@@ -173,17 +158,16 @@ class _Mind:
     @cached_property
     def talk(self) -> list[str]:
         """The transcript of the prompt, without the question."""
-        return [] if self.heard is None else self.heard.said_beside(self.question)
+        return self.heard.said_beside(self.question)
 
     @cached_property
     def _in_prompt(self) -> frozenset[UtteranceId]:
-        return frozenset() if self.heard is None else frozenset(self.heard.utterance_ids)
+        return frozenset(self.heard.utterance_ids)
 
     @cached_property
     def told(self) -> list[str]:
         """The summaries in the prompt: of this session, and of earlier ones."""
-        summary = [] if self.heard is None else [sentence.text for sentence in self.heard.summary]
-        return [*summary, *filter(None, [self.past])]
+        return [*(sentence.text for sentence in self.heard.summary), *filter(None, [self.past])]
 
     def written(self) -> list[RecalledFact]:
         """Return the sentences of the NPC's persona and of the bible that are near to the question in meaning."""
@@ -198,8 +182,7 @@ class _Mind:
 
     def mentioned(self, shown: Sequence[str]) -> list[str]:
         """Return the terms of the question and of the talk, the latest first, that are not `shown`."""
-        summary = () if self.heard is None else (one.text for one in self.heard.summary)
-        texts = (self.question, *self.talk[::-1], *summary)
+        texts = (self.question, *self.talk[::-1], *(one.text for one in self.heard.summary))
         return self._of.bible.mentioned(self.npc, texts, shown) if self.question else []
 
     def kept(self) -> list[RecalledFact]:
@@ -212,7 +195,7 @@ class _Mind:
         found = touched(
             self.identity.secrets,
             self.asked,
-            just_heard="" if self.heard is None else self.heard.heard_before(self.question),
+            just_heard=self.heard.heard_before(self.question),
             language=self._language,
             loose=loose,
         )
@@ -226,12 +209,11 @@ class _Mind:
         It may have entered the prompt since, or been said again in the same words, or a summary may contain all that it
         says.
         """
-        heard = self.heard
-        return heard is not None and (
+        return (
             one.utterance_id in self._in_prompt
-            or heard.holds(one.text)
+            or self.heard.holds(one.text)
             or " ".join(one.text.split()) in self.past
-            or any(self._summarises(sentence, one) for sentence in heard.summary)
+            or any(self._summarises(sentence, one) for sentence in self.heard.summary)
         )
 
     def _summarises(self, sentence: SummarySentence, one: RecalledUtterance) -> bool:
@@ -271,23 +253,17 @@ class HotContexts:
         past: Past | None = None,
         repairs: bool = True,
     ) -> None:
-        world, budgets = prefetch.world, budgets or Budgets()
-        campaign = world.campaign
-        sentences = KnownSentences(campaign, world.known)
-        today = str if when is None else when.today
         self.prefetch = prefetch
-        self._world = world
-        self._of = _Sources(
-            campaign,
-            world,
-            Identities(campaign, world, tokens=budgets.identity_tokens),
-            Bible(campaign, sentences, budgets=budgets, terms=world.terms),
-            Scenes(campaign, sentences, tokens=budgets.scene_tokens, story_day=today),
-            past,
-            prefetch.conversations,
-            budgets,
+        self.world, self.budgets = world, budgets = prefetch.world, budgets or Budgets()
+        self.campaign = campaign = world.campaign
+        self.safety = topics_of(campaign)
+        sentences = KnownSentences(campaign, world.known)
+        self.identities = Identities(campaign, world, tokens=budgets.identity_tokens)
+        self.bible = Bible(campaign, sentences, budgets=budgets, terms=world.terms)
+        self.past = past
+        self.scenes = Scenes(
+            campaign, sentences, tokens=budgets.scene_tokens, story_day=str if when is None else when.today
         )
-        self._safety = topics_of(campaign)
         self._words = wording(campaign.language)
         self._dated: Callable[[Any], Any] = (lambda one: one) if when is None else when.dated
         self._needs_repairs = repairs
@@ -297,47 +273,47 @@ class HotContexts:
         """Enter a scene: read what its NPCs know of themselves, so that a prompt cache can be prepared with the first
         answer's exact words.
         """
-        await _Awaited().all({"facts": self._world.refresh()}, ENTER_DEADLINE_MS)
-        npcs = [npc.id for npc in self._of.campaign.npcs]
-        identities = {npc: self._of.identities.read(npc) for npc in npcs}
-        if (past := self._of.past) is not None:
-            reading = {f"past of {npc}": past.read(npc, identities[npc].holdings) for npc in npcs}
+        await _Awaited().all({"facts": self.world.refresh()}, ENTER_DEADLINE_MS)
+        npcs = [npc.id for npc in self.campaign.npcs]
+        identities = {npc: self.identities.read(npc) for npc in npcs}
+        if self.past is not None:
+            reading = {f"past of {npc}": self.past.read(npc, identities[npc].holdings) for npc in npcs}
             await _Awaited().all(reading, ENTER_DEADLINE_MS)
-        self._of.scenes.enter(scene)
-        self._world.place = scene.location
+        self.scenes.enter(scene)
+        self.world.place = scene.location
         # The author's texts are embedded in the background.
-        self._world.learn(text for npc in npcs for *_, text in self._of.bible.texts(npc))
+        self.world.learn(text for npc in npcs for *_, text in self.bible.texts(npc))
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """Return what is in all prompts of an NPC: bible, identity, glossary, past sessions and scene."""
-        return _Mind(self._of, npc).standing
+        return _Mind(self, npc).standing
 
     def known(self, npc: NpcId) -> Known | None:
-        """Return what an NPC knows of itself, as read last; None: nothing."""
-        return self._of.identities.last(npc).known
+        """Return what an NPC knows of itself; None: nothing."""
+        return self.identities.read(npc).known
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         """See `HotContextSource.gather`."""
-        awaited, deadline_ms = _Awaited(), self._of.budgets.recall_deadline_ms
+        awaited, deadline_ms = _Awaited(), self.budgets.recall_deadline_ms
         parts: dict[str, Awaitable[Any]] = {}
-        if self._world.is_stored:
-            parts["facts"] = self._world.refresh()
+        if self.world.is_stored:
+            parts["facts"] = self.world.refresh()
         if self.prefetch.has_memory and question and not self.prefetch.has_answered(npc, question):
-            if not read_time(question, language=self._world.campaign.language, days=_ANY_DAYS).is_timeless:
+            if not read_time(question, language=self.campaign.language, days=_ANY_DAYS).is_timeless:
                 deadline_ms = max(deadline_ms, within_ms)
             parts["recall"] = self.prefetch.recall(npc, question)
-        parts["meaning"] = self._world.understand(npc, question, deadline_ms=deadline_ms)
+        parts["meaning"] = self.world.understand(npc, question, deadline_ms=deadline_ms)
         found = await awaited.all(parts, deadline_ms)
         awaited.omitted.pop("meaning", None)  # facts are found by names and words then
-        return self._made(_Mind(self._of, npc, question, asker=asker), awaited, found.get("recall"))
+        return self._made(_Mind(self, npc, question, asker=asker), awaited, found.get("recall"))
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
         """See `HotContextSource.gather_nowait`."""
-        return self._made(_Mind(self._of, npc, question, asker=asker))
+        return self._made(_Mind(self, npc, question, asker=asker))
 
     def recalled(self, npc: NpcId, question: str, said: Sequence[RecalledTalk]) -> HotContext:
         """Return what an NPC would have in mind for a question if it recalled these utterances, best first."""
-        return self._made(_Mind(self._of, npc, question), said=said)
+        return self._made(_Mind(self, npc, question), said=said)
 
     def _made(
         self, mind: _Mind, awaited: _Awaited | None = None, said: Sequence[RecalledTalk] | None = None
@@ -361,7 +337,7 @@ class HotContexts:
             return HotContext(omitted=(f"hot context: {type(error).__name__}",))
 
     def _gathered(self, awaited: _Awaited, said: Sequence[RecalledTalk] | None) -> Mapping[str, Gathered]:
-        known_from, took_us = OF_MEMORY if self._world.is_stored else OF_FILE, awaited.took_us
+        known_from, took_us = OF_MEMORY if self.world.is_stored else OF_FILE, awaited.took_us
         found = {
             "identity": Gathered(AS_BEFORE if "facts" in awaited.omitted else known_from, None),
             "scene": Gathered(known_from, None),
@@ -372,29 +348,29 @@ class HotContexts:
         return found
 
     def _selected(self, mind: _Mind, said: Sequence[RecalledTalk] | None) -> HotContext:
-        npc, question, language = mind.npc, mind.question, self._world.campaign.language
+        npc, question, language = mind.npc, mind.question, self.campaign.language
         recalled = self.prefetch.recalled(npc, question) if said is None else said
-        found = (*map(self._dated, self._world.facts(npc, question)), *mind.written())
+        found = (*map(self._dated, self.world.facts(npc, question)), *mind.written())
         before, lines = self._shown.get((npc, mind.asker), ("", ()))
         selection = select(
             Candidates(
                 question,
                 language,
-                with_chain(self._world.chain(npc, question), found),
+                with_chain(self.world.chain(npc, question), found),
                 [self._dated(one) for one in recalled],
-                self._safety.forbids,
+                self.safety.forbids,
                 mind.identity.tells,
                 mind.is_in_talk,
                 lines if continues(question, before) else (),
             ),
-            self._of.budgets,
+            self.budgets,
         )
         if question:
             self._shown[npc, mind.asker] = question, selection.lines
         touched_now = mind.kept()
         # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
         is_remark = question_of(question, language_of(question) or language).is_remark
-        kept = [one for one in touched_now if not is_remark and not self._safety.forbids(one.text)]
+        kept = [one for one in touched_now if not is_remark and not self.safety.forbids(one.text)]
         facts = [recalled_line(one) for one in selection.facts]
         return HotContext(
             facts=(*facts, *mind.mentioned((*mind.glossary, *facts))),
@@ -418,7 +394,7 @@ class HotContexts:
         if not self._needs_repairs or hot.kept:
             return hot
         in_mind = InMind(
-            self._of.campaign.npc(mind.npc).name,
+            self.campaign.npc(mind.npc).name,
             facts=_looked_up(hot),
             remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
             talk=mind.talk,
@@ -427,7 +403,7 @@ class HotContexts:
             is_known=mind.has_heard_of,
             asker=mind.asker,
         )
-        repair = PromptRepair(mind.asked, in_mind, language=self._world.campaign.language)
+        repair = PromptRepair(mind.asked, in_mind, language=self.campaign.language)
         if then := repair.said_then():
             return replace(hot, told=then, shrugs=then)
         hot = replace(hot, told=repair.told())
@@ -438,14 +414,14 @@ class HotContexts:
 
     def _allowed(self, hot: HotContext) -> HotContext:
         """Return it without what must not come up, and with a direction if what it recalls is veiled."""
-        lines: dict[str, Any] = {name: tuple(self._safety.allowed_in([*getattr(hot, name)])) for name in _LINES}
+        lines: dict[str, Any] = {name: tuple(self.safety.allowed_in([*getattr(hot, name)])) for name in _LINES}
         recalled = (*lines["facts"], *lines["remembered"], *lines["kept"])
         return replace(
             hot,
             **lines,
-            scenes={scene: self._safety.allowed(line) for scene, line in hot.scenes.items()},
-            past=self._safety.allowed(hot.past),
-            direction=self._words.veil if any(map(self._safety.flags, recalled)) else "",
+            scenes={scene: self.safety.allowed(line) for scene, line in hot.scenes.items()},
+            past=self.safety.allowed(hot.past),
+            direction=self._words.veil if any(map(self.safety.flags, recalled)) else "",
         )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc
+from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import HOLDINGS, Fact, RecalledFact
 from glyphoxa.judgement.safety import topics_of
@@ -22,6 +22,7 @@ from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, RoomLeft, characters_in, with_facts, with_kept
 from glyphoxa.prompt.select import OwnSecret, recalled, sentences_of, told_sentence
 from glyphoxa.prompt.wording import OCCUPATIONS, SAYS, said_line, wording
+from glyphoxa.recall.world import World
 from glyphoxa.world.graph import IdentitySnapshot, Known
 
 
@@ -46,9 +47,6 @@ class Identity:
         return one.fact_id in self.facts or one.text in self.lines
 
 
-NOTHING_KNOWN = Identity()
-
-
 def identity_of(known: Known, *, tokens: int, words: RelationWords, secrets: Sequence[OwnSecret] = ()) -> Identity:
     """Return what is known of an NPC, as far as it fits.
 
@@ -71,10 +69,6 @@ def _is_hearsay(fact: Fact) -> bool:
     return of.origin == "talk" and of.session_id is not None and not of.dm_confirmed
 
 
-EntityOf: TypeAlias = Callable[[EntityId], Entity | None]
-"""Returns an entity that the NPC may know of."""
-
-
 class Identities:
     """The identities of a campaign's NPCs, each as read last.
 
@@ -89,34 +83,28 @@ class Identities:
         self._tokens = tokens
         self._last: dict[NpcId, tuple[IdentitySnapshot | None, Identity]] = {}
 
-    def last(self, npc: NpcId) -> Identity:
-        """Return the identity as it was read last."""
-        return self._last[npc][1] if npc in self._last else NOTHING_KNOWN
-
     def read(self, npc: NpcId) -> Identity:
         """Return what an NPC knows of itself now, or knew at the last reading while the world is not in memory.
 
         Before the first reading it is what the file lets it know.
         """
-        world = self._world.current
-        if world is None and npc in self._last:
-            return self.last(npc)
-        world = world or self._world.of_file
+        before, identity = self._last.get(npc, (None, None))
+        if (world := self._world.current) is None:
+            if identity is not None:
+                return identity
+            world = self._world.of_file
         snapshot = world.identity(npc, self._campaign.npc(npc).entity_id)
-        if npc not in self._last or self._last[npc][0] is not snapshot:
-            entity = partial(world.entity, npc)
-            self._last[npc] = snapshot, NOTHING_KNOWN if snapshot is None else self._in_words(npc, snapshot, entity)
-        return self.last(npc)
+        if identity is None or snapshot is not before:
+            identity = Identity()
+            if snapshot is not None:
+                secrets = filter(None, (self._secret(npc, fact, world) for fact in snapshot.secrets))
+                identity = identity_of(snapshot.known, tokens=self._tokens, words=self._words, secrets=[*secrets])
+            self._last[npc] = snapshot, identity
+        return identity
 
-    def _in_words(self, npc: NpcId, snapshot: IdentitySnapshot, entity: EntityOf) -> Identity:
-        secrets = [self._secret(npc, fact, entity) for fact in snapshot.secrets]
-        return identity_of(
-            snapshot.known, tokens=self._tokens, words=self._words, secrets=[one for one in secrets if one is not None]
-        )
-
-    def _secret(self, npc: NpcId, fact: Fact, entity: EntityOf) -> OwnSecret | None:
+    def _secret(self, npc: NpcId, fact: Fact, world: World) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id
-        found = {end: entity(end) for end in claim.ends}
+        found = {end: world.entity(npc, end) for end in claim.ends}
         ends = [one for one in found.values() if one is not None]
         if claim.predicate == "secret" and isinstance(claim.content, str):
             text = claim.content  # a sentence of its own
