@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final
 
 from loguru import logger
@@ -72,32 +72,28 @@ class _Awaited:
 
     async def all(self, parts: Mapping[str, Awaitable[Any]], deadline_ms: int) -> dict[str, Any]:
         """Return the results of the parts that end before the deadline. Raises nothing of its own."""
-        began_s = self._now_s()
-        tasks = {name: asyncio.ensure_future(part) for name, part in parts.items()}
-        for name, task in tasks.items():
-            task.add_done_callback(partial(self._ended, name, began_s))
+        tasks = {name: asyncio.create_task(self._one(name, part)) for name, part in parts.items()}
         try:
-            await asyncio.wait(tasks.values(), timeout=deadline_ms / 1_000)
-            return {name: task.result() for name, task in tasks.items() if self._is_there(name, task, deadline_ms)}
+            done, _ = await asyncio.wait(tasks.values(), timeout=deadline_ms / 1_000)
+            for late in (name for name, task in tasks.items() if task not in done):
+                self.omitted[late], self.took_us[late] = f"not there within {deadline_ms} ms", deadline_ms * 1_000
+            return {name: task.result() for name, task in tasks.items() if name not in self.omitted}
         finally:
-            for name, task in tasks.items():
-                self._ended(name, began_s, task)
+            for task in tasks.values():
                 task.cancel()
 
-    def _ended(self, name: str, began_s: float, _task: asyncio.Future[Any]) -> None:
-        self.took_us.setdefault(name, round((self._now_s() - began_s) * 1_000_000))
-
-    def _is_there(self, name: str, task: asyncio.Future[Any], deadline_ms: int) -> bool:
-        error = task.exception() if task.done() else None
-        if not task.done():
-            self.omitted[name] = f"not there within {deadline_ms} ms"
-        elif isinstance(error, GlyphoxaError):
-            self.omitted[name] = str(error)
-        elif error is not None:
+    async def _one(self, name: str, part: Awaitable[Any]) -> Any:
+        began_s = self._now_s()
+        try:
+            return await part
+        except GlyphoxaError as error:
+            self.omitted.setdefault(name, str(error))
+        except Exception as error:
             # The boundary between memory and a turn: a bug in a look-up never costs the NPC's answer.
-            logger.opt(exception=error).error("hot context without {}", name)
-            self.omitted[name] = type(error).__name__
-        return name not in self.omitted
+            logger.exception("hot context without {}", name)
+            self.omitted.setdefault(name, type(error).__name__)
+        finally:
+            self.took_us.setdefault(name, round((self._now_s() - began_s) * 1_000_000))
 
 
 class _Mind:

@@ -197,22 +197,21 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
     messages = list(prompt.messages)
     for at, scene in prompt.scenes:
         if line := hot.scenes.get(scene):
-            messages[at] = replace(messages[at], content=_joined(f"{SCENE}{as_fact(line)}", messages[at].content))
+            messages[at] = replace(messages[at], content=f"{SCENE}{as_fact(line)}\n{messages[at].content}")
     if hot.past:
         talk_begins = next(at for at in range(prompt.n_examples + 1, len(messages)) if messages[at].role == "user")
         messages[talk_begins] = replace(
-            messages[talk_begins], content=_joined(f"{PAST}{as_told(hot.past)}", messages[talk_begins].content)
+            messages[talk_begins], content=f"{PAST}{as_told(hot.past)}\n{messages[talk_begins].content}"
         )
     first, *between, last = messages
     for standing in (hot.identity, hot.glossary):
         if standing:
-            first = replace(first, content=_joined(first.content, as_fact(" ".join(standing))))
+            first = replace(first, content=f"{first.content}\n{as_fact(' '.join(standing))}")
     facts, remembered = as_fact(" ".join(hot.facts)), in_one_line(" ".join(hot.remembered))
-    in_mind = _in_mind(facts, remembered)
-    asked = last.content if facts_at.depth is not None else _joined(last.content, *in_mind)
+    asked = last.content if facts_at.depth is not None else with_facts(last.content, facts, remembered)
     asked = with_kept(asked, hot.keeps, as_fact(" ".join(hot.kept)))
     if direction := direction_of(prompt, hot):
-        asked = _joined(asked, f"{DIRECTION}{in_one_line(direction)}")
+        asked = f"{asked}\n{DIRECTION}{in_one_line(direction)}"
     talk = [*between, replace(last, content=asked)]
     if facts_at.depth is not None:
         at = max(0, len(talk) - facts_at.depth)
@@ -235,7 +234,7 @@ def with_facts(question: str, facts: str, remembered: str = "") -> str:
 
     Remembered lines are separate from facts.
     """
-    return _joined(question, *_in_mind(facts, remembered))
+    return "\n".join((question, *_in_mind(facts, remembered)))
 
 
 def _in_mind(facts: str, remembered: str) -> list[str]:
@@ -246,11 +245,7 @@ def _apart(role: Role, facts: str, remembered: str) -> list[Message]:
     apart: list[tuple[Role, list[str]]] = [(role, _in_mind(facts, remembered))]
     if role == "system":
         apart = [("system", _in_mind(facts, "")), ("user", _in_mind("", remembered))]
-    return [Message(each, _joined(*lines)) for each, lines in apart if lines]
-
-
-def _joined(*lines: str) -> str:
-    return "\n".join(lines)
+    return [Message(each, "\n".join(lines)) for each, lines in apart if lines]
 
 
 # Budgets of the parts of a prompt, and deadlines for gathering them.

@@ -91,18 +91,14 @@ class Scenes:
 
     def lines(self, npc: NpcId) -> dict[Scene, str]:
         """Return the line of each scene of this session in which the NPC is present."""
-        here = (scene for scene in self._entered if npc in scene.npcs)
-        return {scene: (self.line if scene == self.here else self.line_of_left)(scene, npc) for scene in here}
+        return {scene: self.line(scene, npc) for scene in self._entered if npc in scene.npcs}
 
     def line(self, scene: Scene, npc: NpcId) -> str:
-        """Return the line of the table's scene."""
-        line = self._told[scene, npc] = self._line(scene, npc)
-        return line.text
-
-    def line_of_left(self, scene: Scene, npc: NpcId) -> str:
-        """Return the line of an earlier scene, as it was last."""
+        """Return the line of the table's scene, or of an earlier one as it was last."""
         told = self._told.get((scene, npc))
-        return self.line(scene, npc) if told is None or not self._may_still_know(npc, told) else told.text
+        if scene == self.here or told is None or not self._may_still_know(npc, told):
+            told = self._told[scene, npc] = self._line(scene, npc)
+        return told.text
 
     def _line(self, scene: Scene, npc: NpcId) -> _Line:
         place = self._sentences.known(npc, scene.location)

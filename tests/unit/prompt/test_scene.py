@@ -169,12 +169,12 @@ async def test_a_scene_that_was_left_is_told_as_it_was() -> None:
     town = Town(so(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id)))
     then = await town.line()
     town.graph.of_world.append(so(Claim.attribute(BELL.id, "status", "done")))
-    assert town.scenes.line_of_left(market(town.campaign), SMITH) == then
+    assert town.scenes.line(market(town.campaign), SMITH) == then
     await town.by_name.refresh()
-    assert town.scenes.line_of_left(market(town.campaign), SMITH) == then
+    assert town.scenes.line(market(town.campaign), SMITH) == then
     town.graph.scoped = [(e, HIDDEN if e.id == BELL.id else seen) for e, seen in town.graph.scoped]
     await town.by_name.refresh()
-    assert town.scenes.line_of_left(market(town.campaign), SMITH) == PLAIN
+    assert town.scenes.line(market(town.campaign), SMITH) == PLAIN
 
 
 async def test_a_description_that_was_taken_back_is_in_no_scene_that_was_left() -> None:
@@ -182,7 +182,7 @@ async def test_a_description_that_was_taken_back_is_in_no_scene_that_was_left() 
     assert "tunnel" in await town.line()
     town.graph.of_world.pop()
     await town.by_name.refresh()
-    assert "tunnel" not in town.scenes.line_of_left(market(town.campaign), SMITH)
+    assert "tunnel" not in town.scenes.line(market(town.campaign), SMITH)
 
 
 async def test_before_the_world_was_read_the_file_tells() -> None:
