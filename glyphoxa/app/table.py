@@ -60,12 +60,11 @@ from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import CallableTools, Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
-from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.rolling_summary import RollingSummary
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording

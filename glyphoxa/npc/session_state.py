@@ -23,7 +23,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.npc.actor import Cover
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import RollingSummary
 from glyphoxa.transcript.ports import SessionStates
 
 NEW_NPC: Final = "new_npc"

@@ -13,8 +13,7 @@ from glyphoxa.domain.events import MemoryHealth, TableEvent, UtteranceKept
 from glyphoxa.domain.heard import EarEvent, Utterance
 from glyphoxa.domain.ids import LineId, NpcId, PlayerId, SceneId, SessionId, TurnId, UtteranceId, line_of
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
-from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import Conversation, RollingSummary
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000

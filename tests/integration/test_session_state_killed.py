@@ -19,8 +19,7 @@ from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Covered, TableState
-from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import IS_PROOF

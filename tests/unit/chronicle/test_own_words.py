@@ -16,8 +16,7 @@ from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.npc.actor import Cover
 from glyphoxa.npc.session_state import SessionStateKeeper
-from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 LINES: Final = tomllib.loads(Path(__file__).with_name("own_words.toml").read_text("utf-8"))

@@ -14,7 +14,7 @@ from glyphoxa.domain.ids import LineId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import TypedLines
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import MARKET, SESSION, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.room_table import TableOfTwins

@@ -19,9 +19,8 @@ from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence
 from glyphoxa.npc.actor import Cover
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Covered, TableState
-from glyphoxa.prompt.conversation import Conversation
+from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.prompt import tokens_of
-from glyphoxa.prompt.rolling_summary import RollingSummary
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
 

@@ -10,7 +10,7 @@ from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import an_utterance
 
 AT = (CampaignId("c"), SessionId("s"))

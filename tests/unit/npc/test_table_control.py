@@ -30,7 +30,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.npc.room import Obey
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
 from tests.support.room_table import TableOfTwins
 

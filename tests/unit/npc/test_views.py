@@ -11,7 +11,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.npc.session_state import SessionStateKeeper
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 EVERYBODY = (SMITH, INNKEEPER)

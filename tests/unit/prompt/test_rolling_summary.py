@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SessionState, SummarySentence
-from glyphoxa.prompt.rolling_summary import RollingSummary
+from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import SMITH, an_utterance
 
 MINUTE_MS = 60_000
