@@ -63,9 +63,11 @@ from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
-from glyphoxa.prompt.identity import Bible, Identities, KnownSentences, beginning_of
+from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
-from glyphoxa.prompt.prompt import STANDING_TOKENS, Budgets, HotContext, Message, Prompt, tokens_of, with_hot_context
+from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import STANDING_TOKENS, Message, Prompt, tokens_of, with_hot_context
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState
@@ -267,17 +269,12 @@ def _entities(n: int) -> str:
 async def _prompt(options: argparse.Namespace) -> int:
     campaign = read_campaign(options.file).campaign
     npc = npc_called(options.npc, campaign)
-    world = KnownWorld(campaign, None)
-    identity = Identities(campaign, world, tokens=Budgets().identity_tokens).read(npc.id)
-    bible = Bible(campaign, KnownSentences(campaign, world.known), budgets=Budgets())
+    contexts = HotContexts(Prefetch(KnownWorld(campaign, None), talk=None, present=dict))
+    identity, budgets = contexts.identities.read(npc.id), contexts.budgets
     asked = Prompt(npc.id, (*beginning_of(campaign, npc, identity.known), Message("user", "")), "", "")
-    standing = HotContext(
-        identity=(*bible.lines(npc.id), *identity.lines), glossary=bible.glossary(npc.id, [npc.persona])
-    )
-    *shown, _ = with_hot_context(asked, standing).messages
+    *shown, _ = with_hot_context(asked, contexts.gather_nowait(npc.id, "")).messages
     print("\n\n".join(f"[{message.role}]\n{message.content}" for message in shown))
     n_tokens = sum(tokens_of(message.content) for message in shown)
-    budgets = Budgets()
     most = STANDING_TOKENS + budgets.bible_tokens + budgets.identity_tokens + budgets.glossary_tokens
     print(f"\nIn every prompt of {npc.name}: about {n_tokens:,} of {most:,} tokens that a small model has for this.")
     if n_tokens > most:
