@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from loguru import logger
@@ -207,26 +207,21 @@ MOST_CHARACTERS = 1_000
 """About the 256 tokens that a small embedder reads. Of a longer text the end counts, because it contains the
 question."""
 
-Reason = Literal["off", "empty", "resting", "late", "down", "unusable"]
-
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """Why there is no vector.
 
     Attributes:
-        reason: "off": there is no embedder; "empty": nothing was asked; "resting": the model failed repeatedly and is
-            paused; "late": past the deadline; "down": unavailable; "unusable": it returned no vector.
         text: A clause that explains an answer. It does not quote the question.
     """
 
-    reason: Reason
     text: str
 
 
-OFF = LeftOut("off", "no embeddings model is set")
-EMPTY = LeftOut("empty", "nothing was asked")
-CLOSED = LeftOut("down", "the session is over")
+OFF = LeftOut("no embeddings model is set")
+EMPTY = LeftOut("nothing was asked")
+CLOSED = LeftOut("the session is over")
 
 
 class _Call:
@@ -292,7 +287,7 @@ class QuestionVectors:
         done, _ = await asyncio.wait({call.task}, timeout=max(0, deadline_ms) / 1_000)
         if not done:
             self._gave_up(call)
-            return LeftOut("late", f"the embedding was late: it took more than {deadline_ms} ms")
+            return LeftOut(f"the embedding was late: it took more than {deadline_ms} ms")
         return CLOSED if call.task.cancelled() else call.task.result()
 
     def remembered(self, question: str) -> NDArray[float32] | None:
@@ -321,15 +316,15 @@ class QuestionVectors:
             async with asyncio.timeout(self._longest_ms / 1_000):
                 vectors = await embedder.embed_questions([asked])
         except TimeoutError:
-            return LeftOut("down", f"the model {embedder.name} did not answer within {self._longest_ms} ms")
+            return LeftOut(f"the model {embedder.name} did not answer within {self._longest_ms} ms")
         except Unavailable as error:
-            return LeftOut("down", str(error))
+            return LeftOut(str(error))
         except WrongDimensions as error:
-            return LeftOut("unusable", str(error))
+            return LeftOut(str(error))
         except InvalidInput:  # its message may quote the question, and this is logged
-            return LeftOut("unusable", f"the model {embedder.name} rejects the question")
+            return LeftOut(f"the model {embedder.name} rejects the question")
         except Exception as error:  # any kind of model, and any message
-            return LeftOut("down", f"the model {embedder.name} failed ({type(error).__name__})")
+            return LeftOut(f"the model {embedder.name} failed ({type(error).__name__})")
         return _checked(vectors, embedder)
 
     def _done(self, key: bytes, call: _Call) -> None:
@@ -365,7 +360,7 @@ class QuestionVectors:
     def _resting(self) -> LeftOut:
         seconds = -(-self._rest.retry_in_ms // 1_000)
         when = f"it is retried in {seconds} s" if seconds else "it is being retried"
-        return LeftOut("resting", f"the embeddings model failed repeatedly; {when}")
+        return LeftOut(f"the embeddings model failed repeatedly; {when}")
 
 
 def _asked(question: str) -> str:
@@ -383,14 +378,14 @@ def _key(asked: str) -> bytes:
 
 def _checked(vectors: NDArray[float32] | None, embedder: Embedder) -> NDArray[float32] | LeftOut:
     if vectors is None:
-        return LeftOut("down", f"the model {embedder.name} cannot embed now")
+        return LeftOut(f"the model {embedder.name} cannot embed now")
     if vectors.ndim != 2 or len(vectors) != 1:
-        return LeftOut("unusable", f"the model {embedder.name} returned vectors of shape {vectors.shape} for one text")
+        return LeftOut(f"the model {embedder.name} returned vectors of shape {vectors.shape} for one text")
     if vectors.shape[1] != embedder.dimensions:
         error = WrongDimensions(model=embedder.name, wanted=embedder.dimensions, given=vectors.shape[1])
-        return LeftOut("unusable", str(error))
+        return LeftOut(str(error))
     if not is_usable(vectors):
-        return LeftOut("unusable", f"the vector that the model {embedder.name} gave points nowhere")
+        return LeftOut(f"the vector that the model {embedder.name} gave points nowhere")
     vector: NDArray[float32] = vectors[0].copy()
     vector.setflags(write=False)
     return vector

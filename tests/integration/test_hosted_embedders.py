@@ -231,7 +231,7 @@ async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str, tmp_pa
             await store.chunks.fill_missing(CAMPAIGN)
         found = await QuestionVectors(embedder).embed_in_time("Who?", deadline_ms=DEADLINE_MS)
         assert isinstance(found, LeftOut)
-        assert found.reason == "down"
+        assert found.text.startswith("the embeddings model '")
     await embedder.aclose()
     async with provider(name) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
@@ -256,7 +256,7 @@ async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_t
         questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
         found = await questions.embed_in_time("Who is her kin?", deadline_ms=0)
         assert isinstance(found, LeftOut)
-        assert found.reason == "late"
+        assert "late" in found.text
         assert not isinstance(await questions.embed_in_time("Who is her kin?", deadline_ms=DEADLINE_MS), LeftOut)
         assert len(vectors.requests) == 1
         await questions.close()
@@ -274,7 +274,7 @@ async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_
                 await store.chunks.fill_missing(CAMPAIGN)
         found = await QuestionVectors(embedder).embed_in_time("Who?", deadline_ms=DEADLINE_MS)
         assert isinstance(found, LeftOut)
-        assert found.reason == "unusable"
+        assert "memory.embedding_dimensions is 384" in found.text
         vectors.of = by_topic
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
 
