@@ -18,7 +18,6 @@ from glyphoxa.actors.clock import call_at, now_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack
 from glyphoxa.adapters.postgres.server.listen import TALK
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.log import PostgresTalkDecisions
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app import engines
 from glyphoxa.app.background import (
@@ -444,7 +443,7 @@ class _Wiring:
         return DmChannels(
             commands=PostgresTableCommands(store.database, store.listener),
             decisions=partial(store.listener.follow, TALK, self.opening.campaign.id),
-            decided=PostgresTalkDecisions(store.database).decided,
+            decided=store.log.decided,
             read=CommandReader(self.opening.campaign).read,
             refresh=store.past_talk.transcript(self.opening.campaign.id).refresh,
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
-from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import WorldTables, fact_of_row, visibility_of_row
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
 _OCCUPATIONS: Final = tuple(lexicon("prompt").words("occupations"))
 MAX_ATTEMPTS: Final = 8
 """After this many failures in a row, over two minutes, a stretch will not succeed without intervention."""
-_DEADLINE_MS: Final = 5_000
 _LEASE_MS: Final = 15_000
 """Longer than a step by rules may take: a worker that is silent for so long is dead."""
 
 
-class PostgresChronicleLog:
+class PostgresChronicleLog(CampaignQueries):
     """A `ChronicleLog` for one worker. Reading has a deadline of 5 s, a step that of a commit.
 
     Args:
@@ -51,35 +50,31 @@ class PostgresChronicleLog:
         lease_ms: After this time without progress, another worker may take over a session.
     """
 
+    file = "chronicle_log"
+    deadline_ms = 5_000
+
     def __init__(
         self, database: Database, world: PostgresWorld, *, worker: str | None = None, lease_ms: int = _LEASE_MS
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._world = world
         self._worker = uuid.uuid4().hex if worker is None else worker
         self._lease_ms = lease_ms
         self._known: dict[CampaignId, tuple[int, Sequence[KnownEntity]]] = {}
-        self._sql = load_queries("chronicle_log")
         self.consolidate = PostgresAtoms(database).consolidate
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["progress"], campaign, BREAK_MS)
-        return [_progress_of_row(row) for row in rows]
+        return [_progress_of_row(row) for row in await self._fetch("progress", campaign, BREAK_MS)]
 
     async def take(self, campaign: CampaignId, session: SessionId) -> int | None:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            reached = await connection.fetchval(
-                self._sql["take"], campaign, storable(session), self._worker, self._lease_ms
-            )
-        return None if reached is None else int(reached)
+        row = await self._row("take", campaign, storable(session), self._worker, self._lease_ms)
+        return None if row is None else int(row[0])
 
     async def release(self, campaign: CampaignId, session: SessionId) -> None:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            await connection.execute(self._sql["release"], campaign, session, self._worker)
+        await self._fetch("release", campaign, session, self._worker)
 
     async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             # Rereads first: later changes are then visible in the words, or are recorded again.
             changed = await connection.fetch(self._sql["rereads"], campaign, session, after, after + limit)
             rows = await connection.fetch(self._sql["said"], campaign, session, after, limit)
@@ -95,7 +90,7 @@ class PostgresChronicleLog:
         )
 
     async def reread(self, campaign: CampaignId, session: SessionId, *, up_to: int) -> Unread | None:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             waiting = await connection.fetch(self._sql["first_rereads"], campaign, session, up_to, LONGEST)
             if not waiting:
                 return None
@@ -116,9 +111,8 @@ class PostgresChronicleLog:
         asked = await asyncio.to_thread(lambda: [each.id for each in players if consent_request(each.text) is not None])
         if not asked:
             return False
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["requests"], campaign, session, asked)
-        own, changed = [_said_of_row(row) for row in rows], False
+        own = [_said_of_row(row) for row in await self._fetch("requests", campaign, session, asked)]
+        changed = False
         for n, each in enumerate(own):
             effect = consent_effect(each, own[:n]) if each.utterance.id in asked else None
             if effect is not None and await self._world.consent(campaign, effect.change, effect.cause):
@@ -126,7 +120,7 @@ class PostgresChronicleLog:
         return changed
 
     async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             progress = await connection.fetchrow(self._sql["checked"], campaign, session, up_to, BREAK_MS)
             after = up_to if progress is None else int(progress["checked_ordinal"])
             if progress is None or up_to <= after or not (progress["is_over"] or up_to - after >= every + AFTERWARDS):
@@ -145,7 +139,7 @@ class PostgresChronicleLog:
 
     async def judged(self, campaign: CampaignId, session: SessionId, *, after: int, up_to: int) -> Mapping[int, Judged]:
         """Return stored judgements by ordinal."""
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(campaign) as connection:
             return await self._judged(connection, campaign, session, after, up_to)
 
     async def _judged(
@@ -156,13 +150,13 @@ class PostgresChronicleLog:
 
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
         """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             await connection.execute(self._sql["read_again"], campaign, session)
             await connection.execute(self._sql["forget_refused"], campaign, session)
 
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
         before = self._known.get(campaign)
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+        async with self._use(campaign) as connection, connection.transaction():
             head = int(await connection.fetchval(self._sql["head"], campaign))
             if before is not None and before[0] == head:
                 return before[1]
@@ -185,13 +179,13 @@ class PostgresChronicleLog:
 
     async def guarded(self, campaign: CampaignId) -> tuple[list[WorldEntity], list[str]]:
         """Return the entities that were merged into others, and texts of secrets, as `WorldTables.guarded`."""
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
+        async with self._use(campaign) as connection:
             return await WorldTables(connection, campaign).guarded()
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
         advance = _Advance(campaign, step, self._worker, self._lease_ms)
         if not step.effects and not step.unlearned:
-            async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection, connection.transaction():
+            async with self._use(campaign) as connection, connection.transaction():
                 await advance.on(connection)
             return
         amount = sum(len(effect.events) for effect in step.effects)
@@ -206,15 +200,12 @@ class PostgresChronicleLog:
                 await world.commit(effect.events, effect.cause)
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            await connection.execute(self._sql["failed"], campaign, session, storable(error), MAX_ATTEMPTS)
+        await self._fetch("failed", campaign, session, storable(error), MAX_ATTEMPTS)
         return next(each for each in await self.progress(campaign) if each.session == session)
 
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
         """Retry failed sessions at once; None: all. Returns which sessions had failed."""
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["revive"], campaign, session)
-        return [SessionId(row["session_id"]) for row in rows]
+        return [SessionId(row["session_id"]) for row in await self._fetch("revive", campaign, session)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,18 +278,18 @@ def _reread_of_row(row: asyncpg.Record) -> Reread:
     return Reread(row["ordinal"], row["change_seq"])
 
 
-class PostgresEpisodes:
+class PostgresEpisodes(CampaignQueries):
     """Implements `Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
 
+    file = "episodes"
+    deadline_ms = 5_000
+
     def __init__(self, database: Database, world: PostgresWorld) -> None:
-        self._database = database
+        super().__init__(database)
         self._world = world
-        self._sql = load_queries("episodes")
 
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        async with self._database.use(campaign, deadline_ms=_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["summaries"], campaign, episode_of(session))
-        return [fact_of_row(row) for row in rows]
+        return [fact_of_row(row) for row in await self._fetch("summaries", campaign, episode_of(session))]
 
     async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
         async with self._world.writing(campaign, amount=len(events)) as world:

@@ -268,20 +268,17 @@ _UNSTORABLE = (
     asyncpg.IntegrityConstraintViolationError,
     ValueError,  # asyncpg's error for an argument that does not fit its column
 )
-_READ_DEADLINE_MS = 1000
 _WRITE_DEADLINE_MS = 10_000
 _ATTEMPTS = 3
 
 
-class PostgresTranscriptLog:
+class PostgresTranscriptLog(CampaignQueries):
     """Implements `TranscriptLog`. Reads have a deadline of 1 s, writes one of 10 s; late is `Unavailable`.
 
     Unstorable are a time in the year 20000 and a text of 100 MB. Batches of 500 to 1,000 are fastest.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._sql = load_queries("transcript/log")
+    file = "transcript/log"
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
         by_campaign: dict[CampaignId, dict[str, Utterance]] = {}
@@ -360,21 +357,15 @@ class PostgresTranscriptLog:
 
         Utterances that were rolled back are not included.
         """
-        async with self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection:
-            rows = await connection.fetch(self._sql["recent"], campaign, session, timestamp(since_ms), limit)
+        rows = await self._fetch("recent", campaign, session, timestamp(since_ms), limit)
         return [utterance_of_row(row) for row in rows]
 
     async def count(self, campaign: CampaignId, session: SessionId | None = None) -> int:
-        async with self._database.use(campaign, deadline_ms=_READ_DEADLINE_MS) as connection:
-            if session is None:
-                return int(await connection.fetchval(self._sql["count"], campaign))
-            return int(await connection.fetchval(self._sql["count_of_session"], campaign, session))
-
-
-class PostgresTalkDecisions(CampaignQueries):
-    """The DM's decisions on utterances, for components that hold copies. Reading has a deadline of 1 s."""
-
-    file = "transcript/log"
+        if session is None:
+            ((n,),) = await self._fetch("count", campaign)
+        else:
+            ((n,),) = await self._fetch("count_of_session", campaign, session)
+        return int(n)
 
     async def decided(self, campaign: CampaignId, session: SessionId) -> Sequence[Decided]:
         """Return all decisions of a session, in the order of its utterances, as they are now.
