@@ -13,13 +13,15 @@ from typing import Final, TypeAlias
 from glyphoxa.domain.campaign import Campaign, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Status, Visibility, visibility_of
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Origin, Provenance, Visibility, visibility_of
+from glyphoxa.world.events import Cause, WorldEvent, apply
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldEntity, WorldState, rule_of
 
 OFFERED: Final = "its attribute `location` names it"
 """Why a LOCATED_AT that the file does not state is offered."""
 _OFFERED_CONFIDENCE = 0.6
+_NO_TIME_MS: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +143,12 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
         accept_at: The certainty from which a fact is accepted without review.
     """
     state = WorldState()
-    stated = claims_of(campaign, Loading("campaign_file", None, accept_at)).values()
     state.load(
         entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities),
-        facts=(_fact(each, seq) for seq, each in enumerate(stated, 1)),
+        rules=campaign.slots.items(),
     )
+    cause = Cause("campaign_file", _NO_TIME_MS)
+    for seq, stated in enumerate(claims_of(campaign, Loading("campaign_file", None, accept_at)).values(), start=1):
+        apply(state, WorldEvent(seq, cause, stated))
+    state.begin()
     return state
-
-
-def _fact(stated: FactStated, seq: int) -> Fact:
-    claim, firm, seen = stated.claim, stated.provenance, stated.visibility
-    status: Status = "accepted" if firm.is_enough else "pending"
-    return Fact(claim.fact_id, claim, seq, status, firm, seen, attributes=stated.attributes)
