@@ -83,7 +83,7 @@ class Visibility:
         return cls(scope, tuple(by_npc[npc] for npc in sorted(by_npc)))
 
     def is_visible_to(self, viewer: Viewer) -> bool:
-        if isinstance(viewer, Dm) or self.scope == "public":
+        if self.scope == "public" or isinstance(viewer, Dm):
             return True
         return self.scope != "hidden" and any(knower.npc == viewer for knower in self.knowers)
 

@@ -257,8 +257,6 @@ class World:
         self._texts_of: dict[FactId, Iterable[str]] = {}
         self._changed: set[EntityId] = set()
         self._coined: set[EntityId] = set()
-        self._secrets_of: dict[NpcId, set[FactId]] = {}
-        self._knowers_of: dict[FactId, tuple[NpcId, ...]] = {}
         self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
         self._identities: dict[tuple[NpcId, EntityId], tuple[IdentitySnapshot, float]] = {}
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
@@ -444,9 +442,8 @@ class World:
         kept = self._identities.get((npc, entity))
         if kept is not None and kept[0].known is known and self._now_ms() < kept[1]:
             return kept[0]
-        secrets = [self._state.facts[fact] for fact in self._secrets_of.get(npc, ())]
-        mine = sorted((fact for fact in secrets if self._may_see(npc, fact)), key=lambda fact: (fact.seq, fact.id))
-        snapshot = IdentitySnapshot(known, tuple(mine))
+        secrets = self._state.secrets_of(npc)
+        snapshot = IdentitySnapshot(known, tuple(fact for fact in secrets if self._may_see(npc, fact)))
         if len(self._identities) >= _MOST_KEPT:
             self._identities.clear()
         self._identities[npc, entity] = snapshot, self._same_until(secrets)
@@ -521,14 +518,16 @@ class World:
         return may_know(viewer, fact, self._state.visibility_of) and self._holds(fact)
 
     def _holds(self, fact: Fact) -> bool:
-        now_ms, since, until = self._now_ms(), fact.validity.from_ms, fact.validity.to_ms
+        since, until = fact.validity.from_ms, fact.validity.to_ms
+        if since is None and until is None:
+            return True
+        now_ms = self._now_ms()
         return (since is None or since <= now_ms) and (until is None or now_ms < until)
 
     def _follow(self, changes: Changes) -> None:
         # Removed facts first, because a fact may have moved to another entity.
         for gone in changes.facts_gone:
             self._drop_text(gone)
-            self._drop_secret(gone)
             self._worded.drop(gone)
             self._fact_words.drop(gone)
         for entity in changes.entities_gone:
@@ -584,21 +583,12 @@ class World:
 
     def _put_fact(self, fact: Fact) -> None:
         self._changed.add(fact.claim.subject)
-        self._drop_secret(fact.id)
-        if fact.visibility.scope == "secret":
-            knowers = self._knowers_of[fact.id] = tuple(knower.npc for knower in fact.visibility.knowers)
-            for npc in knowers:
-                self._secrets_of.setdefault(npc, set()).add(fact.id)
         self._fact_words.put(fact.id, fact_text(fact))
         is_open = fact.claim.object is None and fact.status == "accepted" and fact.visibility.scope != "secret"
         if is_open and len((text := spoken(fact)).split()) >= LEAST_WORDS:
             self._worded.put(fact.id, text)
         else:
             self._worded.drop(fact.id)
-
-    def _drop_secret(self, fact: FactId) -> None:
-        for npc in self._knowers_of.pop(fact, ()):
-            self._secrets_of[npc].discard(fact)
 
 
 def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:

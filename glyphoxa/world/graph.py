@@ -219,7 +219,11 @@ def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Vis
         return True
     if fact.status != "accepted" or not fact.visibility.is_visible_to(viewer):
         return False
-    return all((seen := visibility_of(end)) is not None and seen.is_visible_to(viewer) for end in fact.claim.ends)
+    for end in fact.claim.ends:
+        seen = visibility_of(end)
+        if seen is None or not seen.is_visible_to(viewer):
+            return False
+    return True
 
 
 class WorldHistory(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from glyphoxa.domain.campaign import SlotRule
-from glyphoxa.domain.ids import EntityId, FactId
+from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
 
 # Rows of a campaign's world.
@@ -178,6 +178,10 @@ class WorldState:
     def disputing(self, fact: FactId) -> list[Fact]:
         return self._facts(("disputing", fact))
 
+    def secrets_of(self, npc: NpcId) -> list[Fact]:
+        """Return the secrets that an NPC knows, about any entity."""
+        return self._facts(("secret", npc))
+
     def of_claim(self, claim: Claim) -> Fact | None:
         """Return the current fact with this claim."""
         slot = self._ids.get(("slot", claim.subject, claim.predicate), ())
@@ -277,6 +281,8 @@ def _entries(row: object) -> Iterator[_Key]:
             yield "touching", claim.object
         yield from (("resting_on", support) for support in row.supports)
         yield from (("disputing", disputed) for disputed in row.disputes)
+        if row.visibility.scope == "secret":
+            yield from (("secret", knower.npc) for knower in row.visibility.knowers)
     elif isinstance(row, EndedFact) and row.ended_as in REFUSED:
         yield "refused", row.fact.id
 
