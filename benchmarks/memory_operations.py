@@ -22,8 +22,9 @@ from glyphoxa.prompt.identity import Identities, Identity
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets
+from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.world.graph import Neighbourhood, Walk
+from glyphoxa.world.graph import Neighbourhood
 
 Call: TypeAlias = Callable[[], Awaitable[int]]
 """Performs the operation once; returns how much it found."""
@@ -47,7 +48,6 @@ MORE: Final = (
     "graph_rag_by_words",
     "known",
     "identity",
-    "visible_subgraph",
     "recent",
 )
 _TOOLS: Final = {
@@ -83,31 +83,34 @@ class Operations:
         """Return all but `hot_context`."""
         return {name: partial(self._prepared, name) for name in (*REQUIRED, *MORE) if name != "hot_context"}
 
+    def _of_world(self, ask: Callable[[World], Any], size: Callable[[Any], int] = len) -> Call:
+        """Ask the world in memory, with all events so far, as tools and the desk do."""
+
+        async def answer() -> Any:
+            return ask(await self._store.world_memory(self._id).refresh())
+
+        return _counted(answer, size)
+
     def _prepared(self, name: str, n: int) -> Call:
-        graph, rag, id_ = self._store.graph, self._store.graph_rag, self._id
+        rag, id_ = self._store.graph_rag, self._id
         npc = self._world.npcs[n % len(self._world.npcs)]
         match name:
             case "identity_snapshot":
-                return _counted(
-                    lambda: graph.identity_snapshot(id_, npc.id, npc.entity_id),
+                return self._of_world(
+                    lambda world: world.identity(npc.id, npc.entity_id),
                     lambda found: 0 if found is None else len(found.known.relations) + len(found.secrets),
                 )
             case "neighbours_1" | "neighbours_3":
                 anyone, entity = self._dice.choice(self._world.npcs), self._spoken_of().id
-                walk = Walk(depth=int(name[-1]))
-                return _counted(lambda: graph.traverse(id_, anyone.id, entity, walk))
+                return self._of_world(lambda world: world.reach(anyone.id, entity, depth=int(name[-1]), limit=200))
             case "known":
                 entity = self._spoken_of().id
-                return _counted(
-                    lambda: graph.known(id_, npc.id, entity),
+                return self._of_world(
+                    lambda world: world.known(npc.id, entity),
                     lambda found: 0 if found is None else 1 + len(found.relations),
                 )
             case "identity":
                 return _counted(partial(self._identity, npc), lambda found: len(found.lines) + len(found.secrets))
-            case "visible_subgraph":
-                return _counted(
-                    lambda: graph.visible_subgraph(id_, npc.id, npc.entity_id), lambda found: len(found.reached)
-                )
             case "graph_rag":
                 around, vector = Neighbourhood(self._spoken_of().id), self._vectors[n % len(self._vectors)]
                 return _counted(lambda: rag.query_with_embedding(id_, npc.id, vector, around=around))

@@ -215,7 +215,8 @@ class Desk:
         secret_names += [name for other in merged for name in other.names]
         # Of a person that not everybody may know of, the draft has only the name.
         is_public = self.resolver.visibility_of(entity.id) == PUBLIC
-        known = await self.store.graph.known(self.campaign, NpcId(entity.id), entity.id) if is_public else None
+        memory = self.store.world_memory(self.campaign)
+        known = (await memory.refresh()).known(NpcId(entity.id), entity.id) if is_public else None
         # What is hidden about a person whom everybody knows is not for its NPC either.
         documents = [one.document for one in await self.imports.documents_of(entity.id)] if is_public else []
         of_npc = [text for one in documents if not one.hidden for text in one.texts]

@@ -1,11 +1,13 @@
--- Facts and entities are found by their words in memory. Nothing reads these columns any more, and each write paid for
--- them. `fts_config` stays, because bundles contain it. The views are the same but for `words` in `facts`.
+-- Facts and entities are found by their words in memory, and so are an NPC's secrets. Nothing reads these columns and
+-- indexes any more, and each write paid for them. `fts_config` stays, because bundles contain it. The views are the same
+-- but for `words` in `facts`.
 DROP VIEW ontology_nodes, withheld_knowledge, facts;
 
 ALTER TABLE entities DROP COLUMN words;
 ALTER TABLE relationships DROP COLUMN words;
 ALTER TABLE attribute_facts DROP COLUMN words;
 DROP FUNCTION glyphoxa_name_words(TEXT, TEXT[]);
+DROP INDEX idx_rel_secret, idx_attribute_facts_secret;
 
 CREATE VIEW facts WITH (security_invoker = true) AS
     SELECT campaign_id, fact_id, source_id AS subject_id, rel_type AS predicate, target_id AS object_id,

@@ -88,7 +88,7 @@ class TableMemory:
 
     Attributes:
         guard: Read access to memory; None without long-term memory.
-        around: Search for talk around an entity; None if the graph does not support it.
+        around: Search for talk around an entity; None without long-term memory.
     """
 
     def __init__(  # noqa: PLR0913 - independent parts, passed once
@@ -120,8 +120,7 @@ class TableMemory:
             self.guard = MemoryGuard(
                 store.past_talk, store.summaries, self._watch, world=store.world_memory(campaign.id)
             )
-            around = RecallAround.of(store.graph_rag, store.past_talk.vectors)
-            self.around = None if around is None else self.guard.guarded(around)
+            self.around = self.guard.guarded(RecallAround(store.graph_rag, store.past_talk.vectors))
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),
             log,

@@ -88,7 +88,7 @@ async def _run(options: argparse.Namespace) -> int:
     ):
         desk = await desk_at(store, settings, options.campaign)
         if options.around is not None:
-            return await _answer_around(desk, store.graph_rag, question, options)
+            return await _answer_around(desk, question, options)
         campaign = await store.campaigns.get(desk.campaign)
         world = KnownWorld(campaign, store.world_memory(campaign.id))
         contexts = HotContexts(Prefetch(world, talk=None, present=dict), budgets=settings.budgets, repairs=False)
@@ -222,20 +222,14 @@ class ExplainedQuestion:
 # Around somebody
 
 
-async def _answer_around(desk: Desk, graph: object, question: str, options: argparse.Namespace) -> int:
+async def _answer_around(desk: Desk, question: str, options: argparse.Namespace) -> int:
     """Print utterances about an entity and those related to it.
 
-    Args:
-        graph: Asked for talk, if it can be.
-
     Raises:
-        InvalidInput: It cannot.
         NotFound: There is no such NPC or entity.
     """
     npc, entity = desk.resolver.npc(options.npc), desk.resolver.entity(options.around)
-    around = RecallAround.of(graph, desk.store.past_talk.vectors)
-    if around is None:
-        raise InvalidInput("--around: this memory cannot be searched by relations; remove it")
+    around = RecallAround(desk.store.graph_rag, desk.store.past_talk.vectors)
     found = await around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
     if found:
         paths = [_path(one, entity, desk.resolver) for one in found]

@@ -124,8 +124,10 @@ async def _relations(desk: Desk, options: argparse.Namespace) -> int:
     if options.depth is not None:
         if not 0 <= options.depth <= _DEEPEST:
             raise InvalidInput(f"--depth must be from 0 to {_DEEPEST}, not {options.depth}")
-        reached = await desk.inspection.reach(desk.campaign, entity.id, depth=options.depth)
-        return show_rows(("depth", "type", "name"), ((str(each.depth), each.type, each.name) for each in reached))
+        world = await desk.store.world_memory(desk.campaign).refresh()
+        reached = world.reach(DM, entity.id, depth=options.depth, most_relations=None)
+        rows = ((str(each.depth), each.entity.type, each.entity.name) for each in reached)
+        return show_rows(("depth", "type", "name"), rows)
     about = await desk.inspection.current(desk.campaign, DM, about=entity.id, limit=MAX_FACTS)
     facts = [fact for fact in about if fact.claim.object is not None]
     show_facts(facts, desk.resolver, limit=MAX_FACTS, nothing=f"{entity.name} has no relations")

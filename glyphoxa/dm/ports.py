@@ -1,4 +1,4 @@
-"""Memory ports of the DM's commands beyond `WorldHistory` and `KnowledgeGraph`. All show the DM's view."""
+"""Memory ports of the DM's commands beyond `WorldHistory`. All show the DM's view."""
 
 from __future__ import annotations
 

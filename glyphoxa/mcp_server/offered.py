@@ -134,7 +134,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
         store.summaries,
         campaign.npc(npc).name,
         RelationWords.of(campaign),
-        around=RecallAround.of(store.graph_rag, store.past_talk.vectors),
+        around=RecallAround(store.graph_rag, store.past_talk.vectors),
         people=campaign.people,
         safety=topics_of(campaign),
     )

@@ -44,7 +44,7 @@ class TierRule:
     Attributes:
         ceiling_ms: Limit for a tool call. Parallel calls take as long as the longest, not the sum.
         tools: The declared tools.
-        can_search_around: Whether talk may also be searched around an entity, if the graph supports it.
+        can_search_around: Whether talk may also be searched around an entity.
     """
 
     ceiling_ms: int

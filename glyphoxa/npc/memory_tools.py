@@ -124,7 +124,7 @@ class NpcMemory:
     Attributes:
         name: The NPC's name.
         words: The campaign's language, and its sentences for relations.
-        around: Searches talk around an entity; None if the graph does not support it.
+        around: Searches talk around an entity; None: there is none.
         deep_talk: Past talk for tier DEEP; None: `talk`.
         people: Names of those who speak, by their ids.
         safety: Topics that no answer contains.

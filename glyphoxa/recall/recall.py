@@ -294,7 +294,7 @@ _EMBED_DEADLINE_MS: Final = 900
 
 
 class RecallAround:
-    """A `TalkAround` over a graph that can search utterances.
+    """A `TalkAround` over a graph.
 
     It searches by meaning. It searches by words if the question's vector is late, or if no utterance around the entity
     has a vector of the same model.
@@ -308,11 +308,6 @@ class RecallAround:
         self._graph = graph
         self._vectors = vectors
         self._nearer = nearer
-
-    @classmethod
-    def of(cls, graph: object, vectors: QuestionVectors) -> RecallAround | None:
-        """None if the graph cannot search utterances; the caller continues without it."""
-        return cls(graph, vectors) if isinstance(graph, GraphRag) else None
 
     async def __call__(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5

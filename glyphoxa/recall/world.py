@@ -4,8 +4,7 @@
           ▲                                            │
           └── events, by the world's own rules         └──▶ facts that the viewer may know about them
 
-The answers are those of `KnowledgeGraph.known` and `identity_snapshot`, without a database query. What a viewer may not
-know is removed before names are matched: it hides no name, corrects no typo and connects nothing.
+What a viewer may not know is removed before names are matched: it hides no name, corrects no typo and connects nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import is_episode
 from glyphoxa.world.events import WorldEvent, apply
-from glyphoxa.world.graph import IdentitySnapshot, Known, WorldFeed, may_know, new_events
+from glyphoxa.world.graph import IdentitySnapshot, Known, Reached, WorldFeed, may_know, new_events
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 
 # -- by name
@@ -435,7 +434,11 @@ class World:
         return self._state.facts.get(fact)
 
     def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        """Return what an NPC knows of itself; see `KnowledgeGraph.identity_snapshot`."""
+        """Return what an NPC knows of itself; None if there is no such entity for it.
+
+        Args:
+            entity: The NPC's own entity.
+        """
         known = self.known(npc, entity)
         if known is None:
             return None
@@ -476,19 +479,52 @@ class World:
         leads_to = [*((fact, reached) for fact, reached, _ in reversed(there)), *((fact, end) for fact, _, end in back)]
         return [(fact, _entity(self._state.entities[reached])) for fact, reached in leads_to]
 
+    def reach(
+        self,
+        viewer: Viewer,
+        entity: EntityId,
+        *,
+        depth: int,
+        limit: int | None = None,
+        most_relations: int | None = _MOST_RELATIONS,
+    ) -> list[Reached]:
+        """Return the entities at most so many relations away, with the entity itself: by depth, then name.
+
+        Only over accepted relations that hold now, and over entities that the viewer may know of.
+
+        Args:
+            limit: Maximum number of entities.
+            most_relations: Maximum number at each depth; None looks at all, which may take long.
+        """
+        start = self._visible(viewer, entity)
+        if start is None:
+            return []
+        found = [Reached(_entity(start), 0)]
+        way: _Way = {start.id: None}
+        level = {start.id}
+        for distance in range(1, depth + 1):
+            level = self._next_level(viewer, level, way, most_relations)
+            reached = (Reached(_entity(self._state.entities[each]), distance) for each in level)
+            found += sorted(reached, key=lambda one: (one.entity.name, one.entity.id))
+            if not level or (limit is not None and len(found) >= limit):
+                break
+        return found[:limit]
+
     def _visible(self, viewer: Viewer, entity: EntityId) -> WorldEntity | None:
         """Return an entity, or the one it was merged into; None if there is none for this viewer."""
         node = self._state.entity(entity)
         return node if node is not None and node.visibility.is_visible_to(viewer) else None
 
-    def _next_level(self, viewer: Viewer, level: Iterable[EntityId], way: _Way) -> set[EntityId]:
+    def _next_level(
+        self, viewer: Viewer, level: Iterable[EntityId], way: _Way, most_relations: int | None = _MOST_RELATIONS
+    ) -> set[EntityId]:
         """Return the entities that are one relation away from a level and not on the way, and add them to it."""
         found: _Way = {}
         relations = ((entity, fact) for entity in sorted(level) for fact in self._state.touching(entity))
-        for entity, fact in islice(relations, _MOST_RELATIONS):
+        for entity, fact in islice(relations, most_relations):
             other = fact.claim.ends[-1] if fact.claim.subject == entity else fact.claim.subject
             is_new = other not in way and other not in found and other in self._state.entities
-            if is_new and self._may_see(viewer, fact):
+            if is_new and fact.status == "accepted" and self._may_see(viewer, fact):
                 found[other] = fact, entity
         way |= found
         return set(found)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import SpokenBy
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import Dm, Fact, RecalledUtterance, Viewer, Visibility
 from glyphoxa.world.events import Cause, Event, Undoing, WorldEvent
@@ -73,14 +73,6 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Subgraph:
-    """Entities within reach, nearest first, and the accepted facts between them."""
-
-    reached: tuple[Reached, ...] = ()
-    facts: tuple[Fact, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Passage:
     """A transcript chunk that matches a question, inside a neighbourhood of the graph.
 
@@ -95,24 +87,6 @@ class Passage:
     depth: int = 0
 
 
-Direction = Literal["out", "in", "both"]
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """How far a walk over relations goes.
-
-    Attributes:
-        types: Relation types to follow; None: all.
-        limit: Maximum number of entities.
-    """
-
-    depth: int = 3
-    direction: Direction = "both"
-    types: Collection[str] | None = None
-    limit: int = 200
-
-
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
     """All entities at most so many relations away from an entity."""
@@ -121,54 +95,8 @@ class Neighbourhood:
     depth: int = 2
 
 
-KNOWN_THROUGH: Final = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-"""Relations along which an NPC learns of things."""
-
-
-class KnowledgeGraph(Protocol):
-    """Read access to memory level 3, always for a viewer.
-
-    SQL applies the visibility before LIMIT: an NPC gets the accepted facts in its scope whose two ends it may know of,
-    and nothing of the others, not even a count. The DM gets all. One round trip each.
-    """
-
-    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]: ...
-
-    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
-        """None when this viewer knows of no such entity."""
-        ...
-
-    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        """
-        Args:
-            entity: The NPC's own node.
-        """
-        ...
-
-    async def visible_subgraph(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        entity: EntityId,
-        *,
-        depth: int = 1,
-        through: Collection[str] = KNOWN_THROUGH,
-    ) -> Subgraph:
-        """Return the part of the graph that the NPC would logically know.
-
-        Its own node, everything directly related to it, and what is connected by `through` up to `depth` relations
-        away.
-        """
-        ...
-
-    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
-        """Everything within reach, by depth, then name; cycles are allowed."""
-        ...
-
-
-@runtime_checkable
 class GraphRag(Protocol):
-    """Transcript search inside a neighbourhood of the graph. Optional: callers check with `isinstance`."""
+    """Transcript search inside a neighbourhood of the graph."""
 
     async def query_with_context(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: Neighbourhood, limit: int = 10

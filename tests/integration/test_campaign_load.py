@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
@@ -20,8 +21,8 @@ from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced
-from glyphoxa.world.graph import Walk
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
+from tests.support.known_of import entities_of, known_of
 from tests.support.patience import DEADLINE_S
 from tests.support.postgres import the_one_that_waits
 
@@ -46,12 +47,12 @@ async def n_events(store: Store, campaign: CampaignId = CAMPAIGN) -> int:
 
 
 async def names(store: Store, campaign: CampaignId = CAMPAIGN) -> set[str]:
-    return {entity.name for entity in await store.graph.entities(campaign, DM)}
+    return {entity.name for entity in await entities_of(store, campaign, DM)}
 
 
 async def value(store: Store) -> object:
     """Grimjaw's description."""
-    known = await store.graph.known(CAMPAIGN, SMITH, GRIMJAW)
+    known = await known_of(store, CAMPAIGN, SMITH, GRIMJAW)
     assert known is not None
     return next((fact.claim.content for fact in known.attributes if fact.claim.predicate == "description"), None)
 
@@ -61,7 +62,7 @@ async def test_a_loaded_campaign_is_read_back_equal(store: Store) -> None:
     await store.campaigns.load(campaign)
     assert await store.campaigns.get(campaign.id) == campaign
     assert await store.campaigns.names() == {campaign.id: campaign.name}
-    stored = {e.id: e for e in await store.graph.entities(campaign.id, DM)}
+    stored = {each.entity.id: each.entity for each in await PostgresInspection(store.database).entities(campaign.id)}
     for entity in campaign.entities:
         assert stored[entity.id] == entity
 
@@ -86,9 +87,9 @@ async def test_what_a_file_keeps_from_somebody_reaches_those_it_names_and_nobody
         replace(campaign, entities=(*campaign.entities, crypt, king), relationships=(*campaign.relationships, knows))
     )
     for npc, crypts, secrets in ((SMITH, {"The Crypt"}, 1), (INNKEEPER, set(), 0)):
-        seen = {entity.name for entity in await store.graph.entities(CAMPAIGN, npc)}
+        seen = {entity.name for entity in await entities_of(store, CAMPAIGN, npc)}
         assert seen & {"The Crypt", "The Drowned King"} == crypts
-        known = await store.graph.known(CAMPAIGN, npc, GRIMJAW)
+        known = await known_of(store, CAMPAIGN, npc, GRIMJAW)
         assert known is not None
         assert {end.name for _, end in known.relations} == {"Mirelle", *crypts}
         assert [fact.claim.predicate for fact in known.attributes].count("secret") == secrets
@@ -222,12 +223,12 @@ scenes: [{{location: Saltmere, npcs: [Mira, Grim]}}]
         town.write_text(written)
         await store.campaigns.load(read_campaign(town).campaign)
         for npc, may in ((NpcId("mira"), True), (NpcId("grim"), knows)):
-            graph, saltmere = store.graph, EntityId("saltmere")
-            assert ("The Tithe" in {e.name for e in await graph.entities(CAMPAIGN, npc)}) is may
-            assert (await graph.known(CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
-            reached = await graph.traverse(CAMPAIGN, npc, saltmere, Walk())
+            saltmere = EntityId("saltmere")
+            assert ("The Tithe" in {e.name for e in await entities_of(store, CAMPAIGN, npc)}) is may
+            assert (await known_of(store, CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
+            reached = (await store.world_memory(CAMPAIGN).refresh()).reach(npc, saltmere, depth=3, limit=200)
             assert ("The Tithe" in {one.entity.name for one in reached}) is may
             assert bool((await store.world_memory(CAMPAIGN).refresh()).facts(npc, "Tithe doubled")) is may
-            known = await graph.known(CAMPAIGN, npc, saltmere)
+            known = await known_of(store, CAMPAIGN, npc, saltmere)
             assert known is not None
             assert ("The Tithe" in {other.name for _, other in known.relations}) is may

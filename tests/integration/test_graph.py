@@ -7,11 +7,11 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
-from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
+from glyphoxa.domain.knowledge import DM, HIDDEN, Claim, Fact, Provenance, Viewer, Visibility, secret_of, witnessed_by
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.graph import Walk
+from tests.support.known_of import entities_of, known_of
 from tests.support.world_tables import a_campaign_row
 
 TOWN = CampaignId("town")
@@ -64,52 +64,50 @@ def told(facts: tuple[Fact, ...] | list[Fact]) -> list[tuple[str, object]]:
 
 
 async def test_who_may_not_know_of_an_entity_is_told_of_none(town: Store) -> None:
-    everything = {e.id for e in await town.graph.entities(TOWN, DM)}
+    everything = {e.id for e in await entities_of(town, TOWN, DM)}
     assert everything == {NODE, SMITH, INN, MARKET, SWORD, GUILD, TIDE}
-    assert {e.id for e in await town.graph.entities(TOWN, MIRA)} == everything - {GUILD}
-    assert [e.id for e in await town.graph.entities(TOWN, VEX, of_type="faction")] == [GUILD, TIDE]
-    assert await town.graph.known(TOWN, MIRA, GUILD) is None
-    with pytest.raises(ValueError, match="must be DM or an NPC, not ''"):
-        await town.graph.entities(TOWN, NpcId(""))
+    assert {e.id for e in await entities_of(town, TOWN, MIRA)} == everything - {GUILD}
+    assert [e.id for e in await entities_of(town, TOWN, VEX, of_type="faction")] == [GUILD, TIDE]
+    assert await known_of(town, TOWN, MIRA, GUILD) is None
 
 
 async def test_what_is_known_of_an_entity_has_the_facts_with_their_other_ends(town: Store) -> None:
-    known = await town.graph.known(TOWN, MIRA, NODE)
+    known = await known_of(town, TOWN, MIRA, NODE)
     assert known is not None
     assert told(known.attributes) == [("occupation", "innkeeper"), ("secret", "waters the ale")]
     assert [(f.claim.subject, f.claim.predicate, other.name) for f, other in known.relations] == [
         (SMITH, "KNOWS", "Grimjaw"),
         (NODE, "LOCATED_AT", "The Salty Dog"),
     ]
-    assert known.entity.attributes == {"occupation": "innkeeper"}
 
 
 async def test_a_fact_is_known_only_where_both_ends_are(town: Store) -> None:
     """Mira knows that she is of a guild of which she may not know: nothing is told of it."""
     for viewer, types in ((MIRA, ["KNOWS", "LOCATED_AT"]), (VEX, ["LOCATED_AT", "MEMBER_OF"])):
-        known = await town.graph.known(TOWN, viewer, NODE)
+        known = await known_of(town, TOWN, viewer, NODE)
         assert known is not None
         assert [fact.claim.predicate for fact, _ in known.relations] == types
 
 
 async def test_what_waits_for_the_dm_is_told_to_nobody_else(town: Store) -> None:
     for viewer, n in ((MIRA, 0), (DM, 1)):
-        known = await town.graph.known(TOWN, viewer, NODE)
+        known = await known_of(town, TOWN, viewer, NODE)
         assert known is not None
         assert [f.claim.predicate for f in known.attributes].count("rumour") == n
 
 
 async def test_a_snapshot_holds_the_secrets_of_the_npc_whomever_they_are_about(town: Store) -> None:
-    snapshot = await town.graph.identity_snapshot(TOWN, MIRA, NODE)
+    world = await town.world_memory(TOWN).refresh()
+    snapshot = world.identity(MIRA, NODE)
     assert snapshot is not None
     assert told(snapshot.secrets) == [("secret", "waters the ale"), ("secret", "forged the false seal")]
-    assert snapshot.known == await town.graph.known(TOWN, MIRA, NODE)
-    assert await town.graph.identity_snapshot(TOWN, MIRA, EntityId("nobody")) is None
+    assert snapshot.known == await known_of(town, TOWN, MIRA, NODE)
+    assert world.identity(MIRA, EntityId("nobody")) is None
 
 
 async def test_a_relation_that_holds_both_ways_is_told_once_from_either_end(town: Store) -> None:
     for mine, other in ((TIDE, INN), (INN, TIDE)):
-        known = await town.graph.known(TOWN, DM, mine)
+        known = await known_of(town, TOWN, DM, mine)
         assert known is not None
         assert [(f.claim.object, e.id) for f, e in known.relations if f.claim.predicate == "HOSTILE_TO"] == [
             (TIDE, other)
@@ -122,30 +120,25 @@ async def test_the_database_knows_the_relations_that_hold_both_ways(store: Store
             assert await connection.fetchval("SELECT glyphoxa_holds_both_ways($1)", predicate) is both
 
 
-async def test_an_npc_knows_what_is_related_to_it_and_beyond_that_what_it_hears_of(town: Store) -> None:
-    """Ownership is no way on which one hears of things."""
-    near = await town.graph.visible_subgraph(TOWN, MIRA, NODE)
-    assert [(r.entity.id, r.depth) for r in near.reached] == [(NODE, 0), (SMITH, 1), (INN, 1)]
-    far = await town.graph.visible_subgraph(TOWN, MIRA, NODE, depth=2)
-    assert [(r.entity.id, r.depth) for r in far.reached] == [(NODE, 0), (SMITH, 1), (INN, 1), (MARKET, 2)]
-    assert [fact.claim.predicate for fact in far.facts] == ["LOCATED_AT", "KNOWS", "LOCATED_AT"]
-    own = await town.graph.visible_subgraph(TOWN, MIRA, NODE, depth=2, through=("OWNS",))
-    assert [r.entity.id for r in own.reached] == [NODE, SMITH, INN, SWORD]
+async def test_what_is_reached_is_sorted_by_distance_and_name(town: Store) -> None:
+    world = await town.world_memory(TOWN).refresh()
 
+    def reach(viewer: Viewer = DM, **how: int) -> list[tuple[EntityId, int]]:
+        return [(one.entity.id, one.depth) for one in world.reach(viewer, NODE, **how)]
 
-async def test_a_walk_goes_the_ways_and_types_it_is_told_to(town: Store) -> None:
-
-    async def walk(**how: object) -> list[tuple[EntityId, int]]:
-        return [(r.entity.id, r.depth) for r in await town.graph.traverse(TOWN, DM, NODE, Walk(**how))]  # type: ignore[arg-type]
-
-    assert await walk(depth=0) == [(NODE, 0)]
-    assert await walk(depth=1, direction="out") == [(NODE, 0), (GUILD, 1), (INN, 1)]
-    assert await walk(depth=1, direction="in") == [(NODE, 0), (SMITH, 1)]
-    assert await walk(types=["LOCATED_AT"]) == [(NODE, 0), (INN, 1)]
-    assert await walk(limit=2) == [(NODE, 0), (SMITH, 1)]
+    assert reach(depth=0) == [(NODE, 0)]
+    assert reach(depth=2, limit=2) == [(NODE, 0), (SMITH, 1)]
     everything = [(NODE, 0), (SMITH, 1), (GUILD, 1), (INN, 1), (MARKET, 2), (SWORD, 2), (TIDE, 2)]
-    assert await walk(depth=2) == everything
-    assert await walk(depth=50) == everything
+    assert reach(depth=2) == everything
+    assert reach(depth=50) == everything
+    assert reach(MIRA, depth=1) == [(NODE, 0), (SMITH, 1), (INN, 1)]
+    assert world.reach(MIRA, GUILD, depth=3) == []
+
+
+async def test_nothing_is_reached_over_a_relation_that_needs_review(town: Store) -> None:
+    await town.world.commit(TOWN, [relation(NODE, "OWES", SWORD, provenance=Provenance(confidence=0.4))], CAUSE)
+    reached = (await town.world_memory(TOWN).refresh()).reach(DM, NODE, depth=1)
+    assert SWORD not in {one.entity.id for one in reached}
 
 
 async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
@@ -158,7 +151,7 @@ async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
         attributes={"description": "ten crowns"},
     )
     await town.world.commit(TOWN, [stated], CAUSE)
-    known = await town.graph.known(TOWN, GRIM, SMITH)
+    known = await known_of(town, TOWN, GRIM, SMITH)
     assert known is not None
     (fact,) = (each for each, _ in known.relations if each.claim.predicate == "OWES")
     assert (fact.id, fact.claim, fact.provenance, fact.visibility) == (
@@ -172,10 +165,11 @@ async def test_a_fact_is_read_as_it_was_stated(town: Store) -> None:
 
 async def test_who_asks_for_an_entity_that_was_merged_is_told_of_what_it_became(town: Store) -> None:
     await town.world.commit(TOWN, [EntitiesMerged(SMITH, NODE)], CAUSE)
-    known = await town.graph.known(TOWN, DM, NODE)
+    known = await known_of(town, TOWN, DM, NODE)
     assert known is not None
     assert known.entity.id == SMITH
-    assert await town.graph.traverse(TOWN, DM, NODE, Walk()) == await town.graph.traverse(TOWN, DM, SMITH, Walk())
+    world = await town.world_memory(TOWN).refresh()
+    assert world.reach(DM, NODE, depth=3) == world.reach(DM, SMITH, depth=3)
 
 
 @pytest.mark.parametrize("view", ["ontology_nodes", "ontology_edges", "ontology_snapshots", "relationship_history"])

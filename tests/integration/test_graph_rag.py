@@ -138,8 +138,7 @@ async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
 
 async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(town: Store) -> None:
     """Nobody said that the cask is one of the inn's. Mira's model names the inn."""
-    around = RecallAround.of(town.graph_rag, town.past_talk.vectors)
-    assert RecallAround.of(town.graph, town.past_talk.vectors) is None
+    around = RecallAround(town.graph_rag, town.past_talk.vectors)
     for npc, expected in ((MIRA, [("Grimjaw said: In spring the cask leaks.", ["Cask"], 2)]), (GRIM, [])):
         tools = Toolbox(NpcMemory(TOWN, npc, town.world_memory(TOWN), town.past_talk, around=around), tier="DEEP")
         found: Any = await tools.call("memory_search_sessions", {"query": "What leaks?", "around": "the inn"})

@@ -15,11 +15,12 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.imports.readers import read_source
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.known_of import entities_of, known_of
 
 
 async def everything_known(store: Store, viewer: Viewer) -> str:
-    entities = await store.graph.entities(CAMPAIGN, viewer)
-    return " ".join([f"{each} {await store.graph.known(CAMPAIGN, viewer, each.id)}" for each in entities])
+    entities = await entities_of(store, CAMPAIGN, viewer)
+    return " ".join([f"{each} {await known_of(store, CAMPAIGN, viewer, each.id)}" for each in entities])
 
 
 @pytest.mark.parametrize("kind", ["leveldb", "nedb", "json"])
@@ -71,11 +72,11 @@ async def test_hostile_names_are_stored_once_and_in_one_line(store: Store, tmp_p
     ]
     (tmp_path / "world.json").write_text(json.dumps({"id": "w\x00", "title": "W\ud800", "actors": actors}))
     desk = imports_of(store, CAMPAIGN)
-    before = {each.name for each in await store.graph.entities(CAMPAIGN, DM)}
+    before = {each.name for each in await entities_of(store, CAMPAIGN, DM)}
     arrival = await desk.take_in(read_source("foundry", tmp_path / "world.json"))
     assert arrival.n_new == len(HOSTILE)
     await desk.accept(EVERYTHING)
-    new = {each.name for each in await store.graph.entities(CAMPAIGN, DM)} - before
+    new = {each.name for each in await entities_of(store, CAMPAIGN, DM)} - before
     assert len(new) == len(HOSTILE)
     assert all(name.isprintable() and len(name) <= 200 for name in new)
     again = await desk.take_in(read_source("foundry", tmp_path / "world.json"))

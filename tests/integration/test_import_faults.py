@@ -22,6 +22,7 @@ from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, a_campaign
+from tests.support.known_of import entities_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.proof import IS_PROOF
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
@@ -38,7 +39,7 @@ async def desk(store: Store) -> PostgresImports:
 
 
 async def vasks(store: Store) -> set[str]:
-    return {each.name for each in await store.graph.entities(CAMPAIGN, DM) if each.name.startswith("Vask")}
+    return {each.name for each in await entities_of(store, CAMPAIGN, DM) if each.name.startswith("Vask")}
 
 
 async def test_second_import_of_a_source_is_refused_while_the_first_runs(store: Store, desk: PostgresImports) -> None:
@@ -55,7 +56,7 @@ async def test_documents_accepted_twice_at_once_become_entities_once(store: Stor
     await desk.take_in(a_world(MILL, MILLER))
     done = await asyncio.gather(desk.accept(EVERYTHING), desk.accept(EVERYTHING), return_exceptions=True)
     assert sorted(type(each).__name__ for each in done) == ["CampaignChanges", "NotFound"]
-    assert [each.name for each in await store.graph.entities(CAMPAIGN, DM)].count("Berta Moor") == 1
+    assert [each.name for each in await entities_of(store, CAMPAIGN, DM)].count("Berta Moor") == 1
 
 
 async def test_world_is_written_while_an_accept_waits_for_an_import(store: Store, desk: PostgresImports) -> None:
@@ -74,7 +75,7 @@ async def test_world_is_written_while_an_accept_waits_for_an_import(store: Store
         await store.world.commit(CAMPAIGN, [added], Cause("dm", 1))
         assert not accepting.done()
     await accepting
-    assert "Salt Mill" in {each.name for each in await store.graph.entities(CAMPAIGN, DM)}
+    assert "Salt Mill" in {each.name for each in await entities_of(store, CAMPAIGN, DM)}
 
 
 async def test_failed_accept_leaves_world_and_decisions_as_they_were(

@@ -13,6 +13,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.imports.readers import read_source
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.known_of import entities_of, known_of
 
 SECRET = "zzquicksilver"
 NOTES = {
@@ -45,12 +46,12 @@ async def accepted(store: Store, kind: ImportKind, path: Path) -> dict[str, Enti
     await desk.accept(EVERYTHING)
     again = await desk.take_in(read_source(kind, path))
     assert (again.n_new, again.n_changed, (await desk.waiting())[0]) == (0, 0, 0)
-    return {each.name: each for each in await store.graph.entities(CAMPAIGN, DM)}
+    return {each.name: each for each in await entities_of(store, CAMPAIGN, DM)}
 
 
 async def what_the_smith_knows(store: Store) -> str:
-    entities = await store.graph.entities(CAMPAIGN, SMITH)
-    facts = [await store.graph.known(CAMPAIGN, SMITH, each.id) for each in entities]
+    entities = await entities_of(store, CAMPAIGN, SMITH)
+    facts = [await known_of(store, CAMPAIGN, SMITH, each.id) for each in entities]
     return f"{entities} {facts}"
 
 
@@ -62,13 +63,13 @@ async def test_vault_is_known_to_npcs_without_its_secrets(store: Store, tmp_path
     assert (world["Rusk"].type, world["Ironhold"].type) == ("npc", "location")
     assert world["Rusk"].aliases == ("King Rusk",)
     assert world["Rusk"].attributes["description"] == "He rules the city."
-    known = await store.graph.known(CAMPAIGN, SMITH, world["Rusk"].id)
+    known = await known_of(store, CAMPAIGN, SMITH, world["Rusk"].id)
     assert known is not None
     assert [other.name for _, other in known.relations] == ["Ironhold"]
     told = await what_the_smith_knows(store)
     assert "A city of dwarves." in told
     assert not any(secret in told for secret in (SECRET, "The plot", "A demon"))
-    everything = [str(await store.graph.known(CAMPAIGN, DM, each.id)) for each in world.values()]
+    everything = [str(await known_of(store, CAMPAIGN, DM, each.id)) for each in world.values()]
     assert sum(SECRET in each for each in everything) == 4
 
 

@@ -18,6 +18,7 @@ from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
 from glyphoxa.world.entity_events import EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.known_of import entities_of, known_of
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
 
@@ -28,7 +29,7 @@ async def desk(store: Store) -> PostgresImports:
 
 
 async def names(store: Store, viewer: object = DM) -> set[str]:
-    return {each.name for each in await store.graph.entities(CAMPAIGN, viewer)}  # type: ignore[arg-type]
+    return {each.name for each in await entities_of(store, CAMPAIGN, viewer)}  # type: ignore[arg-type]
 
 
 async def test_imported_documents_wait_and_change_nothing(store: Store, desk: PostgresImports) -> None:
@@ -47,15 +48,15 @@ async def test_imported_documents_wait_and_change_nothing(store: Store, desk: Po
 async def test_accepted_documents_become_entities_with_their_facts(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(DocumentSelection())
-    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    [miller] = [each for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Berta Moor"]
     assert miller.aliases == ("the miller",)
     assert miller.attributes["race"] == "dwarf"
     assert miller.attributes["description"] == "She grinds salt."
-    known = await store.graph.known(CAMPAIGN, SMITH, miller.id)
+    known = await known_of(store, CAMPAIGN, SMITH, miller.id)
     assert known is not None
     assert [other.id for _, other in known.relations] == ["salt-mill"]
     assert "drowned" not in str(known)
-    told = await store.graph.known(CAMPAIGN, DM, miller.id)
+    told = await known_of(store, CAMPAIGN, DM, miller.id)
     assert "drowned" in str(told)
     assert "Vask" not in await names(store, SMITH)
     assert "Vask" in await names(store)
@@ -83,7 +84,7 @@ async def test_changed_document_proposes_its_changes_alone(store: Store, desk: P
     assert proposal.document.name == "Berta of the Moor"
     assert proposal.changes == ("removed: alias the miller", "changed: race 'gnome'")
     await desk.accept(DocumentSelection())
-    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta of the Moor"]
+    [miller] = [each for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Berta of the Moor"]
     assert (miller.aliases, miller.attributes["race"]) == ((), "gnome")
     assert "Salt Mill" in await names(store)
 
@@ -102,7 +103,7 @@ async def test_document_with_another_id_states_its_text_once(store: Store, desk:
     arrival = await desk.take_in(a_world(replace(MILLER, key="People/Berta.md", texts=MILLER.texts[:1])))
     assert (arrival.n_new, arrival.gone) == (1, ("Berta Moor",))
     await desk.accept(DocumentSelection())
-    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    [miller] = [each for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Berta Moor"]
     assert miller.attributes["description"] == "She grinds salt."
     assert "note" not in miller.attributes
 
@@ -116,15 +117,15 @@ async def test_document_with_a_known_name_joins_that_entity(store: Store, desk: 
     before = await names(store, SMITH)
     await desk.accept(DocumentSelection())
     assert await names(store, SMITH) == before
-    assert "orc" not in str(await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw")))
-    assert "race: orc" in str(await store.graph.known(CAMPAIGN, DM, EntityId("e-grimjaw")))
+    assert "orc" not in str(await known_of(store, CAMPAIGN, SMITH, EntityId("e-grimjaw")))
+    assert "race: orc" in str(await known_of(store, CAMPAIGN, DM, EntityId("e-grimjaw")))
 
 
 async def test_document_edited_as_new_becomes_a_second_entity(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(replace(SPY, name="Grimjaw")))
     await desk.edit(DocumentSelection(), DocumentEdit(same_as=NEW_ENTITY, hidden=False))
     await desk.accept(DocumentSelection())
-    assert [each.name for each in await store.graph.entities(CAMPAIGN, SMITH)].count("Grimjaw") == 2
+    assert [each.name for each in await entities_of(store, CAMPAIGN, SMITH)].count("Grimjaw") == 2
 
 
 async def test_edit_that_does_not_fit_is_refused(desk: PostgresImports) -> None:
@@ -139,10 +140,10 @@ async def test_edit_that_does_not_fit_is_refused(desk: PostgresImports) -> None:
 async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(MILL, MILLER))
     await desk.accept(DocumentSelection())
-    [miller] = [each for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Berta Moor"]
+    [miller] = [each for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Berta Moor"]
     where = "foundry Actor (npc) Berta Moor{} (data/actors.db, Actor.1)"
     assert [each.words for each in await desk.documents_of(miller.id)] == [where.format("")]
-    told = await store.graph.known(CAMPAIGN, DM, miller.id)
+    told = await known_of(store, CAMPAIGN, DM, miller.id)
     assert told is not None
     [secret] = [fact.claim for fact in told.attributes if fact.claim.predicate == "secret"]
     [page] = await desk.documents_of(miller.id, stating=secret)
@@ -189,7 +190,7 @@ async def test_dms_decisions_about_imported_entities_survive_the_next_import(
     await desk.take_in(a_world(MILL, MILLER, SPY))
     await desk.accept(DocumentSelection())
     miller = EntityId("berta-moor")
-    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
+    [spy] = [each.id for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Vask"]
     decided = [
         EntityScoped(spy, PUBLIC),
         EntityChanged(miller, name="Berta the Grim"),
@@ -200,7 +201,7 @@ async def test_dms_decisions_about_imported_entities_survive_the_next_import(
     await desk.take_in(a_world(replace(MILL, type="item"), *changed))
     done = await desk.accept(DocumentSelection())
     assert any("you removed it" in each for each in done.remarks)
-    entities = {each.id: each for each in await store.graph.entities(CAMPAIGN, SMITH)}
+    entities = {each.id: each for each in await entities_of(store, CAMPAIGN, SMITH)}
     assert "salt-mill" not in entities
     assert entities[spy].attributes["race"] == "gnome"
     assert (entities[miller].name, entities[miller].aliases) == ("Berta the Grim", ("old Berta",))
@@ -211,7 +212,7 @@ async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store
     away = SourceLink("Scene.1", "LOCATED_AT")
     await desk.take_in(a_world(MILL, replace(found, links=(away,))))
     await desk.accept(DocumentSelection())
-    known = await store.graph.known(CAMPAIGN, SMITH, EntityId("e-grimjaw"))
+    known = await known_of(store, CAMPAIGN, SMITH, EntityId("e-grimjaw"))
     assert known is not None
     assert "Grimjaw is a smith." in str(known) and "An elf." not in str(known)
     assert "salt-mill" not in str(known)
@@ -224,28 +225,28 @@ async def test_entity_of_the_campaign_file_keeps_what_the_file_says(store: Store
 async def test_additions_to_a_revealed_hidden_document_stay_hidden(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(SPY))
     await desk.accept(DocumentSelection())
-    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
+    [spy] = [each.id for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Vask"]
     await store.world.commit(CAMPAIGN, [EntityScoped(spy, PUBLIC)], Cause("dm", 1))
     await desk.take_in(
         a_world(replace(SPY, aliases=("the Count",), attributes={**SPY.attributes, "occupation": "spy"}))
     )
     done = await desk.accept(DocumentSelection())
     assert any("you revealed it" in each for each in done.remarks)
-    [seen] = [each for each in await store.graph.entities(CAMPAIGN, SMITH) if each.id == spy]
+    [seen] = [each for each in await entities_of(store, CAMPAIGN, SMITH) if each.id == spy]
     assert (seen.name, seen.aliases, dict(seen.attributes)) == ("Vask", (), {"race": "elf"})
-    assert "spy" in str(await store.graph.known(CAMPAIGN, DM, spy))
+    assert "spy" in str(await known_of(store, CAMPAIGN, DM, spy))
 
 
 async def test_additions_to_a_merged_hidden_document_stay_hidden(store: Store, desk: PostgresImports) -> None:
     await desk.take_in(a_world(SPY))
     await desk.accept(DocumentSelection())
-    [spy] = [each.id for each in await store.graph.entities(CAMPAIGN, DM) if each.name == "Vask"]
+    [spy] = [each.id for each in await entities_of(store, CAMPAIGN, DM) if each.name == "Vask"]
     smith = EntityId("e-grimjaw")
     await store.world.commit(CAMPAIGN, [EntitiesMerged(smith, spy)], Cause("dm", 1))
     await desk.take_in(a_world(replace(SPY, attributes={**SPY.attributes, "debts": "many"})))
     await desk.accept(DocumentSelection())
-    assert "debts" not in str(await store.graph.known(CAMPAIGN, SMITH, smith))
-    assert "debts" in str(await store.graph.known(CAMPAIGN, DM, smith))
+    assert "debts" not in str(await known_of(store, CAMPAIGN, SMITH, smith))
+    assert "debts" in str(await known_of(store, CAMPAIGN, DM, smith))
 
 
 async def test_entity_hidden_by_the_file_stays_hidden_after_it_left_it(store: Store) -> None:

@@ -24,6 +24,7 @@ from glyphoxa.imports.readers import read_source
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactRevealed
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
+from tests.support.known_of import entities_of, known_of
 from tests.support.proof import n_examples
 from tests.support.secret_campaigns import words_in
 from tests.support.source_worlds import SPY, a_random_world, a_world
@@ -37,8 +38,8 @@ def hidden_in(text: str) -> set[str]:
 
 async def told(store: Store, npc: NpcId) -> str:
     """All that the NPC may know. An id, which nobody is told, may be made of an earlier name."""
-    entities = await store.graph.entities(CAMPAIGN, npc)
-    known = [await store.graph.known(CAMPAIGN, npc, each.id) for each in await store.graph.entities(CAMPAIGN, DM)]
+    entities = await entities_of(store, CAMPAIGN, npc)
+    known = [await known_of(store, CAMPAIGN, npc, each.id) for each in await entities_of(store, CAMPAIGN, DM)]
     facts = await PostgresInspection(store.database).current(CAMPAIGN, npc, limit=10_000)
     facts += [fact for each in known if each is not None for fact in each.attributes]
     ends = [end for each in known if each is not None for _, end in each.relations]

@@ -31,7 +31,7 @@ async def test_the_dm_is_shown_what_the_log_says(store: Store) -> None:
     for seed in range(LIVES):
         campaign = CampaignId(f"c{seed}")
         twin = await a_life(store, campaign, random.Random(seed))
-        await shows_the_same(PostgresInspection(store.database), twin, campaign)
+        await shows_the_same(store, PostgresInspection(store.database), twin, campaign)
 
 
 async def test_a_rollback_does_what_its_preview_said(store: Store) -> None:
@@ -59,7 +59,7 @@ async def test_a_rollback_does_what_its_preview_said(store: Store) -> None:
         assert await inspection.talk_after(campaign, session, ordinal) == 0
 
 
-async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campaign: CampaignId) -> None:
+async def shows_the_same(store: Store, inspection: PostgresInspection, twin: WorldTwin, campaign: CampaignId) -> None:
     state = twin.state
     assert await inspection.of_status(campaign, "pending", limit=9) == await twin.of_status(
         campaign, "pending", limit=9
@@ -90,9 +90,10 @@ async def shows_the_same(inspection: PostgresInspection, twin: WorldTwin, campai
     for fact in (*state.facts.values(), *(each.fact for each in state.ended.values())):
         assert await inspection.resting_on(campaign, fact.id) == await twin.resting_on(campaign, fact.id)
         assert events_about(fact, await inspection.events_about(campaign, fact)) == events_about(fact, twin.log)
+    world = await store.world_memory(campaign).refresh()
     for entity in sorted(state.entities):
-        reached = await inspection.reach(campaign, entity, depth=2)
-        assert {each.id: each.depth for each in reached} == _depths(state, entity, depth=2)
+        reached = world.reach(DM, entity, depth=2)
+        assert {each.entity.id: each.depth for each in reached} == _depths(state, entity, depth=2)
 
 
 async def a_life(store: Store, campaign: CampaignId, chance: random.Random) -> WorldTwin:

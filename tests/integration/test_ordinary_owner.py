@@ -14,10 +14,8 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.domain.knowledge import DM as KNOWS_ALL
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.graph import Walk
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.patience import DEADLINE_MS
@@ -66,7 +64,9 @@ async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_noth
             await a_town(store, TOWN)
             await store.log.append([an_utterance("The bell is cracked.")])
         assert [u.id for u in await store.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u1"]
-        assert [reached.entity.id for reached in await store.graph.traverse(TOWN, KNOWS_ALL, MIRA, Walk())][0] == MIRA
+        async with store.database.use(TOWN, deadline_ms=DEADLINE_MS) as connection:
+            walked = await connection.fetch("SELECT level FROM glyphoxa_walk($1, $2, $3, 3)", TOWN, None, MIRA)
+            assert walked[0]["level"] == [MIRA]
         async with store.database.use(OTHER, deadline_ms=DEADLINE_MS) as connection:
             assert await connection.fetchval("SELECT count(*) FROM session_entries") == 0
 

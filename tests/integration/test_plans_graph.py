@@ -21,14 +21,12 @@ from tests.support.patience import DEADLINE_MS
 from tests.support.plans import nodes_of
 from tests.support.postgres import TestServer, vacuum
 
-GRAPH, RAG = load_queries("world/graph"), load_queries("world/graph_rag")
+RAG = load_queries("world/graph_rag")
 BIG = CampaignId("big")
 AN_NPC, AN_ENTITY, ANOTHER = "npc-1", "e1500", "e1700"
 TALK = 20_000
 FEW = ("campaigns", "sessions")
 FILLED = (*FEW, "entities", "relationships", "attribute_facts", "session_entries", "chunks")
-BY_SOURCE = {"idx_rel_source", "relationships_pkey"}
-"""Both begin with the source."""
 BOTH = pytest.mark.parametrize("kind", ["of these values", "of any values"])
 
 # Entity 0 is an end of a tenth of all relations, entity 1 of a twentieth, and so on: everybody knows the king.
@@ -154,23 +152,6 @@ async def plan_of_any_values(connection: Any, query: str, n_arguments: int) -> s
     return str(text)
 
 
-@BOTH
-async def test_what_is_known_and_the_snapshot_of_an_npc(store: Store, kind: str) -> None:
-    for snapshot in (False, True):
-        by = await indexes(store, kind, GRAPH["known"], AN_NPC, AN_ENTITY, snapshot)
-        assert {"idx_rel_target", "idx_attribute_facts_entity", "entities_pkey"} <= by
-        assert by & BY_SOURCE
-    assert {"idx_rel_secret", "idx_attribute_facts_secret"} <= by
-
-
-@BOTH
-async def test_walks(store: Store, kind: str) -> None:
-    assert "entities_pkey" in await indexes(store, kind, GRAPH["traverse"], AN_NPC, AN_ENTITY, 3, "both", None, 200)
-    subgraph = await indexes(store, kind, GRAPH["visible_subgraph"], AN_NPC, AN_ENTITY, 1, ["KNOWS"])
-    assert "entities_pkey" in subgraph
-    assert subgraph & BY_SOURCE
-
-
 @pytest.mark.parametrize("viewer", [None, AN_NPC])
 async def test_a_walk_reads_relations_by_their_ends(store: Store, viewer: str | None) -> None:
     by = await indexes_within(store, "SELECT * FROM glyphoxa_walk($1, $2, $3, 3)", viewer, AN_ENTITY)
@@ -186,7 +167,3 @@ async def test_talk_around_an_entity(store: Store, kind: str, viewer: str | None
     assert {"idx_chunks_entity_ids", "idx_chunks_embedding"} <= by
     by = await indexes(store, kind, RAG["by_words"], viewer, AN_ENTITY, 2, "word17 word18", "", 10)
     assert {"idx_chunks_entity_ids", "idx_session_entries_fts"} <= by
-
-
-async def test_entities_of_a_type(store: Store) -> None:
-    assert "idx_entities_type" in await indexes(store, "of these values", GRAPH["entities"], AN_NPC, "item")

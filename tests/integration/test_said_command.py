@@ -22,6 +22,7 @@ from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.embedders import embedder_of_topics
+from tests.support.known_of import known_of
 
 Capture = pytest.CaptureFixture[str]
 ELDRINAX = EntityId("e-eldrinax")
@@ -50,7 +51,7 @@ async def learn(store: Store, ordinal: int, value: str) -> None:
 
 
 async def notes(store: Store) -> set[object]:
-    known = await store.graph.known(CAMPAIGN, DM, ELDRINAX)
+    known = await known_of(store, CAMPAIGN, DM, ELDRINAX)
     assert known is not None
     return {fact.claim.content for fact in known.attributes if fact.claim.predicate == "note"}
 

@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, Postgre
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
-from glyphoxa.adapters.postgres.world.graph import PostgresGraph, PostgresGraphRag
+from glyphoxa.adapters.postgres.world.graph import PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
@@ -25,7 +25,6 @@ from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world import WorldMemory
-from glyphoxa.world.graph import KnowledgeGraph
 
 
 class Store:
@@ -57,7 +56,6 @@ class Store:
         self.world = PostgresWorld(database, accept_at=auto_accept)
         self.meanings = TextVectors(embedder, self.past_talk.vectors)
         self._worlds: dict[CampaignId, WorldMemory] = {}
-        self.graph: KnowledgeGraph = PostgresGraph(database)
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
         self.campaigns = PostgresCampaigns(database, self.world)
         self.states = PostgresSessionStates(database)

@@ -23,7 +23,7 @@ from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import WorldEvent
-from glyphoxa.world.graph import Reached, Walk
+from glyphoxa.world.graph import Reached
 
 PAGES: Final = Pages()
 
@@ -110,8 +110,8 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
 
 async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> Shown:
     """Return everything up to so many relations away, as a drawing and a table."""
-    walk = Walk(depth=depth, limit=MOST_DRAWN + 1)
-    reached = await desk.store.graph.traverse(desk.campaign, viewer, middle, walk)
+    world = await desk.store.world_memory(desk.campaign).refresh()
+    reached = world.reach(viewer, middle, depth=depth, limit=MOST_DRAWN + 1)
     drawn = reached[:MOST_DRAWN]
     ids = [each.entity.id for each in drawn]
     relations = await desk.inspection.relations_among(desk.campaign, viewer, ids, limit=_MOST_RELATIONS)

@@ -19,7 +19,7 @@ from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder, QuestionVectors
 from glyphoxa.world.graph import Neighbourhood, Passage, TalkAround
-from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_graph, a_world
+from tests.support.memory_twins import GRIMJAW, REAVERS, SALTMERE, SMITH, WARDENS, Talk, a_world
 from tests.support.recalled import heard
 
 ELSEWHERE = heard("Somebody was at the mine.", session="s9")
@@ -74,9 +74,7 @@ async def embed(texts: list[str]) -> NDArray[float32]:
 
 
 def asking(rag: RagTwin, *, embeds: bool = True) -> TalkAround:
-    found = RecallAround.of(rag, QuestionVectors(Embedder("m", 2, embed) if embeds else None))
-    assert found is not None
-    return found
+    return RecallAround(rag, QuestionVectors(Embedder("m", 2, embed) if embeds else None))
 
 
 async def found_by(rag: RagTwin, *, embeds: bool = True, limit: int = 5) -> list[str]:
@@ -116,9 +114,8 @@ async def test_without_a_vector_words_decide() -> None:
     assert {by for by, _ in by_meaning.asked} == {"meaning"}
 
 
-async def test_a_graph_that_cannot_be_asked_for_talk_is_noticed() -> None:
-    """Neither is the argument shown to a model, nor does it do harm."""
-    assert RecallAround.of(a_graph(), QuestionVectors(None)) is None
+async def test_without_a_search_around_an_entity_its_argument_is_not_shown() -> None:
+    """Nor does it do harm."""
     without = tools(None)
     assert all("around" not in spec.parameters for spec in without.declared)
     assert shown(await without.call("memory_search_sessions", ASK)) == [recalled_line(ELSEWHERE)]

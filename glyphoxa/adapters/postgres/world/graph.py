@@ -1,8 +1,6 @@
-"""Query the knowledge graph for a viewer, and search transcripts inside a neighbourhood of it."""
+"""Search transcripts inside a neighbourhood of the knowledge graph, for a viewer."""
 
 from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Sequence
 
 import asyncpg
 from numpy import float32
@@ -10,89 +8,14 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, viewer_parameter
-from glyphoxa.adapters.postgres.world.tables import fact_of_row
-from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import Fact, RecalledUtterance, Viewer
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import RecalledUtterance, Viewer
 from glyphoxa.language.text import Text
 from glyphoxa.world.graph import (
-    KNOWN_THROUGH,
-    IdentitySnapshot,
-    Known,
     Neighbourhood,
     Passage,
-    Reached,
-    Subgraph,
-    Walk,
 )
-
-
-class PostgresGraph(CampaignQueries):
-    """Implements `KnowledgeGraph`. Each call is one statement with a deadline of 1 s; late is `Unavailable`."""
-
-    file = "world/graph"
-
-    async def entities(self, campaign: CampaignId, viewer: Viewer, *, of_type: str | None = None) -> list[Entity]:
-        rows = await self._fetch("entities", campaign, viewer_parameter(viewer), of_type)
-        return [_entity(row) for row in rows]
-
-    async def known(self, campaign: CampaignId, viewer: Viewer, entity: EntityId) -> Known | None:
-        rows = await self._fetch("known", campaign, viewer_parameter(viewer), lookup_key(entity), False)
-        return _known(rows)
-
-    async def identity_snapshot(self, campaign: CampaignId, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
-        rows = await self._fetch("known", campaign, viewer_parameter(npc), lookup_key(entity), True)
-        known = _known(rows)
-        if known is None:
-            return None
-        about_itself = (*known.attributes, *(fact for fact, _ in known.relations))
-        secrets = [fact for fact in about_itself if fact.visibility.scope == "secret"]
-        secrets += [fact_of_row(row) for row in rows if row["part"] == 2]
-        return IdentitySnapshot(known, tuple(sorted(secrets, key=lambda fact: (fact.seq, fact.id))))
-
-    async def visible_subgraph(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        entity: EntityId,
-        *,
-        depth: int = 1,
-        through: Collection[str] = KNOWN_THROUGH,
-    ) -> Subgraph:
-        rows = await self._fetch(
-            "visible_subgraph", campaign, viewer_parameter(npc), lookup_key(entity), depth, _texts(through)
-        )
-        reached = [Reached(_entity(row), row["depth"]) for row in rows if row["part"] == 0]
-        reached.sort(key=lambda each: (each.depth, each.entity.name, each.entity.id))
-        return Subgraph(tuple(reached), _facts(row for row in rows if row["part"] == 1))
-
-    async def traverse(self, campaign: CampaignId, viewer: Viewer, entity: EntityId, walk: Walk) -> list[Reached]:
-        if walk.limit <= 0:
-            return []
-        types = None if walk.types is None else _texts(walk.types)
-        how = (walk.depth, walk.direction, types, walk.limit)
-        rows = await self._fetch("traverse", campaign, viewer_parameter(viewer), lookup_key(entity), *how)
-        return [Reached(_entity(row), row["depth"]) for row in rows]
-
-
-def _known(rows: Sequence[asyncpg.Record]) -> Known | None:
-    node = next((_entity(row) for row in rows if row["part"] == 0), None)
-    facts = ((fact_of_row(row), None if row["object_id"] is None else _entity(row)) for row in rows if row["part"] == 1)
-    return None if node is None else Known.of(node, facts)
-
-
-def _facts(rows: Iterable[asyncpg.Record]) -> tuple[Fact, ...]:
-    return tuple(sorted((fact_of_row(row) for row in rows), key=lambda fact: (fact.seq, fact.id)))
-
-
-def _entity(row: asyncpg.Record) -> Entity:
-    attributes = row["entity_attributes"] or {}
-    return Entity(EntityId(row["id"]), row["type"], row["name"], tuple(row["aliases"] or ()), attributes)
-
-
-def _texts(given: Collection[str]) -> list[str]:
-    return sorted(lookup_key(each) for each in given)
 
 
 class PostgresGraphRag(CampaignQueries):

@@ -79,19 +79,6 @@ class SeenEntity:
     visibility: Visibility
 
 
-@dataclass(frozen=True, slots=True)
-class ReachedEntity:
-    """
-    Attributes:
-        depth: Smallest number of relations from the start.
-    """
-
-    id: EntityId
-    type: str
-    name: str
-    depth: int
-
-
 class PostgresInspection(CampaignQueries):
     """The DM's `Review` and further inspection. One query each, with a deadline of 10 s."""
 
@@ -254,10 +241,3 @@ class PostgresInspection(CampaignQueries):
         """Accepted relations between two of these entities that the viewer may know."""
         rows = await self._fetch("relations_among", campaign, viewer_parameter(viewer), list(entities), limit)
         return [fact_of_row(row) for row in rows]
-
-    async def reach(self, campaign: CampaignId, entity: EntityId, *, depth: int) -> list[ReachedEntity]:
-        """Return the entities within `depth` relations, by depth, then name."""
-        return [
-            ReachedEntity(EntityId(row["id"]), row["type"], row["name"], row["depth"])
-            for row in await self._fetch("reach", campaign, entity, depth)
-        ]

@@ -201,29 +201,6 @@ SELECT id, type, name, aliases, attributes, scope, knowers, known_how, origin
  WHERE campaign_id = $1 AND ($2::text IS NULL OR type = $2)
  ORDER BY type, name, id;
 
--- reach --
--- Everything within $3 relations of the entity $2, along accepted ones in either direction. Each entity is
--- visited once per depth, so that cycles end and hubs cost no more than their neighbours.
--- Served by idx_rel_source and idx_rel_target.
-WITH RECURSIVE reached (id, depth) AS (
-    SELECT $2::text, 0
-    UNION
-    SELECT beyond.id, reached.depth + 1
-      FROM reached
-     CROSS JOIN LATERAL (
-           SELECT r.target_id AS id FROM relationships r
-            WHERE r.campaign_id = $1 AND r.source_id = reached.id AND r.status = 'accepted'
-           UNION ALL
-           SELECT r.source_id FROM relationships r
-            WHERE r.campaign_id = $1 AND r.target_id = reached.id AND r.status = 'accepted') AS beyond
-     WHERE reached.depth < $3
-)
-SELECT e.id, e.type, e.name, min(reached.depth) AS depth
-  FROM reached
-  JOIN entities e ON e.campaign_id = $1 AND e.id = reached.id
- GROUP BY e.id, e.type, e.name
- ORDER BY depth, e.name, e.id;
-
 -- relations_among --
 -- Accepted relations with both ends in $3 that the viewer $2 may know (NULL: the DM), including their ends.
 -- Served by idx_rel_source.
