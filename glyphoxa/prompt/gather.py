@@ -278,7 +278,7 @@ class HotContexts:
         self.scenes.enter(scene)
         self.world.place = scene.location
         # The author's texts are embedded in the background.
-        self.world.learn(text for npc in npcs for *_, text in self.bible.texts(npc))
+        self.world.meanings.learn(text for npc in npcs for *_, text in self.bible.texts(npc))
 
     def standing(self, npc: NpcId) -> tuple[str, ...]:
         """Return what is in all prompts of an NPC: bible, identity, glossary, past sessions and scene."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -15,7 +15,7 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.prompt.select import recalled, select_facts, without_call, worded
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.recall.vectors import NOTHING_NEAR
+from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import KnownByName, World, WorldMemory
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.graph import Known
@@ -36,6 +36,7 @@ class KnownWorld:
 
     Attributes:
         place: Where the NPCs are; None before the first scene.
+        meanings: Vectors of the texts of the world and of its author; without long-term memory there are none.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class KnownWorld:
         self._accept_at = accept_at
         self._relations = RelationWords.of(campaign)
         self._memory = memory
+        self.meanings = TextVectors(None, QuestionVectors(None)) if memory is None else memory.meanings
         self._own = {npc.id: npc.entity_id for npc in campaign.npcs}
         self._called = {npc.id: (npc.name, (*npc.aliases, *filter(None, (npc.role,)))) for npc in campaign.npcs}
 
@@ -78,22 +80,16 @@ class KnownWorld:
         name, aliases = self._called[npc]
         return without_call(question, name, aliases)
 
-    def learn(self, texts: Iterable[str]) -> None:
-        """Embed texts in the background, so that `nearest` finds them."""
-        if self._memory is not None:
-            self._memory.meanings.learn(texts)
-
     async def understand(self, npc: NpcId, question: str, *, deadline_ms: int) -> None:
         """Embed a question, so that facts are found by its meaning. Never raises for an error of the model."""
-        if self._memory is not None:
-            await self._memory.meanings.ask(self.asked(npc, question), deadline_ms=deadline_ms)
+        await self.meanings.ask(self.asked(npc, question), deadline_ms=deadline_ms)
 
     def nearest(self, npc: NpcId, question: str) -> Mapping[str, float]:
         """Return the texts of any campaign, world or author that are nearest to a question; see `TextVectors.nearest`.
 
         They are no answer: an NPC may know only some of them.
         """
-        return NOTHING_NEAR if self._memory is None else self._memory.meanings.nearest(self.asked(npc, question))
+        return self.meanings.nearest(self.asked(npc, question))
 
     async def refresh(self) -> None:
         """Bring the memory up to date.
