@@ -25,10 +25,11 @@ from benchmarks.runner import percent, percentiles, positive, run, tell
 from benchmarks.table import memory_of
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
+from glyphoxa.language.sentences import tokens_of
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets, HotContext, tokens_of
+from glyphoxa.prompt.prompt import Budgets, HotContext
 from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300

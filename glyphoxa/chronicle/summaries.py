@@ -32,13 +32,12 @@ from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
-from glyphoxa.language.sentences import shortened
+from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
 
 TOKENS: Final = 200
 """Length of a summary."""
-_CHARACTERS_PER_TOKEN: Final = 4
 
 
 class Summariser(Protocol):
@@ -143,15 +142,15 @@ class LineSelection:
 
     def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
         """Return the most salient sentences that fit, in their order."""
-        characters = self.tokens * _CHARACTERS_PER_TOKEN
+        characters = characters_in(self.tokens)
         own, others = [one for one in sentences if one.is_own], [one for one in sentences if not one.is_own]
-        least = self._fitting(own, int(characters * _OWN_SHARE))
-        kept = self._fitting(others, characters - _length(least))
-        kept += self._fitting(own, characters - _length(kept)) if len(least) < len(own) else least
+        least = self._fitting(own, RoomLeft(int(characters * _OWN_SHARE)))
+        kept = self._fitting(others, RoomLeft(characters - _length(least)))
+        kept += self._fitting(own, RoomLeft(characters - _length(kept))) if len(least) < len(own) else least
         return [one for one in sentences if one in kept]
 
-    def _fitting(self, sentences: Sequence[SummarySentence], left: int) -> list[SummarySentence]:
-        """Return the most salient ones that fit into so many characters.
+    def _fitting(self, sentences: Sequence[SummarySentence], room: RoomLeft) -> list[SummarySentence]:
+        """Return the most salient ones that fit into the room.
 
         Of statements that are alike, the later ones are chosen first. An earlier one has what room is left, unless the
         rules find a promise or another fact in it.
@@ -172,9 +171,8 @@ class LineSelection:
             for at in (*reversed(later[best]), best):
                 if at in chosen or any(spoken[at].folded == spoken[other].folded for other in chosen):
                     continue
-                if len(sentences[at].text) + 1 > left:
+                if not room.takes(len(sentences[at].text) + 1):
                     break
-                left -= len(sentences[at].text) + 1
                 chosen.add(at)
         return [sentences[at] for at in chosen]
 

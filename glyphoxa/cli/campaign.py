@@ -61,13 +61,14 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.sentences import tokens_of
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.people import CallForms
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import STANDING_TOKENS, Message, Prompt, tokens_of, with_hot_context
+from glyphoxa.prompt.prompt import STANDING_TOKENS, Message, Prompt, with_hot_context
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
 from glyphoxa.world.state import WorldState

@@ -35,6 +35,7 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.relations import RelationWords, spelled_types
+from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.prompt import PERSONA_TOKENS
 from glyphoxa.prompt.wording import SAYS
 from glyphoxa.recall.table_calendar import read_zone
@@ -502,9 +503,9 @@ def _of_persona(persona: str, *, name: str, language: str) -> Wrong:
         begins = persona if len(persona) <= _SHOWN else f"{persona[:_SHOWN].rstrip()}..."
         text = f"the persona of {name!r} is not in the second person ({begins!r}): write {you_are!r}"
         yield ("persona",), text
-    if len(persona) > PERSONA_TOKENS * 4:
+    if len(persona) > characters_in(PERSONA_TOKENS):
         text = (
-            f"the persona of {name!r} has {len(persona):,} characters: more than {PERSONA_TOKENS * 4:,} "
+            f"the persona of {name!r} has {len(persona):,} characters: more than {characters_in(PERSONA_TOKENS):,} "
             "leave too little room for the conversation in a small model; move facts to its entity's `attributes:`"
         )
         yield ("persona",), text

@@ -13,9 +13,9 @@ delay, except after a digit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from glyphoxa.language.lexicon import lexicon
 
@@ -208,3 +208,73 @@ def shortened(text: str, most_characters: int) -> str:
     cut = text[: most_characters - 2]  # room for " …"
     at = cut.rfind(" ")
     return f"{(cut[:at] if at > 0 else cut).rstrip(' ,;:')} …"
+
+
+# Estimate how many tokens a text takes, for every budget and every record, and fit texts into budgets.
+#
+# No chat model's tokenizer is available within a turn: a local model's server has it behind HTTP, and a provider's is
+# remote. Budgets need an estimate only.
+
+
+CHARS_PER_TOKEN: Final = 4
+"""Approximate size of a token in English text."""
+_LEAST_CUT: Final = 20
+"""Characters; fewer of a sentence mean nothing."""
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
+    return max(1, round(len(text) / CHARS_PER_TOKEN)) if text else 0
+
+
+def characters_in(tokens: int) -> int:
+    """Return the length of a text with that many tokens."""
+    return tokens * CHARS_PER_TOKEN
+
+
+@dataclass(slots=True)
+class RoomLeft:
+    """The room in a budget that is not taken yet.
+
+    Attributes:
+        left: Characters, or tokens, of everything that may still enter.
+    """
+
+    left: int
+
+    @classmethod
+    def of(cls, tokens: int) -> Self:
+        """Return the room for texts with a space between two of them."""
+        return cls(characters_in(tokens) + 1)
+
+    def takes(self, size: int) -> bool:
+        """Take that much and return True if there is enough."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+    def fitting(self, texts: Iterable[str], *, cuts: bool = False) -> list[str]:
+        """Take and return the texts that fit, the most important first. One that is too long makes no other leave.
+
+        Args:
+            cuts: Keep the first sentences of a text that is too long. If it is the first text and none of them fits,
+                keep its first words.
+        """
+        found: list[str] = []
+        for text in texts:
+            kept = text
+            if cuts and len(text) >= self.left:
+                cut = first_sentences if found or self.left <= _LEAST_CUT else shortened
+                kept = cut(text, self.left - 1)
+            if kept and self.takes(len(kept) + 1):
+                found.append(kept)
+        return found
+
+
+def n_too_old(sizes: Sequence[int], room: float) -> int:
+    """Return how many of the oldest lines must leave, so that the latest ones fit together."""
+    first = len(sizes)
+    while first > 0 and (room := room - sizes[first - 1]) >= 0:
+        first -= 1
+    return first

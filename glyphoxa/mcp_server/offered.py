@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from loguru import logger
@@ -23,6 +24,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavai
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.sentences import RoomLeft
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
@@ -94,13 +96,8 @@ def _fitting(found: Mapping[str, object]) -> str:
     text = json.dumps(found, ensure_ascii=False)
     if len(text) <= MAX_ANSWERED or not isinstance(entries, list):
         return text if len(text) <= MAX_ANSWERED else json.dumps({"found": [], "note": "too long to return"})
-    kept: list[object] = []
-    left = MAX_ANSWERED
-    for entry in entries:
-        left -= len(json.dumps(entry, ensure_ascii=False)) + 2
-        if left < 0:
-            break
-        kept.append(entry)
+    room = RoomLeft(MAX_ANSWERED)
+    kept = [*takewhile(lambda entry: room.takes(len(json.dumps(entry, ensure_ascii=False)) + 2), entries)]
     note = f"{len(entries) - len(kept)} more did not fit: ask for less"
     return json.dumps({**found, "found": kept, "note": note}, ensure_ascii=False)
 

@@ -24,6 +24,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.sentences import RoomLeft
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.wrong_forms import LearnedName
@@ -94,21 +95,19 @@ def pack(
     """
     packed: list[str] = []
     seen: set[str] = set()
-    tokens_left, misfits = max_tokens, 0
+    room, misfits = RoomLeft(max_tokens), 0
     for given in names:
-        if len(packed) == max_terms or tokens_left <= 0 or misfits == _MISFITS_IN_A_ROW:
+        if len(packed) == max_terms or room.left <= 0 or misfits == _MISFITS_IN_A_ROW:
             break
         name = " ".join(given.split())
         if not name or name.casefold() in seen:
             continue
-        cost = count_tokens(name)
-        if cost > tokens_left:
+        if not room.takes(count_tokens(name)):
             misfits += 1
             continue
         misfits = 0
         packed.append(name)
         seen.add(name.casefold())
-        tokens_left -= cost
     return tuple(packed)
 
 

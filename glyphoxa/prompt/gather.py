@@ -24,12 +24,12 @@ from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.judgement.small_model import InMind, PromptRepair
 from glyphoxa.language.asking import question_of
-from glyphoxa.language.sentences import shortened
+from glyphoxa.language.sentences import characters_in, shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
 from glyphoxa.prompt.prefetch import Prefetch, continues
-from glyphoxa.prompt.prompt import OF_FILE, Budgets, Gathered, HotContext, characters_in
+from glyphoxa.prompt.prompt import OF_FILE, Budgets, Gathered, HotContext
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
 from glyphoxa.prompt.when import SaidWhen

@@ -9,11 +9,11 @@ same form.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from string import digits
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, Protocol
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
@@ -21,7 +21,7 @@ from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import SAFETY, AssembledPrompt, PromptPart, Rejected, TierChoice
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.prompt_quotes import as_fact, as_told, in_one_line
-from glyphoxa.language.sentences import first_sentences, shortened
+from glyphoxa.language.sentences import RoomLeft, characters_in, n_too_old, tokens_of
 from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SCENE, recalled_line
 
 # The interface between a pipeline's hot-context injector and the assembly of hot context.
@@ -322,23 +322,13 @@ class PromptLimits:
 UNLIMITED: Final = PromptLimits()
 
 
-# Estimate how many tokens a text takes, for every budget and every record.
-#
-# No chat model's tokenizer is available within a turn: a local model's server has it behind HTTP, and a provider's is
-# remote. Budgets need an estimate only; a whole prompt is estimated with care, because a longer one is refused.
+# A whole prompt is estimated with care, because a longer one is refused.
 
 
-CHARS_PER_TOKEN: Final = 4
-"""Approximate size of a token in English text."""
 _BYTES_PER_TOKEN: Final = {"en": 3.4}
 _BYTES_PER_OTHER_TOKEN: Final = 3.0
 """The local model's tokenizer: 3.9 bytes in the demo's prompts, 3.3 in German, 2.5 in invented names."""
 _TOKENS_PER_MESSAGE: Final = 6
-
-
-def tokens_of(text: str) -> int:
-    """Return about how many tokens a text takes: 0 for an empty one, otherwise at least 1."""
-    return max(1, round(len(text) / CHARS_PER_TOKEN)) if text else 0
 
 
 def tokens_at_most(prompt: Prompt) -> int:
@@ -347,63 +337,6 @@ def tokens_at_most(prompt: Prompt) -> int:
     n_digits = sum(map(text.count, digits))  # each is a token
     by_language = _BYTES_PER_TOKEN.get(primary_language(prompt.language), _BYTES_PER_OTHER_TOKEN)
     return n_digits + round((len(text.encode()) - n_digits) / by_language) + _TOKENS_PER_MESSAGE * len(prompt.messages)
-
-
-def characters_in(tokens: int) -> int:
-    """Return the length of a text with that many tokens."""
-    return tokens * CHARS_PER_TOKEN
-
-
-_LEAST_CUT: Final = 20
-"""Characters; fewer of a sentence mean nothing."""
-
-
-@dataclass(slots=True)
-class RoomLeft:
-    """The room for a part of a prompt that is not taken yet.
-
-    Attributes:
-        left: Characters, or tokens, of everything that may still enter.
-    """
-
-    left: int
-
-    @classmethod
-    def of(cls, tokens: int) -> Self:
-        """Return the room for texts with a space between two of them."""
-        return cls(characters_in(tokens) + 1)
-
-    def takes(self, size: int) -> bool:
-        """Take that much and return True if there is enough."""
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
-
-    def fitting(self, texts: Iterable[str], *, cuts: bool = False) -> list[str]:
-        """Take and return the texts that fit, the most important first. One that is too long makes no other leave.
-
-        Args:
-            cuts: Keep the first sentences of a text that is too long. If it is the first text and none of them fits,
-                keep its first words.
-        """
-        found: list[str] = []
-        for text in texts:
-            kept = text
-            if cuts and len(text) >= self.left:
-                cut = first_sentences if found or self.left <= _LEAST_CUT else shortened
-                kept = cut(text, self.left - 1)
-            if kept and self.takes(len(kept) + 1):
-                found.append(kept)
-        return found
-
-
-def n_too_old(sizes: Sequence[int], room: float) -> int:
-    """Return how many of the oldest lines must leave, so that the latest ones fit together."""
-    first = len(sizes)
-    while first > 0 and (room := room - sizes[first - 1]) >= 0:
-        first -= 1
-    return first
 
 
 # Compose the prompt for an answer, the same way for an NPC's mouth and for `glyphoxa show context`.

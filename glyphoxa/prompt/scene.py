@@ -25,8 +25,8 @@ from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledSummary
 from glyphoxa.language.facts import fact_sentence
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.sentences import RoomLeft, characters_in
 from glyphoxa.prompt.identity import KnownSentences
-from glyphoxa.prompt.prompt import RoomLeft, characters_in
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import QUEST_OVER, recalled_line, wording
 from glyphoxa.recall.facts import is_secret

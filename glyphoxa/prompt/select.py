@@ -39,8 +39,9 @@ from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, sp
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
+from glyphoxa.language.sentences import RoomLeft, tokens_of
 from glyphoxa.language.text import Text
-from glyphoxa.prompt.prompt import Budgets, RoomLeft, tokens_of
+from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.wording import recalled_line, speaker_part
 from glyphoxa.recall.facts import LINKED_TO, TOOK_PART, FactsAsked, facts_asked, is_secret
 from glyphoxa.recall.ranking import BY_WORDS

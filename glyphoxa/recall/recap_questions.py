@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.language.sentences import first_sentences
+from glyphoxa.language.sentences import CHARS_PER_TOKEN, first_sentences
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.signals import Fit, TurnTimes
 from glyphoxa.recall.time_reader import NO_TIME, TimeAsk
@@ -36,7 +36,6 @@ _LEAST_FIT: Final = 0.25
 _TRIED: Final = 3
 """Cut a stretch until one turn is short enough."""
 _ROUNDING: Final = 1e-6
-_TOKEN_CHARACTERS: Final = 4
 
 
 class Recaps:
@@ -190,7 +189,7 @@ def timeline_of(
     left = budget_tokens
     for nth, session in enumerate(sessions):
         share = left // (len(sessions) - nth)
-        text = "" if is_part else first_sentences(summaries.get(session, ""), share * _TOKEN_CHARACTERS - 1)
+        text = "" if is_part else first_sentences(summaries.get(session, ""), share * CHARS_PER_TOKEN - 1)
         if text:
             pieces = [TimelinePiece(session, text)]
         else:
@@ -203,7 +202,7 @@ def timeline_of(
 
 def estimated_tokens(text: str, *, is_turn: bool = False) -> int:
     """Return the tokens of a summary, or of a turn with its speaker. A token is about four characters."""
-    return (len(text) + _LEAD_CHARACTERS * is_turn) // _TOKEN_CHARACTERS + 1
+    return (len(text) + _LEAD_CHARACTERS * is_turn) // CHARS_PER_TOKEN + 1
 
 
 def _meant(of_session: slice, fit: Fit | None, *, part: bool) -> NDArray[int64]:
@@ -222,7 +221,7 @@ def _telling(places: NDArray[int64], talk: RankedTalk, share: int) -> Iterator[t
     """
     n_stretches = min(len(places), max(1, share // _TURN_TOKENS))
     for nth, stretch in enumerate(np.array_split(places, n_stretches) if n_stretches else ()):
-        room = share // (n_stretches - nth) * _TOKEN_CHARACTERS - _LEAD_CHARACTERS - 1
+        room = share // (n_stretches - nth) * CHARS_PER_TOKEN - _LEAD_CHARACTERS - 1
         best = stretch[np.argsort(-talk.worth[stretch], kind="stable")][:_TRIED].tolist()
         texts = ((place, first_sentences(talk.text_of(place), room)) for place in best)
         if (found := next((each for each in texts if each[1]), None)) is not None:

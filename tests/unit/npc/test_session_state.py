@@ -16,11 +16,11 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRetract
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
+from glyphoxa.language.sentences import tokens_of
 from glyphoxa.npc.actor import Cover
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
-from glyphoxa.prompt.prompt import tokens_of
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
 

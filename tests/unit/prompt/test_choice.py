@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
-from glyphoxa.prompt.prompt import Budgets, tokens_of
+from glyphoxa.language.sentences import tokens_of
+from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.select import chosen
 from glyphoxa.prompt.wording import recalled_line
 from tests.support.proof import n_examples

@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.prompt.prompt import Budgets, tokens_of
+from glyphoxa.language.sentences import tokens_of
+from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.select import LONGEST_TOKENS, Candidates, excerpted, select
 from tests.support.recalled import heard
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
+from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.prompt import (
     Budgets,
     HotContext,
     Message,
     Prompt,
     PromptLimits,
-    characters_in,
     composed,
     fit_hot,
     fit_prompt,

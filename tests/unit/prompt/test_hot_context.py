@@ -30,12 +30,13 @@ from glyphoxa.domain.knowledge import (
     secret_of,
 )
 from glyphoxa.language.relations import IN_ENGLISH
+from glyphoxa.language.sentences import RoomLeft
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import KnownSentences, beginning_of, identity_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets, RoomLeft
+from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.scene import Scenes
 from glyphoxa.prompt.select import OWN_WORDS
 from glyphoxa.prompt.wording import recalled_line
