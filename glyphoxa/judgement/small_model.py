@@ -89,36 +89,6 @@ def _is_part(one: str, other: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class InMind:
-    """Contents of the prompt.
-
-    Attributes:
-        name: The NPC's.
-        facts: The known facts that the question calls for.
-        remembered: Past utterances.
-        talk: The lines in the prompt, without the question.
-        beside: Its knowledge of itself, and its place.
-        asker: The asker's name; empty if it is unknown.
-        is_known: Returns whether it has heard a name.
-        told: Summaries of what was said before the talk.
-    """
-
-    name: str
-    facts: Sequence[RecalledFact]
-    remembered: Sequence[RecalledTalk]
-    talk: Sequence[str]
-    beside: Sequence[str]
-    is_known: Callable[[str], bool]
-    asker: str = ""
-    told: Sequence[str] = ()
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        said = (line for one in self.remembered for line in (getattr(one, "speaker_name", ""), one.text))
-        return (*(fact.text for fact in self.facts), *said, *self.talk, *self.told, *self.beside)
-
-
-@dataclass(frozen=True, slots=True)
 class NotKnown:
     """The things that an NPC does not know about a question, in words.
 
@@ -131,21 +101,40 @@ class NotKnown:
     replies: tuple[str, ...] = ()
 
 
+@dataclass
 class PromptRepair:
-    """Finds what a small model needs to be told for one question.
+    """Finds what a small model needs to be told for one question, from the contents of its prompt.
 
     Args:
         question: Without the words that call the NPC.
         language: The campaign's. The words of a question in another language cannot show what bears on it: only a name
             that nobody has heard is reported.
+        name: The NPC's.
+        facts: The known facts that the question calls for.
+        remembered: Past utterances.
+        talk: The lines in the prompt, without the question.
+        beside: Its knowledge of itself, and its place.
+        is_known: Returns whether it has heard a name.
+        asker: The asker's name; empty if it is unknown.
+        summaries: Summaries of what was said before the talk.
     """
 
-    def __init__(self, question: str, mind: InMind, *, language: str) -> None:
-        spoken = language_of(question) or primary_language(language)
+    question: str
+    language: str
+    name: str
+    facts: Sequence[RecalledFact]
+    remembered: Sequence[RecalledTalk]
+    talk: Sequence[str]
+    beside: Sequence[str]
+    is_known: Callable[[str], bool]
+    asker: str = ""
+    summaries: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        question, self._language = self.question, primary_language(self.language)
+        spoken = language_of(question) or self._language
         self._asked = question_of(question, spoken)
         self._plain = question.casefold()
-        self._mind = mind
-        self._language = primary_language(language)
         self._is_foreign = spoken != self._language
         self._names = names_in(question, language=spoken)
         self._topic = topic_of(question, self._language)
@@ -177,7 +166,7 @@ class PromptRepair:
         themselves is no answer to a question about the asker. Worth: 54 questions, 52 rightly. Without it, NPCs say
         twice as often that they do not know what they were told.
         """
-        asked, mind = self._asked, self._mind
+        asked = self._asked
         if self._is_foreign or asked.has(AskKind.OWN_WORDS):
             return ()
         is_of_asker = asked.has(AskKind.ASKER)
@@ -189,7 +178,7 @@ class PromptRepair:
             if own:
                 return tuple(map(self._as_answer, own))
         about = self._about(())
-        is_known = any(fact.is_asked or fact.similarity is not None for fact in mind.facts)
+        is_known = any(fact.is_asked or fact.similarity is not None for fact in self.facts)
         if is_known or not self._is_question or len(about) < _SHARED:
             return ()
         telling = (one for one in self._heard() if self._is_askers(one) or not is_of_asker)
@@ -207,11 +196,11 @@ class PromptRepair:
         return str(self._words("you_told").format(what=_OURS.sub(_yours, told)))
 
     def _heard(self) -> Iterator[RecalledUtterance]:
-        lines = (one for one in self._mind.remembered if isinstance(one, RecalledUtterance))
+        lines = (one for one in self.remembered if isinstance(one, RecalledUtterance))
         return (one for one in lines if one.speaker_name and not one.is_own)
 
     def _is_askers(self, one: RecalledUtterance) -> bool:
-        return one.speaker_name == self._mind.asker
+        return one.speaker_name == self.asker
 
     def _tells_of(self, text: str, about: frozenset[str]) -> bool:
         """Return whether it states something about the question, and more than the question contains."""
@@ -229,22 +218,22 @@ class PromptRepair:
         and nothing more than the facts 15 (15). 156 of them need no model. Without it, 12.5 % of the answers to what an
         NPC does not know are false memories, instead of 2.1 %.
         """
-        asked, mind = self._asked, self._mind
+        asked = self._asked
         is_own = asked.has(AskKind.OWN_WORDS)
         remembers = is_own or asked.has(AskKind.MEMORY)
         unheard = [name for name in self._names if not self._is_heard(name)]
         if unheard and (remembers or self._is_question):
-            facts = tuple(self._words("unheard").format(name=mind.name, what=name) for name in unheard[:_MOST_NAMES])
+            facts = tuple(self._words("unheard").format(name=self.name, what=name) for name in unheard[:_MOST_NAMES])
             replies = () if self._is_foreign else self._words("never_heard")
             return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in replies))
         is_more = not remembers and asked.has(AskKind.MORE)
         if self._is_foreign or not (remembers or is_more) or self._bears():
             return NotKnown()
-        of_the_past, is_empty = asked.has(AskKind.PAST_EVENT), is_more and not mind.facts
+        of_the_past, is_empty = asked.has(AskKind.PAST_EVENT), is_more and not self.facts
         if is_empty and not (asked.has(AskKind.WHY) or (self._names and of_the_past)):
             return NotKnown()
         line = self._words("unsaid" if is_own else "untold" if remembers or is_empty else "no_more")
-        facts = (line.format(name=mind.name),)
+        facts = (line.format(name=self.name),)
         if not (is_own or self._is_question) or (is_more and not of_the_past):
             return NotKnown(facts)
         return NotKnown(facts, tuple(self._words("never_said" if is_own else "knows_nothing")))
@@ -255,42 +244,44 @@ class PromptRepair:
         If the last part is an ordinary word, the lines must have the first too: "his hand" is not the Red Hand.
         """
         first, *_, last = name.split() if " " in name else ("", name)
-        heard = "\n".join(self._mind.lines)
+        said = (line for one in self.remembered for line in (getattr(one, "speaker_name", ""), one.text))
+        facts = (fact.text for fact in self.facts)
+        heard = "\n".join((*facts, *said, *self.talk, *self.summaries, *self.beside))
         if not first:
             heard, last = heard.casefold(), last.casefold()
         is_there = any(form in heard for form in (last, last.removesuffix("s")))
         is_name = not first or not vocabulary_of(self._language).is_ordinary(fold(last))
         in_lines = is_there and (is_name or first[:_BEGINNING].casefold() in heard.casefold())
         is_common = vocabulary_of(self._asked.language).is_common_knowledge(name)
-        return in_lines or is_common or self._mind.is_known(name)
+        return in_lines or is_common or self.is_known(name)
 
     def _bears(self) -> bool:
         """Return whether something in the prompt is about the question, beyond the names in it."""
-        asked, mind = self._asked, self._mind
-        said = [one for one in mind.remembered if not self._is_anothers(one)]
-        if any(fact.is_asked for fact in mind.facts) or any(isinstance(one, RecalledSummary) for one in said):
+        asked = self._asked
+        said = [one for one in self.remembered if not self._is_anothers(one)]
+        if any(fact.is_asked for fact in self.facts) or any(isinstance(one, RecalledSummary) for one in said):
             return True
-        about = self._about(found for fact in mind.facts for found in _NAMED_IN_PATH.findall(fact.path))
+        about = self._about(found for fact in self.facts for found in _NAMED_IN_PATH.findall(fact.path))
         acts = asked.has(AskKind.ACTS)
-        facts = [fact.text for fact in mind.facts]
+        facts = [fact.text for fact in self.facts]
         if asked.has(AskKind.OWN_WORDS):
             if not _WE.search(self._plain):
                 said = [one for one in said if one.is_own]
-            words = (*mind.talk, *mind.told, *(line for line in mind.beside if _SWORN.search(line.casefold())))
+            words = (*self.talk, *self.summaries, *(line for line in self.beside if _SWORN.search(line.casefold())))
             return self._is_near(about, said) or self._is_in(about, words) or (not about and bool(words))
-        if not acts and any(fact.similarity is not None and not fact.is_named for fact in mind.facts):
+        if not acts and any(fact.similarity is not None and not fact.is_named for fact in self.facts):
             return True
         if not acts and not asked.has(AskKind.PAST_EVENT) and any(map(self._is_named_in, said)):
             return True
         if about:
-            beside = () if acts else mind.beside
-            return self._is_near(about, said) or self._is_in(about, (*facts, *mind.talk, *mind.told, *beside))
+            beside = () if acts else self.beside
+            return self._is_near(about, said) or self._is_in(about, (*facts, *self.talk, *self.summaries, *beside))
         if asked.has(AskKind.PERCEPTION):  # what others said is not something that it saw
-            return any(mind.name in text for text in (*facts, *mind.told))
-        told: Sequence[str] = (*facts, *mind.told)
+            return any(self.name in text for text in (*facts, *self.summaries))
+        told: Sequence[str] = (*facts, *self.summaries)
         if asked.has(AskKind.ASKER):
-            told = [text for text in mind.told if any(name in text for name in (mind.asker, *self._names))]
-        return bool(said or told) or (acts and bool(mind.talk))
+            told = [text for text in self.summaries if any(name in text for name in (self.asker, *self._names))]
+        return bool(said or told) or (acts and bool(self.talk))
 
     def _about(self, named: Iterable[str]) -> frozenset[str]:
         """Return the words of the question without names, also without these."""
@@ -301,7 +292,7 @@ class PromptRepair:
 
     def _is_anothers(self, one: RecalledTalk) -> bool:
         """Return whether somebody else said it of himself, if the asker asks about himself alone."""
-        asker, asked = self._mind.asker, self._asked
+        asker, asked = self.asker, self._asked
         if not asker or isinstance(one, RecalledSummary) or one.is_own or one.speaker_name == asker:
             return False
         if _WE.search(self._plain) or not asked.has(AskKind.ASKER):

@@ -22,7 +22,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.judgement.small_model import InMind, PromptRepair
+from glyphoxa.judgement.small_model import PromptRepair
 from glyphoxa.language.asking import question_of
 from glyphoxa.language.sentences import characters_in, shortened
 from glyphoxa.language.text import Text, language_of
@@ -389,17 +389,18 @@ class HotContexts:
         """
         if not self._needs_repairs or hot.kept:
             return hot
-        in_mind = InMind(
+        repair = PromptRepair(
+            mind.asked,
+            self.campaign.language,
             self.campaign.npc(mind.npc).name,
             facts=_looked_up(hot),
             remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
             talk=mind.talk,
-            told=mind.told,
+            summaries=mind.told,
             beside=(*mind.standing, *set(hot.facts).difference(map(recalled_line, hot.recalled))),
             is_known=mind.has_heard_of,
             asker=mind.asker,
         )
-        repair = PromptRepair(mind.asked, in_mind, language=self.campaign.language)
         if then := repair.said_then():
             return replace(hot, told=then, shrugs=then)
         hot = replace(hot, told=repair.told())

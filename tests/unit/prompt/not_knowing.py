@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
-from glyphoxa.judgement.small_model import InMind, PromptRepair
+from glyphoxa.judgement.small_model import PromptRepair
 from glyphoxa.prompt.select import without_call
 
 
 def a_mind(
     *facts: str, remembered: Sequence[str] = (), talk: Sequence[str] = (), known: Sequence[str] = (), path: str = ""
-) -> InMind:
+) -> PromptRepair:
     """Mirelle's, asked by Wenna. `remembered` are lines of Wenna's, unless they say who said them."""
-    return InMind(
+    return PromptRepair(
+        "",
+        "en",
         "Mirelle",
         facts=[RecalledFact(text, FactId("f"), path=path) for text in facts],
         remembered=[said(text) for text in remembered],
@@ -39,10 +42,10 @@ def said(text: str, *, by: str = "Wenna", similarity: float | None = None) -> Re
     )
 
 
-def repair(question: str, mind: InMind | None = None, *, language: str = "en") -> PromptRepair:
+def repair(question: str, mind: PromptRepair | None = None, *, language: str = "en") -> PromptRepair:
     mind = mind or a_mind()
-    return PromptRepair(without_call(question, mind.name), mind, language=language)
+    return replace(mind, question=without_call(question, mind.name), language=language)
 
 
-def sentences(question: str, mind: InMind | None = None, *, language: str = "en") -> tuple[str, ...]:
+def sentences(question: str, mind: PromptRepair | None = None, *, language: str = "en") -> tuple[str, ...]:
     return repair(question, mind, language=language).not_known().facts

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.judgement.small_model import InMind
+from glyphoxa.judgement.small_model import PromptRepair
 from tests.unit.prompt.not_knowing import a_mind, repair, said, sentences
 
 UNTOLD = "Nobody has told Mirelle anything about that."
@@ -26,11 +26,11 @@ HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
             a_mind("Hesper owns the Marigold.", known=["Marigold"], path="Marigold, asks for OWNS"),
         ),
         ("You promised me a free room, remember?", "en", a_mind(talk=["The room is yours."])),
-        ("What did I tell you about Hesper?", "en", replace(a_mind(), told=["A horse threw Hesper."])),
+        ("What did I tell you about Hesper?", "en", replace(a_mind(), summaries=["A horse threw Hesper."])),
     ],
 )
 def test_nothing_is_said_to_be_unknown_where_something_bears_on_the_question(
-    question: str, language: str, mind: InMind
+    question: str, language: str, mind: PromptRepair
 ) -> None:
     assert sentences(question, mind, language=language) == ()
     assert sentences(question, language=language) != ()
@@ -75,7 +75,7 @@ def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
     ],
 )
 def test_model_is_asked_only_what_does_not_ask_of_the_past(
-    question: str, language: str, mind: InMind, has_replies: bool
+    question: str, language: str, mind: PromptRepair, has_replies: bool
 ) -> None:
     assert bool(repair(question, mind, language=language).not_known().replies) is has_replies
 
