@@ -65,11 +65,6 @@ class _Awaited:
         self.took_us: dict[str, int] = {}
         self._now_s = asyncio.get_running_loop().time
 
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Return what was left out, such as "recall: not there within 50 ms"."""
-        return tuple(f"{name}: {why}" for name, why in self.omitted.items())
-
     async def all(self, parts: Mapping[str, Awaitable[Any]], deadline_ms: int) -> dict[str, Any]:
         """Return the results of the parts that end before the deadline. Raises nothing of its own."""
         tasks = {name: asyncio.create_task(self._one(name, part)) for name, part in parts.items()}
@@ -323,7 +318,8 @@ class HotContexts:
         try:
             hot = self._selected(mind, said)
             if awaited is not None:
-                hot = replace(hot, omitted=awaited.reasons, gathered=self._gathered(awaited, said))
+                omitted = tuple(f"{name}: {why}" for name, why in awaited.omitted.items())
+                hot = replace(hot, omitted=omitted, gathered=self._gathered(awaited, said))
             # While the player speaks, what is not there yet may still come.
             if mind.question and (awaited is not None or self.prefetch.has_answered(mind.npc, mind.question)):
                 hot = self._repaired(hot, mind)

@@ -461,30 +461,23 @@ def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: S
     by_line: dict[str, Recalled] = {}
     for one in candidates:
         by_line.setdefault(recalled_line(one), one)
-    kept = [by_line[line] for line in dict.fromkeys(already) if line in by_line]
-    room = RoomLeft(tokens - sum(_tokens_of(one) for one in kept))
-    new: list[Recalled] = []
-    position = {line: at for at, line in enumerate(by_line)}
-    rest = [(one, at) for at, one in enumerate(by_line.values()) if one not in kept]
-    for one, _ in sorted(rest, key=lambda each: (-_worth_per_token(each[0]), each[1])):
-        if len(kept) + len(new) < most and room.takes(_tokens_of(one)):
-            new.append(one)
-    kinds = {source: at for at, source in reversed(list(enumerate(one.source for one in candidates)))}
-    new.sort(
-        key=lambda one: (
-            kinds[one.source],
-            position[recalled_line(one)] if isinstance(one, RecalledFact) else one.at_ms or 0,
-        )
+    costs = {line: tokens_of(line) for line in by_line}
+    kept = [line for line in dict.fromkeys(already) if line in by_line]
+    room = RoomLeft(tokens - sum(costs[line] for line in kept))
+
+    def worth_per_token(line: str) -> float:
+        return float(by_line[line].score ** _STEEP) / max(_LEAST_TOKENS, costs[line])
+
+    new: set[str] = set()
+    for line in sorted((line for line in by_line if line not in kept), key=worth_per_token, reverse=True):
+        if len(kept) + len(new) < most and room.takes(costs[line]):
+            new.add(line)
+    kinds = list(dict.fromkeys(one.source for one in candidates))
+    in_order = sorted(
+        (one for line, one in by_line.items() if line in new),
+        key=lambda one: (kinds.index(one.source), 0 if isinstance(one, RecalledFact) else one.at_ms or 0),
     )
-    return [*kept[:most], *new]
-
-
-def _tokens_of(one: Recalled) -> int:
-    return tokens_of(recalled_line(one))
-
-
-def _worth_per_token(one: Recalled) -> float:
-    return float(one.score**_STEEP) / max(_LEAST_TOKENS, _tokens_of(one))
+    return [*(by_line[line] for line in kept[:most]), *in_order]
 
 
 # The sentences of a long line that bear on the question, for prompts with room for few words.
