@@ -25,7 +25,7 @@ from benchmarks.invented import Embeddings, InventedCampaign, Size
 from benchmarks.recall_data import WITNESS
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import SceneChanged
-from glyphoxa.domain.heard import SpeechStarted
+from glyphoxa.domain.heard import NothingSaid, SpeechStarted
 from glyphoxa.domain.ids import CampaignId, PlayerId, UtteranceId
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.prompt.conversation import Conversation
@@ -137,12 +137,12 @@ class _Mind:
 
     async def turn(self, text: str) -> None:
         """Take growing partials and the final words, decide whom they address, and make the prompt for the answer."""
-        self._names.on_ear(SpeechStarted(_PLAYER, 0))
+        self._names.on(SpeechStarted(_PLAYER, 0))
         words = text.split()
         for n in range(_WORDS_A_PARTIAL, len(words), _WORDS_A_PARTIAL):
             self._prefetch.on_partial(_PLAYER, self._heard(" ".join(words[:n])))
         final = self._heard(text)
-        self._names.left(_PLAYER)
+        self._names.on(NothingSaid(_PLAYER, 0))
         hot = await self._assembly.gather(self._npc.id, final)
         with_hot_context(self._conversation.prompt(final, "Hanna"), hot)
 

@@ -23,7 +23,7 @@ from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
-from glyphoxa.domain.heard import EarEvent, HeardWord, NothingSaid, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import HeardWord, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
@@ -149,25 +149,18 @@ class TableNames:
         cast = cast_of(self._campaign)
         return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign), cast=cast)
 
-    def on_ear(self, event: EarEvent) -> None:
-        """Process an event of an ear, before the room does."""
+    def on(self, event: TableEvent) -> None:
+        """Process an event of the table."""
         match event:
             case SpeechStarted(player):
                 # Continuing after a pause is the same turn.
                 self._turns.setdefault(player, self._now())
             case TurnEnded(draft):
-                self.left(draft.player)
+                self._turns.pop(draft.player, None)
             case NothingSaid(player):
-                self.left(player)
+                self._turns.pop(player, None)
             case _:
                 pass
-
-    def left(self, player: PlayerId) -> None:
-        """The player's turn is over, whatever its outcome."""
-        self._turns.pop(player, None)
-
-    def on(self, event: TableEvent) -> None:
-        """Process an event of the table."""
         self.hints.on(event)
         if self._graph is not None:
             self._learner.on(event)

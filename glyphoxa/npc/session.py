@@ -1,7 +1,7 @@
 """The session of a table. It owns the campaign, its memory, the room and the NPCs.
 
 Protocol of use: build it from its parts (see `glyphoxa.app.table`), `open` it before anybody speaks, and `close` it at
-the end. Speech enters the room through `on_ear`, typed text through `say`.
+the end. Ears post to the room's mailbox, typed text enters through `say`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from glyphoxa.domain.events import (
     SessionEnds,
     TableEvent,
     Trouble,
-    UtteranceRetracted,
 )
-from glyphoxa.domain.heard import Draft, EarEvent, Heard, SpeechStarted, TurnEnded, Utterance
+from glyphoxa.domain.heard import Draft, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
@@ -166,11 +165,12 @@ class TableSession:
         self._preparation = Preparation(room.npcs, room.state, wait_until_quiet=wait_until_quiet, now_ms=room.now_ms)
         self._seats = TableSeats(
             room.state,
-            open_ear=lambda player: open_ear(player, self.on_ear),
-            on_left=self._left,
+            open_ear=lambda player: open_ear(player, room.mailbox.post),
+            on_left=lambda player: room.mailbox.post(Leave(player)),
             is_paused=lambda: self.is_paused,
         )
-        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, mark.on, self.revisions.on, self._withhold)
+        revisions, prefetch = self.revisions, context.prefetch
+        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, mark.on, revisions.on, prefetch.on)
         for watcher in kept:
             self._events.subscribe(watcher)
 
@@ -297,11 +297,6 @@ class TableSession:
     async def seat(self, player: Player) -> Seat:
         return await self._seats.seat(player)
 
-    def on_ear(self, event: EarEvent) -> None:
-        """Take an event of any ear."""
-        self.names.on_ear(event)
-        self._hear(event)
-
     def say(self, player: PlayerId, text: str, *, line: LineId | None = None) -> bool:
         if self.is_paused:
             raise InvalidInput("the game master has paused the table, so nothing is stored; try again later")
@@ -315,8 +310,8 @@ class TableSession:
         corrected = self.names.correct(text)
         heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
         draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
-        self._hear(SpeechStarted(player, at_ms))
-        self._hear(TurnEnded(draft, at_ms))
+        self.room.mailbox.post(SpeechStarted(player, at_ms))
+        self.room.mailbox.post(TurnEnded(draft, at_ms))
         return True
 
     async def move(self, scene: SceneId) -> None:
@@ -340,20 +335,6 @@ class TableSession:
         if isinstance(answer, InvalidInput):
             raise answer
         return answer
-
-    def _hear(self, event: EarEvent) -> None:
-        if isinstance(event, SpeechStarted):
-            self.context.prefetch.begin(event.player)
-        self.room.mailbox.post(event)
-
-    def _left(self, player: PlayerId) -> None:
-        self.names.left(player)
-        self.room.mailbox.post(Leave(player))
-
-    def _withhold(self, event: TableEvent) -> None:
-        """Drop what was looked up ahead, if an utterance in it must not be recalled any more."""
-        if isinstance(event, UtteranceRetracted):
-            self.context.prefetch.forget()
 
     # -- crashes
 

@@ -20,6 +20,8 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.events import TableEvent, UtteranceRetracted
+from glyphoxa.domain.heard import PartialHeard, SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.language.asking import AskKind, question_of
@@ -94,14 +96,22 @@ class Prefetch:
         """Return whether past talk can be recalled."""
         return self._talk is not None
 
+    def on(self, event: TableEvent) -> None:
+        """Take an event of the table. Starts look-ups and returns at once."""
+        match event:
+            case SpeechStarted(player):
+                self.begin(player)
+            case PartialHeard(player):
+                self.on_partial(player, event.text)
+            case UtteranceRetracted():
+                self._speeches.clear()  # some of what was found may be retracted
+            case _:
+                pass
+
     def begin(self, player: PlayerId) -> None:
         """Start a new speech: drop what was found for the player's last one, and read changes of the world."""
         self._speeches[player] = _Speech()
         self._start(self.world.refresh)
-
-    def forget(self) -> None:
-        """Drop what was found so far, because some of it may be retracted."""
-        self._speeches.clear()
 
     def on_partial(self, player: PlayerId, text: str) -> None:
         """Take a corrected partial transcript. Starts look-ups and returns at once."""

@@ -104,11 +104,11 @@ def test_whatever_happens_a_turn_is_heard_to_its_end_as_it_began(steps: list[tup
                 names.on(SceneChanged(next(scene for scene in campaign.scenes if scene.id == what), 0))
             case "start":
                 player = TAMSIN if what == TAMSIN else BRAN
-                names.on_ear(SpeechStarted(player, 0))
+                names.on(SpeechStarted(player, 0))
                 began.setdefault(player, (names.correct(SAID, player=player), names._turns[player].nearby))
             case _:
                 player = TAMSIN if what == TAMSIN else BRAN
-                names.on_ear(TurnEnded(a_draft(player, SAID), 0) if kind == "end" else NothingSaid(player, 0))
+                names.on(TurnEnded(a_draft(player, SAID), 0) if kind == "end" else NothingSaid(player, 0))
                 began.pop(player, None)
         assert names._turns.keys() == began.keys()
         for player in (TAMSIN, BRAN):

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
@@ -501,7 +502,7 @@ async def test_what_was_found_for_one_player_stays_while_another_speaks(hasty_mi
 async def test_what_was_looked_up_before_a_retraction_is_not_used(hasty_mind: AMind) -> None:
     mind = hasty_mind
     await mind.partial(TAMSIN, "Do you remember my brother and")
-    mind.prefetch.forget()
+    mind.prefetch.on(UtteranceRetracted(an_utterance("my brother")))
     mind.log.weather.late = True
     assert (await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?")).recalled == ()
 
