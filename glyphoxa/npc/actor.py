@@ -7,7 +7,6 @@ the table never waits for them.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -26,7 +25,7 @@ from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 from glyphoxa.prompt.conversation import Conversation, others_line, own_line
 from glyphoxa.prompt.prompt import Prompt
-from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume, Say
+from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Cover:
 Talk = Hear | UtteranceRevised | UtteranceRetracted | Cover
 Voicing = Release | Hold | Resume | Cancel | Fill
 """Effects of turn taking that an NPC performs unchanged."""
-NpcMessage = Talk | GetReady | Expect | Relax | Ask | Say | Voicing
+NpcMessage = Talk | GetReady | Expect | Relax | Ask | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
@@ -127,9 +126,9 @@ class NpcActor:
         self._mouth: Mouth | None = None
         self.is_ready = True
         """Whether the engine has read the persona, or need not read it."""
-        self._asked: list[TurnId] = []
+        self._asked: dict[TurnId, TierChoice | None] = {}
+        """Turns that the engine has begun, with their budget tiers. Words of the DM have none."""
         self._tiers = tiers or TierSelector(self.npc.budget_tier)
-        self._chosen: dict[TurnId, TierChoice] = {}
         self._fillers_used = 0
         self.direction = ""
         """The DM's direction, which every prompt for an answer contains; empty for none."""
@@ -184,8 +183,8 @@ class NpcActor:
         self._give_up_open_turns(why)
         while True:
             message = await self.mailbox.receive()
-            if isinstance(message, Ask | Say):
-                self._asked.append(message.begin.turn if isinstance(message, Ask) else message.turn)
+            if isinstance(message, Ask):
+                self._asked[message.begin.turn] = None
                 self._give_up_open_turns(why)
 
     def _take(self, message: NpcMessage) -> None:
@@ -205,16 +204,14 @@ class NpcActor:
                 mouth.relax()
             case Ask():
                 self._ask(mouth, message)
-            case Say(turn=turn, text=text):
-                self._asked.append(turn)
-                mouth.begin(turn, replace(self.conversation.prompt("", ""), words=text))
             case _:
                 self._voice(mouth, message)
 
     def _voice(self, mouth: Mouth, effect: Voicing) -> None:
         match effect:
             case Release(turn):
-                self._take_tier(turn)
+                if (tier := self._asked.get(turn)) is not None:
+                    self._tiers.took(tier, at_ms=self._now_ms())
                 mouth.release(turn)
             case Hold(turn):
                 mouth.hold(turn)
@@ -250,12 +247,15 @@ class NpcActor:
 
     def _ask(self, mouth: Mouth, asked: Ask) -> None:
         begin = asked.begin
+        if begin.words:
+            self._asked[begin.turn] = None
+            mouth.begin(begin.turn, replace(self.conversation.prompt("", ""), words=begin.words))
+            return
         self.is_ready = True
-        self._asked.append(begin.turn)
-        chosen = self._tiers.choose(begin.text, at_ms=self._now_ms(), queued=asked.queued)
-        self._chosen[begin.turn] = chosen
+        tier = self._tiers.choose(begin.text, at_ms=self._now_ms(), queued=asked.queued)
+        self._asked[begin.turn] = tier
         prompt = self._prompt(begin.text, asked.speaker_name, unless=asked.unless)
-        mouth.begin(begin.turn, replace(prompt, is_brief=begin.is_brief, tier=chosen))
+        mouth.begin(begin.turn, replace(prompt, is_brief=begin.is_brief, tier=tier))
 
     def _prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
         """Return the prompt for a question, with the directions for its answer."""
@@ -263,16 +263,9 @@ class NpcActor:
         directions = (self.direction if question else "", prompt.direction)
         return replace(prompt, direction=" ".join(filter(None, directions)))
 
-    def _take_tier(self, turn: TurnId) -> None:
-        """Note the tier of a committed turn, so that the next one is not the first."""
-        if (chosen := self._chosen.pop(turn, None)) is not None:
-            self._tiers.took(chosen, at_ms=self._now_ms())
-
     def _on_mouth(self, event: MouthEvent) -> None:
         if isinstance(event, Finished):
-            self._chosen.pop(event.turn, None)
-            with contextlib.suppress(ValueError):
-                self._asked.remove(event.turn)
+            self._asked.pop(event.turn, None)
         self._tell(event)
 
     def _give_up_open_turns(self, why: str) -> None:

@@ -59,7 +59,6 @@ from glyphoxa.turns.effects import (
     Prime,
     Release,
     Resume,
-    Say,
 )
 from glyphoxa.turns.turn_taking import TurnTaking
 
@@ -242,9 +241,6 @@ class Room:
                 unless = self._players.newest_kept(player, n_kept)
                 asker = self.state.name_of(self.state.speaker_of(player, text))
                 self._tell_npc(npc, Ask(effect, asker, unless, self._turn_taking.n_waiting))
-            case Say(turn, npc):
-                self._book.begun(turn, npc, at_ms=now_ms)
-                self._tell_npc(npc, effect)
             case Commit(turn, npc, draft, at_ms=at_ms):
                 self._book.committed(effect, utterance=self._players.last_kept(draft.player))
                 self._tell(NpcThinks(npc, self.npcs[npc].npc.name, turn, draft.player, at_ms))

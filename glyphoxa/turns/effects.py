@@ -29,6 +29,7 @@ class Begin:
         player: Who asks; an NPC if it answers another one.
         n_kept: How many of this player's last stored utterances `text` contains.
         is_brief: One sentence is enough.
+        words: The DM's words, which the NPC says instead of an answer.
     """
 
     turn: TurnId
@@ -37,15 +38,7 @@ class Begin:
     text: str
     n_kept: int
     is_brief: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Let the NPC prepare the DM's words. Nothing may be heard yet."""
-
-    turn: TurnId
-    npc: NpcId
-    text: str
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +136,7 @@ class AskAgain:
     at_ms: int
 
 
-Effect = Prime | Begin | Say | Commit | Release | Fill | Hold | Resume | Cancel | Keep | NotAddressed | AskAgain
+Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep | NotAddressed | AskAgain
 
 
 # The floor: who may speak.

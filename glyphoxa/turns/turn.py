@@ -15,7 +15,7 @@ from glyphoxa.language.text import Text
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.effects import Begin, Cancel, Floor, Say
+from glyphoxa.turns.effects import Begin, Cancel, Floor
 
 # A question in the parts in which it was spoken.
 
@@ -157,13 +157,19 @@ class OpenTurns:
         self._turns[turn.id] = turn
         return turn
 
-    def begin(self, turn: Turn) -> Begin | Say:
+    def begin(self, turn: Turn) -> Begin:
         turn.begun = True
-        if turn.words:
-            return Say(turn.id, turn.npc, turn.words)
         # A turn in preparation has not been stored yet.
         n_kept = len(turn.question.parts) - (turn.phase is Phase.PREPARING)
-        return Begin(turn.id, turn.npc, turn.player, turn.question.text, n_kept, is_brief=turn.reacts_to is not None)
+        return Begin(
+            turn.id,
+            turn.npc,
+            turn.player,
+            turn.question.text,
+            n_kept,
+            is_brief=turn.reacts_to is not None,
+            words=turn.words,
+        )
 
     def queue_up(self, turn: Turn) -> None:
         """Queue a turn for the floor: the DM's words first, then a reaction, then players' turns by priority, and other
