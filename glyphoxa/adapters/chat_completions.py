@@ -2,26 +2,34 @@
 
 The protocol's client library expects what OpenAI sends. Compatible servers send errors with status 200, pages of HTML,
 whole answers where a stream was requested, and usage data without numbers. `AnswerReader` takes the lines of a response
-and returns what is in them; `ChatClient` sends the request in the server's dialect.
+and returns what is in them; `ChatClient` sends the request in the server's dialect, over a connection that stays open.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from openai import APIStatusError, AsyncOpenAI
+import openai
+from loguru import logger
+from openai import APIStatusError, AsyncOpenAI, Timeout
 
 from glyphoxa.domain.errors import Unavailable, shown
 from glyphoxa.judgement.marks import COMMON
+from glyphoxa.providers.building import Connection
 from glyphoxa.providers.chat_dialect import Dialect, Dialects, Rejection
 
 _READ_AT_MOST: Final = 2_000_000
 """Characters of a response that is no stream."""
 _TRIES: Final = 5
+_CONNECT_WITHIN_S: Final = 3.0
+_WAITS_AT_MOST_S: Final = 3.0
 _NO_DATA: Final = (":", "event:", "id:", "retry:")
 
 
@@ -174,27 +182,58 @@ def error_text(error: Any) -> str:
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
 
 
+Messages = Iterable[Mapping[str, Any]]
+
+
 class ChatClient:
-    """Asks one model for chat completions, in the dialect of its server.
+    """Asks one model for chat completions, in the dialect of its server. `close` it.
 
     Args:
-        client: Closed by the caller. Its retries cover connections; refusals are handled here.
         expected: The dialect, unless `dialects` knows better.
+        dialects: Requests that servers have refused in this session.
+        extras: Fields of every request beyond OpenAI's (`cache_prompt`, `id_slot`, `grammar` ...).
+        as_words: Removes control tokens of the server's own model from messages. The common ones are removed anyway.
+
+    Attributes:
+        address: The server's base URL.
+        connection: Opens the connection to the server before a request.
     """
 
-    def __init__(self, client: AsyncOpenAI, model: str, *, expected: Dialect, dialects: Dialects | None = None) -> None:
-        self._client = client
-        self._model = model
-        self._address = str(client.base_url)
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        expected: Dialect,
+        dialects: Dialects | None = None,
+        extras: Mapping[str, Any] | None = None,
+        as_words: Callable[[Sequence[Mapping[str, Any]]], Messages] = list,
+    ) -> None:
+        http = kept_open()
+        self._client = AsyncOpenAI(
+            api_key=connection.key,
+            base_url=connection.base_url,
+            timeout=Timeout(600.0, connect=_CONNECT_WITHIN_S),
+            http_client=http,
+            # One retry, for a connection that went stale between two turns. More would keep the table waiting.
+            max_retries=1,
+        )
+        self.model = connection.model
+        self.address = str(self._client.base_url)
+        self.connection = ConnectionWarmer(http, self.address)
         self._expected = expected
         self._dialects = dialects or Dialects()
+        self._extras = dict(extras or {})
+        self._as_words = as_words
 
     @property
     def dialect(self) -> Dialect:
-        return self._dialects.of(self._address, self._expected, model=self._model)
+        return self._dialects.of(self.address, self._expected, model=self.model)
 
     def learn(self, dialect: Dialect) -> None:
-        self._dialects.learn(self._address, dialect, model=self._model)
+        self._dialects.learn(self.address, dialect, model=self.model)
+
+    async def close(self) -> None:
+        await self._client.close()
 
     async def ask(self, request: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of an answer as they come. Close the iterator (`aclosing`).
@@ -207,7 +246,8 @@ class ChatClient:
             NoAnswer: The server refuses the request, in every form that it may accept, or sends no answer.
             openai.APIError: It cannot be reached.
         """
-        request = {**request, "messages": COMMON.in_messages(request["messages"])}
+        self.connection.in_use()
+        request = {**self._extras, **request, "messages": COMMON.in_messages(self._as_words(request["messages"]))}
         known = dialect = self.dialect
         for n in range(_TRIES):
             has_begun = False
@@ -219,6 +259,7 @@ class ChatClient:
                             if dialect != known:
                                 self.learn(dialect)
                         yield delta
+                self.connection.is_free()
                 return
             except NoAnswer as failure:
                 other = None if has_begun or n == _TRIES - 1 else dialect.after(failure.refusal, request)
@@ -229,7 +270,7 @@ class ChatClient:
     async def _once(self, fields: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         # The SDK would take 0.15 ms to look through each message.
         asked = self._client.chat.completions.with_streaming_response.create(
-            model=self._model, messages=[], extra_body=dict(fields)
+            model=self.model, messages=[], extra_body=dict(fields)
         )
         try:
             async with asked as response:
@@ -253,3 +294,78 @@ class ChatClient:
     def _without_key(self, text: str) -> str:
         """Some servers quote the key that they refuse."""
         return text.replace(self._client.api_key, "…") if self._client.api_key else text
+
+
+# Connections that stay open.
+
+
+IDLE_S = 240.0
+"""How long an idle connection is kept; the default is 5 s.
+
+A table is often quiet for minutes, and a new connection costs two or three round trips. Proxies drop an idle one after
+four minutes at the earliest (Azure; AWS: 350 s); a server that closes it reports that."""
+
+
+def kept_open() -> Any:
+    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. The caller closes it.
+
+    A server that wants to be asked again later than `_WAITS_AT_MOST_S` is not asked again: the SDK would wait for up to
+    a minute, and the server's reason would be lost at the caller's deadline.
+    """
+    kind: Any = openai.DefaultAsyncHttpxClient
+    # httpx or its successor, whichever this SDK uses.
+    http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
+    limits = http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S)
+    return kind(limits=limits, event_hooks={"response": [_no_long_wait]})
+
+
+async def _no_long_wait(response: Any) -> None:
+    wanted = response.headers.get("retry-after", "0")
+    try:
+        is_long = float(wanted) > _WAITS_AT_MOST_S
+    except ValueError:  # a date
+        is_long = True
+    if is_long:
+        response.headers["x-should-retry"] = "false"
+
+
+class ConnectionWarmer:
+    """Opens a connection before a request needs it.
+
+    Over HTTP/1.1, cancelling an answer closes its connection, so the next request would have to wait for a new one.
+
+    Args:
+        http: The client that keeps connections.
+        address: Address of the service. It only sees a connection, without a key.
+    """
+
+    within_s = 3.0
+
+    def __init__(self, http: Any, address: str) -> None:
+        self._http = http
+        self._address = address
+        self._open_until_s = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return time.monotonic() < self._open_until_s
+
+    def in_use(self) -> None:
+        """Note that a request is in progress. Its connection is unusable until `is_free`."""
+        self._open_until_s = 0.0
+
+    def is_free(self) -> None:
+        """Note that an answer was read to its end."""
+        self._open_until_s = time.monotonic() + IDLE_S
+
+    async def open(self) -> None:
+        """Connect, unless a connection is open."""
+        if self.is_open:
+            return
+        self.is_free()  # no other caller needs to try
+        try:
+            async with asyncio.timeout(self.within_s):
+                await self._http.head(self._address)
+        except Exception as error:  # the HTTP client's own; the request itself will report it
+            self.in_use()
+            logger.debug("no connection in advance: {}", type(error).__name__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -11,11 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import openai
 from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text
+from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text, kept_open
 from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
@@ -33,36 +31,6 @@ MAX_TEXTS = 128
 _REJECTED = (400, 413, 422)
 """413: Text Embeddings Inference, for a batch that is too large."""
 _RETRIES = 2
-_WAITS_AT_MOST_S = 3.0
-IDLE_S = 240.0
-"""How long an idle connection is kept; the default is 5 s.
-
-A table is often quiet for minutes, and a new connection costs two or three round trips. Proxies drop an idle one after
-four minutes at the earliest (Azure; AWS: 350 s); a server that closes it reports that."""
-
-
-def kept_open() -> Any:
-    """An HTTP client for `AsyncOpenAI` that keeps idle connections for `IDLE_S`. The caller closes it.
-
-    A server that wants to be asked again later than `_WAITS_AT_MOST_S` is not asked again: the SDK would wait for up to
-    a minute, and the server's reason would be lost at the caller's deadline.
-    """
-    kind: Any = openai.DefaultAsyncHttpxClient
-    # httpx or its successor, whichever this SDK uses.
-    http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
-    limits = http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S)
-    return kind(limits=limits, event_hooks={"response": [_no_long_wait]})
-
-
-async def _no_long_wait(response: Any) -> None:
-    wanted = response.headers.get("retry-after", "0")
-    try:
-        is_long = float(wanted) > _WAITS_AT_MOST_S
-    except ValueError:  # a date
-        is_long = True
-    if is_long:
-        response.headers["x-should-retry"] = "false"
-
 
 _WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
 """OpenAI's model from before vectors could be shortened; it rejects the parameter."""
@@ -138,69 +106,58 @@ class OpenAiEmbeddings(HostedEmbeddings):
                 self._dialect = replace(self._dialect, omits=self._dialect.omits | refused)
 
 
-class OpenAiStructuredLlm:
+class _ChatLlm:
     """See `StructuredLlm`.
 
     Args:
+        name: The model's name in errors.
         max_tokens: A longer answer is cut off and therefore unparseable.
     """
 
-    def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
-        self._name = f"model {connection.model!r}"
-        self._max_tokens = max_tokens
-        self._client = AsyncOpenAI(
-            api_key=connection.key, base_url=connection.base_url, max_retries=1, http_client=kept_open()
-        )
-        expected = dialect_of(connection.model, has_new_limit=connection.base_url is None)
-        self._chat = ChatClient(self._client, connection.model, expected=expected)
+    def __init__(self, chat: ChatClient, *, name: str, max_tokens: int) -> None:
+        self._chat = chat
+        self._name = name
+        self._request: dict[str, Any] = {"max_tokens": max_tokens}
 
     async def complete(
         self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
     ) -> dict[str, Any]:
         request = {
             **_structured(schema),
-            "messages": _messages(system, user),
+            **self._request,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": temperature,
-            "max_tokens": self._max_tokens,
         }
         return parsed(await _answer(self._chat, request, name=self._name, deadline_ms=deadline_ms), schema)
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._chat.close()
 
 
-class LocalStructuredLlm:
-    """See `StructuredLlm`. A cancelled request frees the model within one batch of its prompt, not seconds later.
+class OpenAiStructuredLlm(_ChatLlm):
+    """A model of an OpenAI-compatible server."""
+
+    def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
+        expected = dialect_of(connection.model, has_new_limit=connection.base_url is None)
+        chat = ChatClient(connection, expected=expected)
+        super().__init__(chat, name=f"model {connection.model!r}", max_tokens=max_tokens)
+
+
+class LocalStructuredLlm(_ChatLlm):
+    """The local model. A cancelled request frees it within one batch of its prompt, not seconds later.
 
     Args:
         server: Started; its grammar enforces the schema.
         slot: One that no NPC uses.
-        max_tokens: A longer answer is cut off and therefore unparseable.
     """
 
     def __init__(self, server: LlamaServer, *, slot: int, max_tokens: int = 400) -> None:
-        self._client = AsyncOpenAI(api_key=server.api_key, base_url=server.base_url, max_retries=2)
-        self._chat = ChatClient(self._client, "local", expected=USUAL)
-        self._as_read = server.as_read
-        self._max_tokens = max_tokens
         # With `return_progress` the server writes while it reads, and so notices at once that the client has gone.
-        self._extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            **_structured(schema),
-            **self._extras,
-            "messages": self._as_read(_messages(system, user)),
-            "temperature": temperature,
-            "max_tokens": self._max_tokens,
-            "stream": True,
-        }
-        return parsed(await _answer(self._chat, request, name="the local model", deadline_ms=deadline_ms), schema)
-
-    async def close(self) -> None:
-        await self._client.close()
+        extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
+        connection = Connection("local", server.base_url, server.api_key)
+        chat = ChatClient(connection, expected=USUAL, extras=extras, as_words=server.as_read)
+        super().__init__(chat, name="the local model", max_tokens=max_tokens)
+        self._request["stream"] = True
 
 
 async def _answer(chat: ChatClient, request: Mapping[str, Any], *, name: str, deadline_ms: int) -> str:
@@ -248,10 +205,6 @@ def _structured(schema: JsonSchema) -> dict[str, Any]:
     """Response format for that schema. Untyped: the SDK's types accept no schema known only at run time."""
     named = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
-def _messages(system: str, user: str) -> list[dict[str, str]]:
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 class HttpReranker:

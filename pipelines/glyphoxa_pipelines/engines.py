@@ -15,6 +15,7 @@ from loguru import logger
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
+from glyphoxa.adapters.chat_completions import ChatClient
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
@@ -29,7 +30,7 @@ from glyphoxa.npc.table import Ear
 from glyphoxa.prompt.prompt import Budgets, PromptLimits
 from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
-from glyphoxa.providers.chat_dialect import Dialects
+from glyphoxa.providers.chat_dialect import USUAL, Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, MouthParts, host_of
@@ -197,13 +198,11 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
         )
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
+    connection, extras = Connection("local", llama.base_url, llama.api_key), spoken_extras(order.slot)
     return SpokenLLM(
-        Connection("local", llama.base_url, llama.api_key),
+        ChatClient(connection, expected=USUAL, extras=extras, as_words=llama.as_read),
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
-        extra_body=spoken_extras(order.slot),
-        as_words=llama.as_read,
-        primes=True,
         cache=PromptFile(llama, order.slot, order.campaign.id, order.npc.id),
         # A longer reply deadline means a slow machine.
         deadlines=StreamDeadlines(

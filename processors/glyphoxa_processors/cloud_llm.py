@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from loguru import logger
-
-from glyphoxa.adapters.openai_models import IDLE_S
 from glyphoxa.providers.building import LLM, Choice, Connection, build
 from glyphoxa.providers.chat_dialect import Dialects, dialect_of
 
@@ -71,15 +67,15 @@ def openai(
     dialects: Dialects | None = None,
 ) -> SpokenLLM:
     """Create a client for OpenAI or a compatible server."""
+    from glyphoxa.adapters.chat_completions import ChatClient
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
+    expected = dialect_of(connection.model, has_new_limit=connection.base_url is None, habits=connection.habits)
     return SpokenLLM(
-        connection,
+        ChatClient(connection, expected=expected, dialects=dialects),
         temperature=temperature,
         max_tokens=max_tokens,
         deadlines=StreamDeadlines(stalled_after_ms, stalled_after_ms),
-        expected=dialect_of(connection.model, has_new_limit=connection.base_url is None, habits=connection.habits),
-        dialects=dialects,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
     )
 
@@ -124,47 +120,3 @@ def google(
             extra={},
         ),
     )
-
-
-class ConnectionWarmer:
-    """Opens a connection before a request needs it.
-
-    Over HTTP/1.1, cancelling an answer closes its connection, so the next request would have to wait for a new one.
-
-    Args:
-        http: The client that keeps connections.
-        address: Address of the service. It only sees a connection, without a key.
-        clock: Seconds.
-    """
-
-    within_s = 3.0
-
-    def __init__(self, http: Any, address: str, *, clock: Callable[[], float]) -> None:
-        self._http = http
-        self._address = address
-        self._clock = clock
-        self._open_until_s = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return self._clock() < self._open_until_s
-
-    def in_use(self) -> None:
-        """Note that a request is in progress. Its connection is unusable until `is_free`."""
-        self._open_until_s = 0.0
-
-    def is_free(self) -> None:
-        """Note that an answer was read to its end."""
-        self._open_until_s = self._clock() + IDLE_S
-
-    async def open(self) -> None:
-        """Connect, unless a connection is open."""
-        if self.is_open:
-            return
-        self.is_free()  # no other caller needs to try
-        try:
-            async with asyncio.timeout(self.within_s):
-                await self._http.head(self._address)
-        except Exception as error:  # the HTTP client's own; the request itself will report it
-            self.in_use()
-            logger.debug("no connection in advance: {}", type(error).__name__)

@@ -16,7 +16,6 @@ import asyncio
 import base64
 import json
 import os
-import time
 import uuid
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -33,10 +32,9 @@ from pipecat.services.tts_service import TTSService
 from websockets.asyncio.client import ClientConnection
 from websockets.protocol import State
 
-from glyphoxa.adapters.openai_models import kept_open
+from glyphoxa.adapters.chat_completions import ConnectionWarmer, kept_open
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa.providers.building import TTS, Choice, Connection, build
-from glyphoxa_processors.cloud_llm import ConnectionWarmer
 from glyphoxa_processors.frames import PrimeFrame
 from glyphoxa_processors.sockets import FAULTS, fault_of, is_refusal, reason_in, socket_to, socket_url
 
@@ -151,7 +149,7 @@ class OpenAiVoice(StreamedVoice):
         )
         self._request = {"model": connection.model, "voice": voice, "response_format": "pcm"}
         self._piece = sample_rate * _PIECE_MS // 1_000 * 2
-        self._warmer = ConnectionWarmer(http, str(self._openai.base_url), clock=time.monotonic)
+        self._warmer = ConnectionWarmer(http, str(self._openai.base_url))
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         if isinstance(frame, PrimeFrame):

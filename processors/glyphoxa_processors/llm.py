@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
-# Imported here, because the first construction of a service would block the event loop for half a second.
 from loguru import logger
-from openai import AsyncOpenAI, OpenAIError, Timeout
+from openai import OpenAIError
 from pipecat.frames.frames import (
     Frame,
     FunctionCallFromLLM,
@@ -28,16 +27,12 @@ from pipecat.services.settings import LLMSettings
 from pipecat.utils.types import is_given
 
 from glyphoxa.adapters.chat_completions import ChatClient, Delta, NoAnswer
-from glyphoxa.adapters.openai_models import kept_open
 from glyphoxa.judgement.reasoning import ReplyPart, ReplyText
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import USUAL, Dialect, Dialects
-from glyphoxa_processors.cloud_llm import ConnectionWarmer
+from glyphoxa.providers.chat_dialect import Dialect
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.moved import OpenAILLMAdapter
 
-_CONNECT_WITHIN_S = 3.0
 _DRAIN_S = 0.3
 """How long to read on after the model has stopped, so that the connection can be used again."""
 _WORTH_KEEPING_TOKENS = 64
@@ -51,8 +46,6 @@ temperature 0 verbatim. Requests have no seed, so each gets its own. The provide
 _PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _A_TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look up.", "parameters": _PARAMETERS}}
 """Declared in a trial, to see whether the server accepts tools."""
-
-AsWords = Callable[[Sequence[Mapping[str, Any]]], Sequence[Mapping[str, Any]]]
 
 
 class PromptCache(Protocol):
@@ -91,48 +84,27 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
     differs from OpenAI's. Any pipecat `LLMService` works in its place and ignores a `PrimeFrame`.
 
     Args:
+        chat: Closed with the service.
         temperature, max_tokens: None: the server's default.
-        extra_body: Request fields beyond OpenAI's (`cache_prompt`, `id_slot`, `grammar` ...).
-        as_words: Removes control tokens of the endpoint's own model from messages. None: only the common ones are.
-        primes: The endpoint has a prompt cache that a one-token request fills, at no cost.
-        cache: That prompt cache, if it is on this machine. None: the endpoint handles parallel requests well.
-        expected: The requests that the server accepts, unless `dialects` knows better.
-        dialects: Requests that servers have refused in this session.
+        cache: The endpoint's prompt cache, which a one-token request fills, at no cost. None: it has none, and handles
+            parallel requests well.
         others: Arguments of `LLMService`.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
-        connection: Connection,
+        chat: ChatClient,
         *,
         temperature: float | None = None,
         max_tokens: int | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        as_words: AsWords | None = None,
-        primes: bool = False,
         cache: PromptCache | None = None,
         deadlines: StreamDeadlines = StreamDeadlines(),
-        expected: Dialect = USUAL,
-        dialects: Dialects | None = None,
         **others: Any,
     ) -> None:
-        super().__init__(settings=_settings(connection.model, temperature, max_tokens), **others)
-        http = kept_open()
-        self._client = AsyncOpenAI(
-            api_key=connection.key,
-            base_url=connection.base_url,
-            timeout=Timeout(60.0, connect=_CONNECT_WITHIN_S),
-            http_client=http,
-            # One retry, for a connection that went stale between two turns. More would keep the table waiting.
-            max_retries=1,
-        )
-        self._connection = ConnectionWarmer(http, str(self._client.base_url), clock=time.monotonic)
-        self._chat = ChatClient(self._client, connection.model, expected=expected, dialects=dialects)
+        super().__init__(settings=_settings(chat.model, temperature, max_tokens), **others)
+        self._chat = chat
         self._temperature = temperature
         self._max_tokens = max_tokens
-        self._extra_body = dict(extra_body or {})
-        self._as_words = as_words
-        self._primes = primes
         self._cache = cache
         self.deadlines = deadlines
         self._priming: asyncio.Task[None] | None = None
@@ -160,7 +132,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
     async def cleanup(self) -> None:
         self.stop_priming()
         await super().cleanup()
-        await self._client.close()
+        await self._chat.close()
 
     async def try_out(self, context: LLMContext) -> str:
         """Ask outside a pipeline. Return the latency and what the server can do, in words.
@@ -240,15 +212,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         if is_another_try and temperature is not None:
             temperature = max(temperature, min(temperature + _FREER, _FREEST))
         given = {name: value for name, value in fields.items() if is_given(value)}
-        if self._as_words is not None:
-            given["messages"] = [*self._as_words(given["messages"])]
-        return {
-            **given,
-            "stream": True,
-            "temperature": temperature,
-            "max_tokens": self._max_tokens,
-            **self._extra_body,
-        }
+        return {**given, "stream": True, "temperature": temperature, "max_tokens": self._max_tokens}
 
     async def _in_time(self, request: Mapping[str, Any]) -> AsyncGenerator[Delta, None]:
         """Yield the pieces of an answer. What fails after the model has stopped is no failure.
@@ -256,7 +220,6 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         Raises:
             TimeoutError: The first piece or the next one is late.
         """
-        self._connection.in_use()
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self.deadlines.first_token_ms / 1_000
         late = TimeoutError(f"timed out: no first word within {self.deadlines.first_token_ms} ms")
@@ -274,7 +237,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     until_s = loop.time() + (_DRAIN_S if is_finished else self.deadlines.stall_ms / 1_000)
                     late = TimeoutError(f"timed out: the model paused for more than {self.deadlines.stall_ms} ms")
             except StopAsyncIteration:
-                self._connection.is_free()
+                pass
             except TimeoutError as error:
                 if not is_finished:
                     raise late from error
@@ -283,11 +246,11 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     raise
 
     def _prime(self, frame: PrimeFrame) -> None:
-        if self._primes:
+        if self._cache is not None:
             self.stop_priming()
             self._priming = self.create_task(self._read_in(frame), "prime")
-        elif not self._connection.is_open:
-            self.create_task(self._connection.open(), "connection")
+        elif not self._chat.connection.is_open:
+            self.create_task(self._chat.connection.open(), "connection")
 
     @contextlib.asynccontextmanager
     async def _machine(self) -> AsyncIterator[None]:

@@ -236,5 +236,5 @@ async def test_pipeline_of_a_user_asks_the_first_model_and_no_local_fallback() -
     )
     model = mouth_parts(order).llm
     assert isinstance(model, SpokenLLM)
-    assert str(model._client.base_url).startswith(NOBODY)
+    assert model._chat.address.startswith(NOBODY)
     await model.cleanup()

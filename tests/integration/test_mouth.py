@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from glyphoxa.adapters.chat_completions import ChatClient
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
@@ -21,11 +22,12 @@ from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa.providers.building import Connection
+from glyphoxa.providers.chat_dialect import USUAL
 from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, hum, model_server, prompt, stage
+from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, OneMachine, hum, model_server, prompt, stage
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 def a_model(server: ModelServer, **options: Any) -> SpokenLLM:
-    return SpokenLLM(Connection("m", server.base_url, "x"), **options)
+    return SpokenLLM(ChatClient(Connection("m", server.base_url, "x"), expected=USUAL), **options)
 
 
 async def test_an_answer_is_heard_whole_and_its_stages_come_in_order(server: ModelServer) -> None:
@@ -398,29 +400,13 @@ async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: Mode
         assert (await play.finished()).heard == "Well met. The blade is ready."
 
 
-class OneMachine:
-    """A prompt cache in memory: what was done with it, in order."""
-
-    def __init__(self, one_at_a_time: asyncio.Lock) -> None:
-        self.one_at_a_time = one_at_a_time
-        self.done: list[str] = []
-
-    async def restore(self) -> None:
-        assert self.one_at_a_time.locked()
-        self.done.append("restore")
-
-    async def save(self) -> None:
-        assert self.one_at_a_time.locked()
-        self.done.append("save")
-
-
 @pytest.mark.parametrize(("is_bare", "n_read", "done"), [(True, 500, 1), (True, 3, 0), (False, 500, 0)])
 async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
     server: ModelServer, is_bare: bool, n_read: int, done: int
 ) -> None:
     machine = OneMachine(asyncio.Lock())
     server.timings = {"prompt_n": n_read}
-    llm = a_model(server, primes=True, cache=machine)
+    llm = a_model(server, cache=machine)
     async with stage(server, llm=llm) as play:
         play.mouth.prime(prompt("" if is_bare else "How is"))
         await play.mouth.wait_until_primed()
@@ -429,7 +415,7 @@ async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
 
 async def test_of_two_npcs_on_one_machine_the_second_is_answered_when_the_first_is(server: ModelServer) -> None:
     alone = asyncio.Lock()
-    llms = [a_model(server, primes=True, cache=OneMachine(alone)) for _ in range(2)]
+    llms = [a_model(server, cache=OneMachine(alone)) for _ in range(2)]
     async with stage(server, llm=llms[0]) as first, stage(server, llm=llms[1]) as second:
         server.gate.clear()
         first.begin("t1")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.chat_completions import ChatClient
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.sections import TurnsSettings
@@ -31,6 +32,7 @@ from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt
 from glyphoxa.providers.building import Connection
+from glyphoxa.providers.chat_dialect import USUAL
 from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
@@ -165,6 +167,22 @@ class Corrected:
     corrections: tuple[Correction, ...] = ()
 
 
+class OneMachine:
+    """A prompt cache in memory: what was done with it, in order."""
+
+    def __init__(self, one_at_a_time: asyncio.Lock) -> None:
+        self.one_at_a_time = one_at_a_time
+        self.done: list[str] = []
+
+    async def restore(self) -> None:
+        assert self.one_at_a_time.locked()
+        self.done.append("restore")
+
+    async def save(self) -> None:
+        assert self.one_at_a_time.locked()
+        self.done.append("save")
+
+
 class Stage:
     """One NPC's mouth on a real graph, its sink and its reports."""
 
@@ -193,11 +211,14 @@ class Stage:
             MouthParts(
                 spec=spec,
                 llm=SpokenLLM(
-                    Connection("local", server.base_url, "none"),
+                    ChatClient(
+                        Connection("local", server.base_url, "none"),
+                        expected=USUAL,
+                        extras={"cache_prompt": True, "id_slot": 0},
+                    ),
                     temperature=0.6,
                     max_tokens=90,
-                    extra_body={"cache_prompt": True, "id_slot": 0},
-                    primes=True,
+                    cache=OneMachine(asyncio.Lock()),
                 ),
                 tts=HibariTTS(hum(), voice=f"hum-{spec.npc.id}"),
                 new_splitter=SentenceSplitter,
