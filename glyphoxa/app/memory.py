@@ -30,7 +30,7 @@ from glyphoxa.npc.table import Covered
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
-from glyphoxa.transcript.journal import Journal
+from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.world.graph import TalkAround
@@ -81,7 +81,7 @@ class TableMemory:
     Args:
         store: None without long-term memory. Utterances are then stored on disk only.
         spool: Directory for utterances, used by this table only.
-        session: Session whose day in the story is stored.
+        mark: Notes where the session is left. None: the memory of no session.
         learns: Whether what was said becomes knowledge.
         tell: Receives events of the table.
         now_ms: Unix epoch.
@@ -97,14 +97,14 @@ class TableMemory:
         campaign: Campaign,
         spool: Path,
         *,
-        session: SessionId | None = None,
+        mark: SessionMark | None = None,
         learns: bool = False,
         tell: Callable[[TableEvent], None],
         now_ms: Callable[[], int],
     ) -> None:
         self.store = store
         self._campaign = campaign
-        self._session = session
+        self._mark = mark
         self._learns = learns
         self._tell = tell
         self._now_ms = now_ms
@@ -169,8 +169,8 @@ class TableMemory:
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
             done = await self.store.campaigns.load(self._campaign)
-            if self._session is not None:
-                await self.store.times.begin(self._campaign.id, self._session)
+            if self._mark is not None:
+                await self.store.times.begin(self._campaign.id, self._mark.session)
             self._is_stored = True
         _log_changes(self._campaign, done)
         # A failure does not block writing: the next question reads again.
@@ -223,14 +223,19 @@ class TableMemory:
         return await self.journal.delivery.flush(FLUSH_MS)
 
     async def finish(self) -> bool:
-        """End a session: send pending utterances, then write the NPCs' summaries. Returns the result of `flush`."""
+        """End a session: note its end, send pending utterances, then write the NPCs' summaries.
+
+        Returns the result of `flush`.
+        """
+        if self._mark is not None:
+            await self._mark.closed()
         is_all_sent = await self.flush()
         if self.store is not None and is_all_sent:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await self.journal.delivery.send_missing()
-                    if self._learns and self._session is not None:
-                        await (await episode_writer(self.store, self._campaign.id)).write(self._session)
+                    if self._learns and self._mark is not None:
+                        await (await episode_writer(self.store, self._campaign.id)).write(self._mark.session)
                         await self.store.atoms.consolidate(self._campaign.id, least=1)
             except (GlyphoxaError, TimeoutError) as error:
                 logger.warning("the session was not checked and summarised: {}; run glyphoxa worker summarise", error)

@@ -53,7 +53,7 @@ from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
-from glyphoxa.npc.session import DmChannels, TableSession
+from glyphoxa.npc.session import DmChannels, TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.tool_spec import CallableTool
@@ -304,15 +304,16 @@ class _Wiring:
     def __init__(self, opening: Opening, stack: ClosingStack) -> None:
         settings, campaign, store = opening.settings, opening.campaign, opening.store
         self.opening = opening
-        self.mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
-        self.state = state_of(settings, campaign, opening.session, self.mark)
+        mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
+        self.state = state_of(settings, campaign, opening.session, mark)
+        self.state.events.subscribe(mark.on)
         self.safety = topics_of(campaign)
         self.to_room = room_mailbox()
         self.memory = TableMemory(
             store,
             campaign,
             settings.data_directory / "spool",
-            session=opening.session,
+            mark=mark,
             learns=settings.memory.chronicle != "none",
             tell=self.state.events.tell,
             now_ms=now_ms,
@@ -344,7 +345,6 @@ class _Wiring:
         await self._open_deep_talk(stack)
         asking = await open_asking(settings, stack, self.safety, local=self.opening.local)
         npcs = self._npcs()
-        minutes = settings.server.close_after_minutes
         room = Room(
             self.state,
             self.to_room,
@@ -360,10 +360,8 @@ class _Wiring:
             context=self.context,
             memory=self.memory,
             keeper=self._keeper(npcs, stack),
-            mark=self.mark,
             open_ear=self._open_ear,
             dm=self._dm(),
-            close_after_ms=None if minutes is None else minutes * 60_000,
         )
         heard_by_provider = transcribed(campaign)
         if asking is not None or heard_by_provider:
@@ -614,6 +612,8 @@ async def open_with(
     await session.open(stack, tell=tell)
     if reader is not None:
         session.supervisor.start("background reading", partial(reader.follow, session))
+    if (minutes := opening.settings.server.close_after_minutes) is not None:
+        session.supervisor.start("idle close", partial(end_when_deserted, session, after_minutes=minutes))
     if (metrics := opening.observers.metrics) is not None:
         session.supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
     # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable (10,000

@@ -40,7 +40,7 @@ from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, TableState, TypedLines
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
-from glyphoxa.transcript.journal import Journal, SessionMark
+from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import Decided
 from glyphoxa.transcript.reviser import Reviser
 
@@ -93,7 +93,7 @@ class SessionMemory(Protocol):
         ...
 
     async def finish(self) -> bool:
-        """Send pending utterances to the database. False if it did not accept all in time."""
+        """Note the end, and send pending utterances to the database. False if it did not accept all in time."""
         ...
 
 
@@ -119,10 +119,8 @@ class TableSession:
     """Implements `glyphoxa.npc.table.Table`. See the module's protocol of use.
 
     Args:
-        mark: Stores where the session was left.
         open_ear: Builds an ear for a player that reports to the listener. It does not listen yet.
         dm: None without long-term memory.
-        close_after_ms: Time without players after which the session ends; None: never.
 
     Attributes:
         earlier: See `Table.earlier`.
@@ -138,10 +136,8 @@ class TableSession:
         context: HotContexts,
         memory: SessionMemory,
         keeper: SessionStateKeeper,
-        mark: SessionMark,
         open_ear: Callable[[Player, EarListener], Awaitable[Ear]],
         dm: DmChannels | None,
-        close_after_ms: int | None,
     ) -> None:
         self.room = room
         self.state = room.state
@@ -152,9 +148,7 @@ class TableSession:
         self.supervisor = Supervisor(on_crash=self._on_crash, on_given_up=self._on_given_up)
         self._memory = memory
         self._journal = memory.journal
-        self._mark = mark
         self._dm = dm
-        self._close_after_ms = close_after_ms
         self._typed = TypedLines()
         self._reviser: Reviser | None = None
         self._stack = AsyncExitStack()
@@ -170,7 +164,7 @@ class TableSession:
             is_paused=lambda: self.is_paused,
         )
         revisions, prefetch = self.revisions, context.prefetch
-        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, mark.on, revisions.on, prefetch.on)
+        kept = (names.on, self._typed.on, self._preparation.on, keeper.on, revisions.on, prefetch.on)
         for watcher in kept:
             self._events.subscribe(watcher)
 
@@ -215,8 +209,6 @@ class TableSession:
             self._follow(self._dm, controls)
         supervisor.start("session state", self.keeper.run)
         supervisor.start("preparation", self._preparation.run)
-        if self._close_after_ms is not None:
-            supervisor.start("idle close", self._close_when_idle)
 
     def _remember(self, before: EarlierTalk) -> None:
         """Restore NPCs and page to the state before a restart."""
@@ -379,7 +371,6 @@ class TableSession:
             await self._reviser.finish(SECOND_LOOK_MS)
         await self.names.finish(LEARN_MS)
         await within(SUMMARISE_MS, "the state of the session", self.keeper.finish())
-        await self._mark.closed()
         if not await self._memory.finish():
             logger.warning("the database has not accepted everything yet; the next session sends the rest")
 
@@ -391,16 +382,17 @@ class TableSession:
         said = {utterance.id: utterance for utterance in (*self._journal.unwritten(), *self.room.unwritten())}
         return self._journal.keep_now(list(said.values()), LAST_WORDS_MS)
 
-    async def _close_when_idle(self) -> None:
-        after_ms = self._close_after_ms or 0
-        await wait_until_deserted(lambda: self.state.is_empty, for_ms=after_ms)
-        logger.info("the session ends, because nobody sat at the table for {} minutes", after_ms // 60_000)
-        self._events.tell(SessionEnds(self.room.now_ms()))
-
 
 def _group_of(npc: NpcActor) -> str:
     """Return the NPC's crash group, distinct from those of the room and other actors."""
     return f"NPC {npc.npc.id}"
+
+
+async def end_when_deserted(session: TableSession, *, after_minutes: int) -> None:
+    """End a session after nobody has sat at its table for this long."""
+    await wait_until_deserted(lambda: session.state.is_empty, for_ms=after_minutes * 60_000)
+    logger.info("the session ends, because nobody sat at the table for {} minutes", after_minutes)
+    session.state.events.tell(SessionEnds(session.room.now_ms()))
 
 
 async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> None:

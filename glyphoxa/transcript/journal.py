@@ -269,7 +269,7 @@ class SessionMark:
         before = sessions.of(campaign)
         self.before = before if before is not None and before.session == session else None
         """The state of a continued session; None for a new one."""
-        self._session = session
+        self.session = session
         self._scene: SceneId | None = None
         self._mark: LastSession | None = None
         self._writing = asyncio.Lock()
@@ -284,7 +284,7 @@ class SessionMark:
                     self._note(replace(self._mark, scene=scene.id))
             case UtteranceKept() if self._mark is None and self._scene is not None:
                 began_ms = self.before.began_ms if self.before is not None else event.utterance.at_ms
-                self._note(LastSession(self._session, began_ms, self._scene))
+                self._note(LastSession(self.session, began_ms, self._scene))
 
     async def closed(self) -> None:
         """Record that the session was closed in order."""
