@@ -7,7 +7,7 @@ the table never waits for them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -42,10 +42,15 @@ class Hear:
 
 @dataclass(frozen=True, slots=True)
 class GetReady:
-    """Somebody may be addressing the NPC: prime the engine with what is known so far."""
+    """Somebody may be addressing the NPC: prime the engine with what is known so far.
+
+    Attributes:
+        direction: See `Ask`.
+    """
 
     text: str
     speaker_name: str
+    direction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,14 @@ class Ask:
         begin: The effect of turn taking.
         unless: Utterances that are part of the question.
         queued: Number of waiting turns.
+        direction: The DM's direction for the answer; empty for none.
     """
 
     begin: Begin
     speaker_name: str
     unless: tuple[UtteranceId, ...] = ()
     queued: int = 0
+    direction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +137,6 @@ class NpcActor:
         """Turns that the engine has begun, with their budget tiers. Words of the DM have none."""
         self._tiers = tiers or TierSelector(self.npc.budget_tier)
         self._fillers_used = 0
-        self.direction = ""
-        """The DM's direction, which every prompt for an answer contains; empty for none."""
 
     @property
     def says_given_words(self) -> bool:
@@ -193,9 +198,9 @@ class NpcActor:
         match message:
             case Hear() | UtteranceRevised() | UtteranceRetracted() | Cover():
                 self._follow_talk(message)
-            case GetReady(text, speaker_name):
+            case GetReady(text, speaker_name, direction):
                 if not self._asked and (text or self.is_ready):
-                    mouth.prime(self._prompt(text, speaker_name))
+                    mouth.prime(_directed(self.conversation.prompt(text, speaker_name), direction))
             case Expect(npc, npc_name, text, speaker_name):
                 if self.is_ready:  # otherwise it reads its whole persona first
                     line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
@@ -254,14 +259,8 @@ class NpcActor:
         self.is_ready = True
         tier = self._tiers.choose(begin.text, at_ms=self._now_ms(), queued=asked.queued)
         self._asked[begin.turn] = tier
-        prompt = self._prompt(begin.text, asked.speaker_name, unless=asked.unless)
-        mouth.begin(begin.turn, replace(prompt, is_brief=begin.is_brief, tier=tier))
-
-    def _prompt(self, question: str, speaker_name: str, *, unless: Sequence[UtteranceId] = ()) -> Prompt:
-        """Return the prompt for a question, with the directions for its answer."""
-        prompt = self.conversation.prompt(question, speaker_name, unless=unless)
-        directions = (self.direction if question else "", prompt.direction)
-        return replace(prompt, direction=" ".join(filter(None, directions)))
+        prompt = self.conversation.prompt(begin.text, asked.speaker_name, unless=asked.unless)
+        mouth.begin(begin.turn, replace(_directed(prompt, asked.direction), is_brief=begin.is_brief, tier=tier))
 
     def _on_mouth(self, event: MouthEvent) -> None:
         if isinstance(event, Finished):
@@ -285,3 +284,8 @@ class NpcActor:
         if isinstance(message, Hear):
             return message.utterance.npc_id != self.npc.id
         return isinstance(message, GetReady | Expect | Relax)
+
+
+def _directed(prompt: Prompt, direction: str) -> Prompt:
+    """Return the prompt with the DM's direction before its own."""
+    return replace(prompt, direction=" ".join(filter(None, (direction, prompt.direction))))

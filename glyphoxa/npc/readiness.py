@@ -38,10 +38,10 @@ class Readiness:
     npcs: Mapping[NpcId, NpcActor]
     present: Callable[[], Sequence[NpcId]]
 
-    def probably_asked(self, npc: NpcId, text: str, speaker_name: str) -> None:
+    def probably_asked(self, npc: NpcId, question: GetReady) -> None:
         """Prime the NPC that is probably being addressed."""
         self.relax_all_but(npc)
-        self.npcs[npc].mailbox.post(GetReady(text, speaker_name))
+        self.npcs[npc].mailbox.post(question)
 
     def expect(self, reply: ReplyKnown) -> None:
         """Prime the engines with an answer while it plays, first the one that gives it."""

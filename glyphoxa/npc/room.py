@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import LookUp, Stage, TurnRecord, Unaddressed
-from glyphoxa.npc.actor import Ask, Hear, NpcActor, NpcMessage
+from glyphoxa.npc.actor import Ask, GetReady, Hear, NpcActor, NpcMessage
 from glyphoxa.npc.mouth import (
     FailedEarly,
     Finished,
@@ -55,7 +55,6 @@ from glyphoxa.turns.effects import (
     Fill,
     Hold,
     Keep,
-    NotAddressed,
     Prime,
     Release,
     Resume,
@@ -234,13 +233,15 @@ class Room:
         now_ms = self.now_ms()
         match effect:
             case Prime(npc, player, text):
-                self._readiness.probably_asked(npc, text, self.state.name_of(self.state.speaker_of(player, text)))
+                asker = self.state.name_of(self.state.speaker_of(player, text))
+                self._readiness.probably_asked(npc, GetReady(text, asker, self._direction(npc)))
             case Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, at_ms=now_ms)
                 self._readiness.relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
                 asker = self.state.name_of(self.state.speaker_of(player, text))
-                self._tell_npc(npc, Ask(effect, asker, unless, self._turn_taking.n_waiting))
+                asked = Ask(effect, asker, unless, self._turn_taking.n_waiting, self._direction(npc))
+                self._tell_npc(npc, asked)
             case Commit(turn, npc, draft, at_ms=at_ms):
                 self._book.committed(effect, utterance=self._players.last_kept(draft.player))
                 self._tell(NpcThinks(npc, self.npcs[npc].npc.name, turn, draft.player, at_ms))
@@ -259,13 +260,10 @@ class Room:
                 self._book.resumed(turn)
             case Cancel():
                 self._cancel(effect, now_ms)
-            case Keep(draft, addressed):
-                self._keep_said(draft, addressed)
-            case NotAddressed(draft, addressed, is_between):
-                utterance = self._players.last_kept(draft.player)
-                if is_between:
-                    self._players.exclude_last(draft.player)
-                self._finish(self._book.not_addressed(draft, addressed, utterance=utterance))
+            case Keep(draft, addressed, is_between):
+                utterance = self._keep_said(draft, addressed, is_part=not is_between)
+                if addressed.npc is None:
+                    self._finish(self._book.not_addressed(draft, addressed, utterance=utterance.id))
             case AskAgain(at_ms):
                 self._call_at(at_ms, lambda: self.mailbox.post(RoomTick()))
             case _:
@@ -280,6 +278,9 @@ class Room:
             nothing = Finished(effect.npc, effect.turn, "", "", 0, interrupted=False, at_ms=at_ms)
             if (record := self._book.finished(nothing, effect.outcome)) is not None:
                 self._finish(record)
+
+    def _direction(self, npc: NpcId) -> str:
+        return self.control.controls.direction(npc)
 
     def _tell_npc(self, npc: NpcId, message: NpcMessage) -> None:
         self.npcs[npc].mailbox.post(message)
@@ -302,7 +303,7 @@ class Room:
     def _meant(self, draft: Draft) -> Addressed:
         return self._turn_taking.questions.decide(draft.player, draft.text, at_ms=draft.speech_end_ms)
 
-    def _keep_said(self, draft: Draft, addressed: Addressed, *, is_part: bool = True) -> None:
+    def _keep_said(self, draft: Draft, addressed: Addressed, *, is_part: bool) -> Utterance:
         utterance = _as_meant(self._players.keep(draft, is_part=is_part), addressed)
         self._journal.post(utterance)
         for npc in self._turn_taking.present:
@@ -310,6 +311,7 @@ class Room:
                 to = addressed.npc
                 other = self.npcs[to].npc.name if to is not None and to != npc else ""
                 self._tell_npc(npc, Hear(utterance, other))
+        return utterance
 
     def _leave(self, player: PlayerId) -> None:
         self._pause.left(player)

@@ -79,8 +79,6 @@ class TableControl:
             case SayAs(npc, text):
                 draft = Draft(THE_DM, Heard(text, text, (), at_ms, at_ms), at_ms, at_ms, typed=True)
                 effects = self._turn_taking.say(npc, draft, Addressed(npc, "words of the DM"), at_ms=at_ms)
-            case Direct(npc):
-                self._npcs[npc].direction = self.controls.direction(npc)
             case WhisperTo(player, text):
                 self._tell(Whispered(player, text, at_ms))
             case LetNpcsTalk(most_in_a_row=most):
@@ -103,10 +101,10 @@ class TableControl:
     def finished(self, record: TurnRecord, *, was_heard: bool) -> None:
         """Take a finished turn, which may end a direction."""
         npc = record.npc_id
-        if npc is None or not was_heard or record.speaker_id == SpeakerId(THE_DM) or not self.controls.answered(npc):
+        if npc is None or not was_heard or record.speaker_id == SpeakerId(THE_DM):
             return
-        self._npcs[npc].direction = self.controls.direction(npc)
-        self._changed(self.controls)
+        if self.controls.answered(npc):
+            self._changed(self.controls)
 
     def restore(self, controls: DmControls) -> None:
         """Restore the controls of this session. Call before anybody speaks."""
@@ -115,8 +113,6 @@ class TableControl:
             self._turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
         if controls.memory_interval is not None:
             self._summarise_every(controls.memory_interval)
-        for npc, direction in controls.directions.items():
-            self._npcs[npc].direction = direction.text
 
     def _summarise_every(self, rounds: int) -> None:
         for summary in self._state.summaries.values():

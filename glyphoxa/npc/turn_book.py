@@ -227,7 +227,7 @@ class PlayerTalk:
         """Return a player's unfinished speech as a draft; None if it is empty."""
         return self._half_said.pop(player, None)
 
-    def keep(self, draft: Draft, *, is_part: bool = True) -> Utterance:
+    def keep(self, draft: Draft, *, is_part: bool) -> Utterance:
         """Turn a draft into an utterance.
 
         Args:
@@ -242,10 +242,6 @@ class PlayerTalk:
     def npc_said(self, utterance: Utterance) -> None:
         """Note an NPC's utterance, because another NPC may answer it."""
         self._kept[PlayerId(utterance.speaker_id)] = deque([utterance.id], maxlen=1)
-
-    def exclude_last(self, player: PlayerId) -> None:
-        """Note that a player's last utterance is not part of their question."""
-        self._kept[player].pop()
 
     def last_kept(self, player: PlayerId) -> UtteranceId | None:
         return next(iter(self.newest_kept(player, 1)), None)

@@ -108,20 +108,11 @@ class Cancel:
 class Keep:
     """Store a player's words and pass them to the NPCs of the scene.
 
+    A turn that no NPC answers is recorded, so that figures have no survivorship bias.
+
     Attributes:
         addressed: Who they were meant for.
-    """
-
-    draft: Draft
-    addressed: Addressed
-
-
-@dataclass(frozen=True, slots=True)
-class NotAddressed:
-    """A turn that no NPC answers. It is recorded, so that figures have no survivorship bias.
-
-    Attributes:
-        is_between: It came in the middle of a question that is still open.
+        is_between: They came in the middle of a question that is still open.
     """
 
     draft: Draft
@@ -136,7 +127,7 @@ class AskAgain:
     at_ms: int
 
 
-Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep | NotAddressed | AskAgain
+Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep | AskAgain
 
 
 # The floor: who may speak.

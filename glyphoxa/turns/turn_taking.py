@@ -44,7 +44,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
-from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, NotAddressed, Prime, Release, Resume
+from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, Prime, Release, Resume
 from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, SpokenQuestion, Turn, same_words
 
 # Conversation among NPCs.
@@ -396,7 +396,8 @@ class TurnTaking:
         self.barge_in.over(player)
         effects += self._merge(player)  # if the detector missed the start of speech
         addressed, question = self._meant(draft, at_ms)
-        effects.append(Keep(draft, addressed))
+        is_between = addressed.is_aside and self.questions.has_carried(player)
+        effects.append(Keep(draft, addressed, is_between))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
             effects += self.follow_ups.call_off()
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
@@ -404,8 +405,6 @@ class TurnTaking:
             self.questions.passed(player, addressed, at_ms=at_ms)
             if prepared is not None:
                 effects.append(self.turns.cancel(prepared, None))
-            is_between = addressed.is_aside and self.questions.has_carried(player)
-            effects.append(NotAddressed(draft, addressed, is_between))
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
         if prepared is not None and (
             prepared.has_failed

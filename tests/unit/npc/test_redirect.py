@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from glyphoxa.domain.campaign import Safety
+from glyphoxa.domain.commands import Direct
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.npc.actor import Cover, GetReady
@@ -75,7 +76,7 @@ async def test_direction_is_in_the_language_of_the_question() -> None:
 
 async def test_direction_of_the_dm_stays_beside_it() -> None:
     async with a_table() as table:
-        table.npcs[SMITH].direction = "Be short."
+        table.room.control.obey(Direct(SMITH, "Be short.", 1), at_ms=0)
         await table.says(TAMSIN, "Grimjaw, are there spiders?")
         assert table.mouth(SMITH).asked[-1].direction == f"Be short. {ENGLISH.redirect[0]}"
 

@@ -16,7 +16,7 @@ from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.barge_in import cuts_off
-from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, NotAddressed, Release
+from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, Release
 from glyphoxa.turns.turn import MAX_PARTS, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
@@ -277,7 +277,7 @@ def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
     talk.on_ear(TurnEnded(a_draft(QUIET, "How is my blade?"), 0), at_ms=0)
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=100)
     effects = talk.on_ear(TurnEnded(a_draft(QUIET, "brb, pizza"), 0), at_ms=1_000)
-    (aside,) = [effect for effect in effects if isinstance(effect, NotAddressed)]
+    (aside,) = [effect for effect in effects if isinstance(effect, Keep)]
     assert (aside.addressed.unaddressed, aside.is_between) == (Unaddressed.OUT_OF_CHARACTER, True)
     (again,) = [effect for effect in effects if isinstance(effect, Commit)]
     assert again.draft.text == "How is my blade?"

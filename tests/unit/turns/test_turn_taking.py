@@ -22,7 +22,6 @@ from glyphoxa.turns.effects import (
     Fill,
     Hold,
     Keep,
-    NotAddressed,
     Prime,
     Release,
     Resume,
@@ -86,7 +85,7 @@ def test_answer_is_prepared_at_the_pause_and_played_at_turn_end() -> None:
 
 def test_utterance_is_stored_first_even_when_nobody_is_addressed() -> None:
     effects = Evening().says(TAMSIN, "What a day.", at_ms=0)
-    assert [type(effect) for effect in effects] == [Keep, NotAddressed]
+    assert [type(effect) for effect in effects] == [Keep]
 
 
 def test_answer_that_failed_during_speech_is_retried_once() -> None:
@@ -196,7 +195,8 @@ def test_listeners_words_are_kept_and_ask_nobody(text: str, player: PlayerId, is
     effects = evening.hear(TurnEnded(draft, 3_900), at_ms=3_900)
     assert evening.of(Cancel) == []
     assert len(evening.of(Begin)) == 1
-    assert [type(effect) for effect in effects if isinstance(effect, Keep | NotAddressed)] == [Keep, NotAddressed]
+    (keep,) = [effect for effect in effects if isinstance(effect, Keep)]
+    assert keep.addressed.npc is None
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_turn_without_a_name_goes_on_with_the_same_npc_for_a_while() -> None:
     assert isinstance(begun, Begin)
     assert begun.npc == SMITH
     effects = evening.says(TAMSIN, "What a night.", at_ms=90_000)
-    assert any(isinstance(effect, NotAddressed) for effect in effects)
+    assert any(isinstance(effect, Keep) and effect.addressed.npc is None for effect in effects)
 
 
 def test_the_only_npc_in_the_scene_is_meant() -> None:
