@@ -13,53 +13,15 @@ Rules of the preparation:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 
 from loguru import logger
 
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.npc.actor import Expect, GetReady, NpcActor, Relax
-from glyphoxa.npc.mouth import ReplyKnown
+from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table import TableState
-
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """Primes engines with the conversation.
-
-    Args:
-        present: The NPCs of the scene.
-    """
-
-    state: TableState
-    npcs: Mapping[NpcId, NpcActor]
-    present: Callable[[], Sequence[NpcId]]
-
-    def probably_asked(self, npc: NpcId, question: GetReady) -> None:
-        """Prime the NPC that is probably being addressed."""
-        self.relax_all_but(npc)
-        self.npcs[npc].mailbox.post(question)
-
-    def expect(self, reply: ReplyKnown) -> None:
-        """Prime the engines with an answer while it plays, first the one that gives it."""
-        speaker = self.npcs[reply.npc].npc
-        for npc in (reply.npc, *self._others(reply.npc)):
-            self.npcs[npc].mailbox.post(Expect(reply.npc, speaker.name, reply.text, self.state.likely_speaker()))
-
-    def relax_all_but(self, npc: NpcId) -> None:
-        for other in self._others(npc):
-            self.npcs[other].mailbox.post(Relax())
-
-    def everybody(self, *, first: NpcId | None = None) -> None:
-        """Prime the engines of present NPCs without a question."""
-        for npc in ((first,) if first is not None else ()) + tuple(self._others(first)):
-            self.npcs[npc].mailbox.post(GetReady("", self.state.likely_speaker()))
-
-    def _others(self, npc: NpcId | None) -> list[NpcId]:
-        return [other for other in self.present() if other != npc]
 
 
 class Preparation:

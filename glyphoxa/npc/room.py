@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import LookUp, Stage, TurnRecord, Unaddressed
-from glyphoxa.npc.actor import Ask, GetReady, Hear, NpcActor, NpcMessage
+from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, NpcActor, NpcMessage, Relax
 from glyphoxa.npc.mouth import (
     FailedEarly,
     Finished,
@@ -39,7 +39,6 @@ from glyphoxa.npc.mouth import (
     SentenceRejected,
     SentenceStarted,
 )
-from glyphoxa.npc.readiness import Readiness
 from glyphoxa.npc.table import SessionIds, TableState
 from glyphoxa.npc.table_control import TableControl
 from glyphoxa.npc.turn_book import Answers, PlayerTalk, TurnBook
@@ -144,7 +143,6 @@ class Room:
         self._tell = state.events.tell
         self.now_ms = now_ms
         self._call_at = call_at
-        self._readiness = Readiness(state, npcs, lambda: turn_taking.present)
         self._ids = SessionIds(state.session, opened_ms=now_ms())
         self._book = TurnBook(state.session, state.name_of)
         self._players = PlayerTalk(state, present=lambda: turn_taking.present, new_id=self._ids.new_utterance)
@@ -234,10 +232,11 @@ class Room:
         match effect:
             case Prime(npc, player, text):
                 asker = self.state.name_of(self.state.speaker_of(player, text))
-                self._readiness.probably_asked(npc, GetReady(text, asker, self._direction(npc)))
+                self._relax_all_but(npc)
+                self._tell_npc(npc, GetReady(text, asker, self._direction(npc)))
             case Begin(turn, npc, player, text, n_kept):
                 self._book.begun(turn, npc, at_ms=now_ms)
-                self._readiness.relax_all_but(npc)
+                self._relax_all_but(npc)
                 unless = self._players.newest_kept(player, n_kept)
                 asker = self.state.name_of(self.state.speaker_of(player, text))
                 asked = Ask(effect, asker, unless, self._turn_taking.n_waiting, self._direction(npc))
@@ -278,6 +277,18 @@ class Room:
             nothing = Finished(effect.npc, effect.turn, "", "", 0, interrupted=False, at_ms=at_ms)
             if (record := self._book.finished(nothing, effect.outcome)) is not None:
                 self._finish(record)
+
+    def _relax_all_but(self, npc: NpcId) -> None:
+        for other in self._others(npc):
+            self._tell_npc(other, Relax())
+
+    def _prime_all(self, *npcs: NpcId) -> None:
+        """Prime engines without a question, the first ones first."""
+        for npc in npcs:
+            self._tell_npc(npc, GetReady("", self.state.likely_speaker()))
+
+    def _others(self, npc: NpcId) -> list[NpcId]:
+        return [other for other in self._turn_taking.present if other != npc]
 
     def _direction(self, npc: NpcId) -> str:
         return self.control.controls.direction(npc)
@@ -372,7 +383,7 @@ class Room:
         self._perform(effects)
         if self._turn_taking.is_quiet:
             # The NPC that spoke first is the most likely to be addressed again.
-            self._readiness.everybody(first=event.npc)
+            self._prime_all(event.npc, *self._others(event.npc))
 
     def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
         self._journal.post(utterance)
@@ -385,10 +396,13 @@ class Room:
     def _move(self, scene: Scene) -> None:
         self._perform(self._turn_taking.move(scene.npcs))
         self._tell(SceneChanged(scene, self.now_ms()))
-        self._readiness.everybody()
+        self._prime_all(*self._turn_taking.present)
 
     def _expect(self, reply: ReplyKnown) -> None:
-        self._readiness.expect(reply)
+        """Prime the engines with an answer while it plays, first the one that gives it."""
+        speaker, asker = self.npcs[reply.npc].npc, self.state.likely_speaker()
+        for npc in (reply.npc, *self._others(reply.npc)):
+            self._tell_npc(npc, Expect(reply.npc, speaker.name, reply.text, asker))
         self._perform(self._turn_taking.on_reply_known(reply.turn, reply.text, at_ms=self.now_ms()))
 
     def _finish(self, record: TurnRecord) -> None:
