@@ -70,7 +70,10 @@ class RoomTick:
 
 @dataclass(frozen=True, slots=True)
 class Move:
+    """The scene changes. `done` is called when everybody knows."""
+
     scene: Scene
+    done: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +184,9 @@ class Room:
         match message:
             case RoomTick():
                 self._perform(self._turn_taking.tick(at_ms=now_ms))
-            case Move(scene):
+            case Move(scene, done):
                 self._move(scene)
+                done()
             case Leave(player):
                 self._leave(player)
             case End():

@@ -23,7 +23,6 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import (
     Degraded,
     MemoryHealth,
-    SceneChanged,
     SessionEnds,
     TableEvent,
     Trouble,
@@ -310,12 +309,8 @@ class TableSession:
         entered = self.campaign.scene(scene)
         await enter(entered, self.state, self.context)
         moved = asyncio.Event()
-        forget = self.subscribe(lambda event: moved.set() if isinstance(event, SceneChanged) else None)
-        self.room.mailbox.post(Move(entered))
-        try:
-            await moved.wait()
-        finally:
-            forget()
+        self.room.mailbox.post(Move(entered, moved.set))
+        await moved.wait()
 
     async def obey(self, command: SessionCommand) -> str:
         if isinstance(command, MoveTo):
