@@ -174,11 +174,6 @@ EndpointingEvent = Started | Paused | Partial | Final | Tick | Onset
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    event: EarEvent
-
-
-@dataclass(frozen=True, slots=True)
 class TickAt:
     """Send a `Tick` at this time. Replaces an earlier request."""
 
@@ -192,7 +187,8 @@ class TurnOver:
     segment: int
 
 
-EndpointingEffect = Report | TickAt | TurnOver
+EndpointingEffect = EarEvent | TickAt | TurnOver
+"""An `EarEvent` is to be reported."""
 
 
 @dataclass(slots=True)
@@ -237,7 +233,7 @@ class Endpointing:
                 self._is_speaking = True
                 self._held_from_ms = None
                 self._gave_up = None
-                return (Report(SpeechStarted(self.player, at_ms)),)
+                return (SpeechStarted(self.player, at_ms),)
             case Partial():
                 return self._partially(event)
             case Paused(speech_end_ms, at_ms):
@@ -247,7 +243,7 @@ class Endpointing:
                 # Both are estimates. For very short speech the end could precede the start.
                 self._speech_end_ms = max(speech_end_ms, self._segment_began_ms)
                 self._outstanding += 1
-                return (Report(SpeechPaused(self.player, at_ms)), *self._settle(at_ms))
+                return (SpeechPaused(self.player, at_ms), *self._settle(at_ms))
             case Final():
                 return self._finally(event)
             case Tick(at_ms):
@@ -264,8 +260,7 @@ class Endpointing:
             return ()
         self._partial = partial
         whole = _joined(self._with(partial))
-        heard = PartialHeard(self.player, whole, partial.at_ms)
-        return (Report(heard),)
+        return (PartialHeard(self.player, whole, partial.at_ms),)
 
     def _finally(self, final: Final) -> tuple[EndpointingEffect, ...]:
         at_ms, has_words, heard = final.at_ms, bool(final.heard.text.strip()), without_noise(final.heard)
@@ -277,7 +272,7 @@ class Endpointing:
             if not has_words:
                 return ()
             self._began_ms, self._speech_end_ms = self._gave_up or (at_ms, at_ms)
-            effects = (Report(SpeechStarted(self.player, self._began_ms)),)
+            effects = (SpeechStarted(self.player, self._began_ms),)
         elif final.closes and self._outstanding:
             self._outstanding -= 1
         self._gave_up = None
@@ -290,7 +285,7 @@ class Endpointing:
         if self._outstanding and self.confirm_within_ms is None:
             return (*effects, *settled)
         if has_words and self._began_ms is not None and not is_noise(self._draft()):
-            return (*effects, Report(EagerTurn(self._draft())), *settled)
+            return (*effects, EagerTurn(self._draft()), *settled)
         return (*effects, *settled)
 
     def _settle(self, at_ms: int) -> tuple[EndpointingEffect, ...]:
@@ -310,7 +305,7 @@ class Endpointing:
                 self._gave_up = (self._began_ms, self._speech_end_ms)
         if not self._segments:
             self._forget()
-            return (Report(NothingSaid(self.player, at_ms)), TurnOver(self._last_over))
+            return (NothingSaid(self.player, at_ms), TurnOver(self._last_over))
         over_ms = self._speech_end_ms + self._wait_ms()
         if at_ms < over_ms:
             return (TickAt(over_ms),)
@@ -320,7 +315,7 @@ class Endpointing:
         self._forget()
         written = replace(draft, heard=replace(draft.heard, text=draft.heard.raw_text, corrections=()))
         ended = NothingSaid(self.player, at_ms, written) if is_noise(draft) else TurnEnded(draft, at_ms)
-        return (Report(ended), TurnOver(self._last_over))
+        return (ended, TurnOver(self._last_over))
 
     def _with(self, transcript: Partial | Final) -> list[Heard]:
         kept = self._segments[:-1] if transcript.revises else self._segments

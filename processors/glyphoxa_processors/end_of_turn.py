@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import assert_never
 
 from pipecat.frames.frames import (
     Frame,
@@ -25,7 +24,6 @@ from glyphoxa.turns.endpointing import (
     Onset,
     Partial,
     Paused,
-    Report,
     Started,
     Tick,
     TickAt,
@@ -121,14 +119,12 @@ class EndOfTurn(FrameProcessor):
             self._endpointing.on(Onset(self._clock()))
         for effect in self._endpointing.on(event):
             match effect:
-                case Report(report):
-                    self._listener(report)
                 case TickAt(at_ms):
                     self._ask_again(at_ms)
                 case TurnOver(segment):
                     self.create_task(self.push_frame(TurnOverFrame(segment), FrameDirection.UPSTREAM), "turn-over")
                 case _:
-                    assert_never(effect)
+                    self._listener(effect)
 
     def _ask_again(self, at_ms: int) -> None:
         self._forget_timer()

@@ -25,7 +25,6 @@ from glyphoxa.turns.endpointing import (
     Onset,
     Partial,
     Paused,
-    Report,
     Started,
     Tick,
     TickAt,
@@ -41,7 +40,7 @@ def heard(text: str, *, at_ms: int = 0, raw: str | None = None, corrections: tup
 
 
 def reports(effects: tuple[EndpointingEffect, ...]) -> list[object]:
-    return [effect.event for effect in effects if isinstance(effect, Report)]
+    return [effect for effect in effects if not isinstance(effect, TickAt | TurnOver)]
 
 
 def kinds(effects: tuple[EndpointingEffect, ...]) -> list[type]:
