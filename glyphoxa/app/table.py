@@ -71,7 +71,7 @@ from glyphoxa.providers.extras import need
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
-from glyphoxa.transcript.reviser import Reviser
+from glyphoxa.transcript.reviser import Reviser, SecondLook
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.barge_in import BargeIn
@@ -340,7 +340,7 @@ class _Wiring:
 
     async def session(self, stack: ClosingStack) -> TableSession:
         """Create the session, which is not open yet. `stack` closes its parts."""
-        settings, campaign, store = self.opening.settings, self.opening.campaign, self.opening.store
+        settings, campaign = self.opening.settings, self.opening.campaign
         names, journal = self.names, self.memory.journal
         await self._open_deep_talk(stack)
         asking = await open_asking(settings, stack, self.safety, local=self.opening.local)
@@ -365,16 +365,19 @@ class _Wiring:
         )
         heard_by_provider = transcribed(campaign)
         if asking is not None or heard_by_provider:
+            second_look = (
+                None
+                if asking is None
+                else SecondLook(
+                    asking, lambda: names.current, nearby=names.nearby, wait_until_quiet=room.wait_until_quiet
+                )
+            )
             reviser = Reviser(
-                lambda: names.current,
                 correct=names.correct,
                 tell=session.revisions.when_quiet,
-                log=store.log if store is not None else None,
-                wait_until_logged=journal.delivery.wait_until_logged,
-                asking=asking,
+                revise=journal.delivery.revise,
+                second_look=second_look,
                 transcribed=heard_by_provider,
-                nearby=names.nearby,
-                wait_until_quiet=room.wait_until_quiet,
             )
             session.look_again(reviser)
         return session

@@ -138,6 +138,18 @@ class Delivery:
             await self._moved.wait()
         return True
 
+    async def revise(self, utterance: Utterance, was: Utterance) -> None:
+        """Store a better text of an utterance once the log has the utterance itself. Without a log, do nothing.
+
+        Raises:
+            Unavailable: The log is unavailable, or does not have the utterance yet.
+            InvalidInput: See `TranscriptLog.revise`.
+        """
+        if self._log is not None:
+            if not await self.wait_until_logged(was.id):
+                raise Unavailable("the utterance itself is not in the log yet")
+            await self._log.revise(utterance, was=was)
+
     async def run(self) -> None:
         """Send what is stored to the log, for ever; wait longer after each failure."""
         async with asyncio.TaskGroup() as group:

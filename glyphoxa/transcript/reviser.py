@@ -43,7 +43,6 @@ from glyphoxa.names.second_look import (
     question_about,
     verified,
 )
-from glyphoxa.transcript.ports import TranscriptLog
 
 # Ask a language model about words that the recogniser was unsure of.
 
@@ -104,9 +103,9 @@ class SecondLook:
         asking: Asking,
         gazetteer: Callable[[], Gazetteer],
         *,
-        nearby: Callable[[], Container[EntityId]],
-        wait_until_quiet: Callable[[], Awaitable[None]] | None,
-        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]],
+        nearby: Callable[[], Container[EntityId]] = frozenset,
+        wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
+        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
     ) -> None:
         self._asking = asking
         self._gazetteer = gazetteer
@@ -122,6 +121,18 @@ class SecondLook:
         self._disturbed.set()
         if self._asking.gives_way and self._answering is not None:
             self._answering.cancel()
+
+    def doubtful(self, utterance: Utterance) -> tuple[Span, ...]:
+        """Return the words to ask about. Takes microseconds; a very long utterance has none."""
+        if len(utterance.text) > _LONGEST_CHARS:
+            return ()
+        return doubtful_spans(
+            utterance.text,
+            gazetteer=self._gazetteer(),
+            corrections=utterance.corrections,
+            heard=utterance.words,
+            low_confidence=self._asking.low_confidence,
+        )
 
     async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Revision | None:
         """Return a better text; None if the text stays as it is.
@@ -220,46 +231,29 @@ class Reviser:
     """See the module.
 
     Args:
-        gazetteer: Returns the campaign's current names, which change during play.
         correct: The stage by sound (`glyphoxa.names.corrector`); None skips it.
+        revise: Stores an utterance in place of the version that follows; see `glyphoxa.transcript.delivery.Delivery`.
+        second_look: None queries no language model.
         transcribed: NPCs whose words come from a speech-to-speech provider's transcript and are not corrected yet.
             Other NPCs' words are the model's own text and are skipped.
-        asking: None queries no language model.
-        log: None without long-term memory.
-        wait_until_logged: See `glyphoxa.transcript.delivery.Delivery.wait_until_logged`.
-        nearby: Entities of the scene.
-        wait_until_quiet: Returns when nobody speaks and no NPC is answering.
         pause: Awaited between attempts while the log is unavailable.
-        in_thread: Runs pure work outside the event loop.
     """
 
     def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
         self,
-        gazetteer: Callable[[], Gazetteer],
         *,
         correct: Callable[[str], Corrected] | None,
         tell: Callable[[UtteranceRevised], None],
-        log: TranscriptLog | None = None,
-        wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
-        asking: Asking | None = None,
+        revise: Callable[[Utterance, Utterance], Awaitable[None]],
+        second_look: SecondLook | None = None,
         transcribed: Container[NpcId] = frozenset(),
-        nearby: Callable[[], Container[EntityId]] = frozenset,
-        wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
         pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
-        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
         capacity: int = CAPACITY,
     ) -> None:
-        self._gazetteer = gazetteer
-        self._second_look: SecondLook | None = None
-        if asking is not None:
-            self._second_look = SecondLook(
-                asking, gazetteer, nearby=nearby, wait_until_quiet=wait_until_quiet, in_thread=in_thread
-            )
+        self._second_look = second_look
         self._correct = correct
         self._tell = tell
-        self._log = log
-        self._wait_until_logged = wait_until_logged
-        self._asking = asking
+        self._to_log = revise
         self._transcribed = transcribed
         self._pause = pause
         self._capacity = capacity
@@ -316,16 +310,7 @@ class Reviser:
             return
         if is_transcribed and self._correct is not None:
             utterance = self._by_sound(utterance, self._correct)
-        if self._asking is None or len(utterance.text) > _LONGEST_CHARS:
-            return
-        doubtful = doubtful_spans(
-            utterance.text,
-            gazetteer=self._gazetteer(),
-            corrections=utterance.corrections,
-            heard=utterance.words,
-            low_confidence=self._asking.low_confidence,
-        )
-        if doubtful:
+        if self._second_look is not None and (doubtful := self._second_look.doubtful(utterance)):
             if len(self._questions) >= self._capacity:
                 # The first one may be in progress.
                 del self._questions[min(1, len(self._questions) - 1)]
@@ -410,17 +395,14 @@ class Reviser:
         self._moved.set()
 
     async def _write(self, revision: Revision) -> None:
-        if self._log is not None:
-            try:
-                if self._wait_until_logged is not None and not await self._wait_until_logged(revision.was.id):
-                    raise Unavailable("the utterance itself is not in the log yet")
-                await self._log.revise(revision.utterance, was=revision.was)
-            except Unavailable as error:
-                logger.debug("a correction waits for the log: {}", error)
-                await self._pause()
-                return
-            except InvalidInput as error:
-                logger.error("a correction cannot be stored: {}", error)
+        try:
+            await self._to_log(revision.utterance, revision.was)
+        except Unavailable as error:
+            logger.debug("a correction waits for the log: {}", error)
+            await self._pause()
+            return
+        except InvalidInput as error:
+            logger.error("a correction cannot be stored: {}", error)
         self._done_with(self._writes, revision)
 
     async def _ask(self, doubted: Doubted) -> None:

@@ -32,7 +32,7 @@ from glyphoxa.npc.dm_channel import Revisions
 from glyphoxa.npc.table import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.transcript.reviser import Asking, Reviser
+from glyphoxa.transcript.reviser import Asking, Reviser, SecondLook
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
@@ -95,16 +95,19 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
     state.events.subscribe(lambda event: desk.tell(event))  # noqa: PLW0108 - the desk comes after it
     revisions = Revisions(journal.recent, actors, state, wait_until_quiet=nothing)
     names = TableNames(campaign, now_ms=lambda: 0)
+    second_look = None
+    if asking is not None:
+        second_look = SecondLook(asking, lambda: names.current, nearby=names.nearby, wait_until_quiet=nothing)
+
+    async def revise(utterance: Utterance, was: Utterance) -> None:
+        await log.revise(utterance, was=was)
+
     look = Reviser(
-        lambda: names.current,
         correct=names.correct,
         tell=revisions.when_quiet,
-        log=log,
-        wait_until_logged=journal.delivery.wait_until_logged,
-        asking=asking,
+        revise=revise,
+        second_look=second_look,
         transcribed=transcribed(campaign),
-        nearby=names.nearby,
-        wait_until_quiet=nothing,
     )
     desk = Desk(look, journal, actors, [])
     running = [asyncio.create_task(actor.run()) for actor in (look, revisions)]

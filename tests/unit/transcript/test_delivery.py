@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+import pytest
+
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.transcript.journal import Journal
 from tests.support.builders import CAMPAIGN, SESSION
 from tests.support.memory import AtOnce, LogTwin, SpoolTwin
@@ -37,5 +41,25 @@ async def test_lines_that_vanish_from_the_log_are_sent_again_while_playing() -> 
     log.lose(1)
     await asyncio.sleep(HOUR_S)
     assert await log.count(CAMPAIGN, SESSION) == 700
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@in_virtual_time
+async def test_correction_is_refused_until_the_log_has_its_line() -> None:
+    log = LogTwin()
+    log.weather.away = True
+    journal = Journal(SpoolTwin(), log, thread=AtOnce())  # type: ignore[arg-type]
+    running = asyncio.create_task(journal.delivery.run())
+    (was,) = lines(1)
+    better = replace(was, text="Better words.")
+    await journal.keep(was)
+    await asyncio.sleep(1)
+    with pytest.raises(Unavailable, match="not in the log yet"):
+        await journal.delivery.revise(better, was)
+    log.weather.away = False
+    await asyncio.sleep(HOUR_S)
+    await journal.delivery.revise(better, was)
+    assert [one.text for one in await log.recent(CAMPAIGN, SESSION, since_ms=0, limit=1)] == ["Better words."]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

@@ -21,7 +21,7 @@ from glyphoxa.language.words import words
 from glyphoxa.names import second_look
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.transcript.reviser import MOST_TRIES, Asking, Reviser
+from glyphoxa.transcript.reviser import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.virtual_time import in_virtual_time
@@ -106,7 +106,7 @@ class Desk:
 @asynccontextmanager
 async def a_desk(
     model: Model | None = None, *, gives_way: bool = False, on_pause: Callable[[LogTwin], None] = lambda _: None,
-    has_model: bool = True, has_log: bool = True, log: LogTwin | None = None, **options: Any,
+    has_model: bool = True, has_log: bool = True, log: LogTwin | None = None, capacity: int = CAPACITY, **options: Any,
 ):  # fmt: skip
     model, log = model or Model(), log or LogTwin()
     told: list[TableEvent] = []
@@ -115,13 +115,11 @@ async def a_desk(
     kept: dict[str, Utterance] = {}
     falls: list[BaseException] = []
 
-    async def is_logged(id: str) -> bool:
-        """Append a line, like the journal."""
-        try:
-            await log.append([kept[id]])
-        except Unavailable:
-            return False
-        return True
+    async def revise(utterance: Utterance, was: Utterance) -> None:
+        """Append a line, like the journal, and revise it."""
+        if has_log:
+            await log.append([kept[was.id]])
+            await log.revise(utterance, was=was)
 
     async def at_once(work: Callable[[], Any]) -> Any:
         return work()
@@ -131,16 +129,16 @@ async def a_desk(
         on_pause(log)
         await asyncio.sleep(5)
 
+    asking = Asking(model, gives_way=gives_way)
+    second_look = SecondLook(asking, lambda: GAZETTEER, **{"in_thread": at_once, **options}) if has_model else None
     reviser = Reviser(
-        lambda: GAZETTEER,
         correct=by_sound,
         tell=told.append,
-        log=log if has_log else None,
-        asking=Asking(model, gives_way=gives_way) if has_model else None,
+        revise=revise,
+        second_look=second_look,
         transcribed=frozenset({INNKEEPER}),
         pause=pause,
-        wait_until_logged=is_logged,
-        **{"in_thread": at_once, **options},
+        capacity=capacity,
     )
 
     async def supervised() -> None:
