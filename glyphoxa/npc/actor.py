@@ -94,10 +94,9 @@ class Cover:
     covered: tuple[UtteranceId, ...]
 
 
-Talk = Hear | UtteranceRevised | UtteranceRetracted | Cover
 Voicing = Release | Hold | Resume | Cancel | Fill
 """Effects of turn taking that an NPC performs unchanged."""
-NpcMessage = Talk | GetReady | Expect | Relax | Ask | Voicing
+NpcMessage = Hear | UtteranceRevised | UtteranceRetracted | Cover | GetReady | Expect | Relax | Ask | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
@@ -196,8 +195,15 @@ class NpcActor:
         mouth = self._mouth
         assert mouth is not None  # noqa: S101 - opened before the first message is read
         match message:
-            case Hear() | UtteranceRevised() | UtteranceRetracted() | Cover():
-                self._follow_talk(message)
+            case Hear():
+                self._hear(message)
+            case UtteranceRevised(utterance, was):
+                self.conversation.revise(was, utterance)
+            case UtteranceRetracted(utterance, is_retracted):
+                if is_retracted:  # a restored utterance is not added to the current conversation
+                    self.conversation.retract(utterance.id)
+            case Cover(summary, covered):
+                self.conversation.cover(summary, covered)
             case GetReady(text, speaker_name, direction):
                 if not self._asked and (text or self.is_ready):
                     mouth.prime(_directed(self.conversation.prompt(text, speaker_name), direction))
@@ -233,20 +239,12 @@ class NpcActor:
             case _:
                 assert_never(effect)
 
-    def _follow_talk(self, message: Talk) -> None:
-        match message:
-            case Hear(utterance) if utterance.npc_id == self.npc.id:
-                self.conversation.spoke(utterance)
-            case Hear(utterance, to):
-                self.conversation.hear(utterance, to=to)
-            case UtteranceRevised(utterance, was):
-                self.conversation.revise(was, utterance)
-            case UtteranceRetracted(utterance, is_retracted):
-                if is_retracted:  # a restored utterance is not added to the current conversation
-                    self.conversation.retract(utterance.id)
-            case Cover(summary, covered):
-                self.conversation.cover(summary, covered)
-        if isinstance(message, Hear) and message.utterance.npc_id is not None and not self._asked:
+    def _hear(self, heard: Hear) -> None:
+        if heard.utterance.npc_id == self.npc.id:
+            self.conversation.spoke(heard.utterance)
+        else:
+            self.conversation.hear(heard.utterance, to=heard.to)
+        if heard.utterance.npc_id is not None and not self._asked:
             # An answer has ended, and the engine reads the prompt before the next question.
             self.conversation.fold_if_full()
 

@@ -17,6 +17,7 @@ Protocol of use, for one NPC:
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -177,6 +178,7 @@ MAX_FAILURES: Final = 5
 COOLDOWN_MS: Final = 30_000
 TRIES: Final = 3
 """Successful tries after a cooldown until the first engine is used again."""
+_FOR_EVER_MS: Final = sys.maxsize
 
 
 @dataclass(slots=True)
@@ -219,10 +221,10 @@ class RescuedMouth:
         self._name = name
         self._listener = listener
         self._returns = returns
+        cooldown_ms = COOLDOWN_MS if returns else _FOR_EVER_MS
         self._breaker = CircuitBreaker(
-            now_ms, max_failures=MAX_FAILURES, cooldown_ms=COOLDOWN_MS, successes_to_close=TRIES
+            now_ms, max_failures=MAX_FAILURES, cooldown_ms=cooldown_ms, successes_to_close=TRIES
         )
-        self._stays_rescued = False
         self._turn: _Turn | None = None
         self._first: Mouth
         self._second: Mouth | None = None
@@ -248,7 +250,7 @@ class RescuedMouth:
     def prime(self, prompt: Prompt) -> None:
         self._first.prime(prompt)
         # If the first engine is used again, the fallback is rarely needed, so it only reads the persona.
-        if self._second is not None and (prompt.is_bare or not self._returns or self._is_rescued):
+        if self._second is not None and (prompt.is_bare or not self._returns or self._breaker.is_open):
             self._second.prime(prompt)
 
     async def wait_until_primed(self) -> None:
@@ -262,7 +264,7 @@ class RescuedMouth:
         if self._turn is not None:
             self.cancel(self._turn.id)
         words_alone = bool(prompt.words) and not self._first.says_given_words
-        second = self._second if self._stays_rescued or words_alone or self._rests() else None
+        second = self._second if words_alone or self._rests() else None
         mouth = second or self._first
         self._turn = _Turn(turn, prompt, mouth)
         mouth.begin(turn, prompt)
@@ -345,12 +347,10 @@ class RescuedMouth:
     def _rescue(self, now: _Turn, second: Mouth, why: str) -> None:
         first, now.mouth, now.why = now.mouth, second, why
         first.cancel(now.id)
-        if self._returns and now.is_late:
+        if now.is_late:
             self._breaker.trip()
         else:
             self._breaker.failed()
-        if not self._returns:
-            self._stays_rescued = self._stays_rescued or now.is_late or self._breaker.is_open
         logger.warning("{}: the fallback engine answers turn {}: {}", self._name, now.id, why)
         second.begin(now.id, now.prompt)
         if now.is_released:
@@ -367,11 +367,7 @@ class RescuedMouth:
 
     def _rests(self) -> bool:
         """Whether the first engine is skipped in this turn."""
-        return self._returns and self._second is not None and not self._breaker.allows_call()
-
-    @property
-    def _is_rescued(self) -> bool:
-        return self._stays_rescued or self._breaker.is_open
+        return self._second is not None and not self._breaker.allows_call()
 
     def _both(self) -> list[Mouth]:
         return [self._first, *([self._second] if self._second is not None else [])]

@@ -67,10 +67,8 @@ async def open_s2s(order: MouthSpec) -> Mouth:
         return _s2s_mouth(order)
     mouth = RescuedMouth(order.npc.name, order.listener, order.now_ms)
     first = _s2s_mouth(replace(order, listener=mouth.from_first))
-    # The campaign's provider voice belongs to the speech-to-speech service.
-    npc = replace(order.npc, voice=replace(order.npc.voice, provider_voice=None))
     try:
-        behind = replace(order, npc=npc, listener=mouth.from_second)
+        behind = replace(_without_provider_voice(order), listener=mouth.from_second)
         second = await _in_turn(behind, order.settings.in_turn, line="rescue")
     except InvalidInput as error:
         logger.warning("{} has no fallback engine: {}", order.npc.name, error)
@@ -98,18 +96,12 @@ async def _in_turn(
     name = line if number == 1 else f"{line}-{number}"
     if not others:
         return await cascaded.build(mouth_parts(replace(order, settings=settings), smaller=smaller), line=name)
-    mouth = RescuedMouth(
-        order.npc.name,
-        order.listener,
-        order.now_ms,
-        returns=True,
-    )
+    mouth = RescuedMouth(order.npc.name, order.listener, order.now_ms, returns=True)
     first = replace(order, listener=mouth.from_first, settings=settings)
     stalled_after_ms = settings.providers.llm.fallback_after_ms
     behind = replace(order, listener=mouth.from_second)
     if settings.providers.tts != others[0].providers.tts:
-        # The campaign's provider voice belongs to the first provider.
-        behind = replace(behind, npc=replace(order.npc, voice=replace(order.npc.voice, provider_voice=None)))
+        behind = _without_provider_voice(behind)
     # Only the last mouth says excuses.
     parts = replace(mouth_parts(first, stalled_after_ms=stalled_after_ms, smaller=smaller), excuses=())
     if others[0].budgets.history_tokens < settings.budgets.history_tokens:
@@ -119,6 +111,11 @@ async def _in_turn(
         await _in_turn(behind, others, line=line, number=number + 1, smaller=smaller),
     )
     return mouth
+
+
+def _without_provider_voice(order: MouthSpec) -> MouthSpec:
+    """Return the order of a fallback: the campaign's provider voice belongs to the first provider."""
+    return replace(order, npc=replace(order.npc, voice=replace(order.npc.voice, provider_voice=None)))
 
 
 def ear_parts(order: EarSpec) -> EarParts:
