@@ -131,7 +131,7 @@ class NpcActor:
         self._now_ms = now_ms
         self._mouth: Mouth | None = None
         self.is_ready = True
-        """Whether the engine has read the persona, or need not read it."""
+        """Whether the engine has read the persona, or need not read it. Otherwise the NPC reads it when it is asked."""
         self._asked: dict[TurnId, TierChoice | None] = {}
         """Turns that the engine has begun, with their budget tiers. Words of the DM have none."""
         self._tiers = tiers or TierSelector(self.npc.budget_tier)
@@ -147,10 +147,6 @@ class NpcActor:
         if self._mouth is None:
             self._mouth = await self._open_mouth(self.npc, self._on_mouth)
             await self._mouth.start()
-
-    def defer_reading(self) -> None:
-        """Delay reading the persona until `read_persona`, or until the NPC is addressed."""
-        self.is_ready = False
 
     async def read_persona(self, likely_speaker: str) -> None:
         """Let the engine read the prompt so far, which takes seconds on a small machine. Not while it answers."""

@@ -41,7 +41,7 @@ class Preparation:
         now_ms: Callable[[], int],
     ) -> None:
         for npc in npcs.values():
-            npc.defer_reading()
+            npc.is_ready = False
         self._npcs = npcs
         self._present = state.present
         self._likely_speaker = state.likely_speaker
