@@ -222,7 +222,7 @@ class PromptPart:
 
     name: str
     source: str
-    tokens: int
+    tokens: int = 0
     took_us: int | None = None
 
 

@@ -21,6 +21,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.domain.turn import PromptPart
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.judgement.small_model import PromptRepair
 from glyphoxa.language.asking import question_of
@@ -29,7 +30,7 @@ from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
 from glyphoxa.prompt.prefetch import Prefetch, continues
-from glyphoxa.prompt.prompt import OF_FILE, Budgets, Gathered, HotContext
+from glyphoxa.prompt.prompt import OF_FILE, Budgets, HotContext
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
 from glyphoxa.prompt.when import SaidWhen
@@ -328,16 +329,17 @@ class HotContexts:
             logger.exception("an answer without memory")
             return HotContext(omitted=(f"hot context: {type(error).__name__}",))
 
-    def _gathered(self, awaited: _Awaited, said: Sequence[RecalledTalk] | None) -> Mapping[str, Gathered]:
+    def _gathered(self, awaited: _Awaited, said: Sequence[RecalledTalk] | None) -> Mapping[str, PromptPart]:
         known_from, took_us = OF_MEMORY if self.world.is_stored else OF_FILE, awaited.took_us
-        found = {
-            "identity": Gathered(AS_BEFORE if "facts" in awaited.omitted else known_from, None),
-            "scene": Gathered(known_from, None),
-            "facts": Gathered(known_from, took_us.get("facts")),
-        }
+        parts = [
+            PromptPart("identity", AS_BEFORE if "facts" in awaited.omitted else known_from),
+            PromptPart("scene", known_from),
+            PromptPart("facts", known_from, took_us=took_us.get("facts")),
+        ]
         if self.prefetch.has_memory:
-            found["recall"] = Gathered(RECALLED_AHEAD if said is None else RECALLED_NOW, took_us.get("recall"))
-        return found
+            source = RECALLED_AHEAD if said is None else RECALLED_NOW
+            parts.append(PromptPart("recall", source, took_us=took_us.get("recall")))
+        return {part.name: part for part in parts}
 
     def _selected(self, mind: _Mind, said: Sequence[RecalledTalk] | None) -> HotContext:
         npc, question, language = mind.npc, mind.question, self.campaign.language

@@ -28,19 +28,6 @@ from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SAYS, SC
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """How a part of a hot context was gathered.
-
-    Attributes:
-        source: Where its words come from.
-        took_us: How long it took, in microseconds; None for a part that was present before.
-    """
-
-    source: str
-    took_us: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class HotContext:
     """Everything that an NPC has in mind for one turn.
 
@@ -60,7 +47,7 @@ class HotContext:
         past: Events of earlier sessions that it recalls unasked.
         direction: How to answer, if what it recalls must not be described.
         rejected: Other recalled items that are not in the prompt, each with the reason.
-        gathered: How each part was gathered, by its name.
+        gathered: How each part was gathered, by its name. It is not counted yet.
     """
 
     facts: tuple[str, ...] = ()
@@ -79,7 +66,7 @@ class HotContext:
     kept: tuple[str, ...] = ()
     keeps: str = ""
     guarded: tuple[str, ...] = ()
-    gathered: Mapping[str, Gathered] = field(default_factory=dict)
+    gathered: Mapping[str, PromptPart] = field(default_factory=dict)
 
 
 class HotContextSource(Protocol):
@@ -457,9 +444,8 @@ def _parts(prompt: Prompt, hot: HotContext) -> Iterator[PromptPart]:
         (SAFETY if prompt.flags else "direction", (direction_of(prompt, hot),), ", ".join(prompt.flags) or THE_DM),
     ):
         tokens = sum(map(tokens_of, texts))
-        gathered = hot.gathered.get(name, Gathered(source, None))
         if tokens or name in hot.gathered or name == SAFETY:
-            yield PromptPart(name, gathered.source, tokens, gathered.took_us)
+            yield replace(hot.gathered.get(name, PromptPart(name, source)), tokens=tokens)
 
 
 # Shorten a large model's prompt for a smaller one that answers in its place.
