@@ -1,5 +1,7 @@
 """The DM's controls in force at a table: muted NPCs, directions, and players bound to an NPC.
 
+`glyphoxa.turns.turn.Questions` addresses words by these rules:
+
 1. A muted NPC can be called but does not answer, and no other NPC answers in its place. If a player calls another NPC
    too, that one answers.
 2. A direction stays in the NPC's prompt for a number of heard answers, then ends.
@@ -12,8 +14,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from glyphoxa.domain.commands import (
@@ -30,11 +32,9 @@ from glyphoxa.domain.commands import (
 )
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.text import Text
-from glyphoxa.names.people import AddresseeMention, Understood
-from glyphoxa.turns.address import Addressed
+from glyphoxa.names.people import AddresseeMention
 
 # Spoken commands of the DM: mute or unmute NPCs. In all languages, at any table.
 #
@@ -91,12 +91,6 @@ def _is_name(who: str) -> bool:
 
 def _plain(text: str) -> str:
     return " ".join(Text.of(text).spoken)
-
-
-Decide = Callable[[Understood], Addressed]
-"""Decides the addressee by `glyphoxa.turns.address` alone."""
-
-_PAST_ALL: Final = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER)
 
 
 class Direction(NamedTuple):
@@ -169,30 +163,6 @@ class DmControls:
     def direction(self, npc: NpcId) -> str:
         """Return the direction for its next answer; empty for none."""
         return self.directions[npc].text if npc in self.directions else ""
-
-    def meant(self, player: PlayerId, said: Understood, decide: Decide, *, present: Collection[NpcId]) -> Addressed:
-        """Decide who words are meant for."""
-        command = spoken_command(said.text, said.mentions) if player in self.dms else None
-        if command is not None:
-            return Addressed(None, "a command of the DM", Unaddressed.COMMAND, is_apart=True, command=command)
-        if self.is_paused:
-            return Addressed(None, "the table is paused", Unaddressed.PAUSED)
-        addressed = self._bound(player, said, decide(said), present)
-        if addressed.npc is None or addressed.npc not in self.muted:
-            return addressed
-        others = tuple(mention for mention in said.mentions if mention.npc not in self.muted)
-        if any(mention.is_called and mention.npc is not None for mention in others):
-            instead = decide(replace(said, mentions=others))
-            if instead.npc is not None and instead.npc not in self.muted:
-                return instead
-        return Addressed(None, f"{addressed.reason}; muted by the DM", Unaddressed.MUTED)
-
-    def _bound(self, player: PlayerId, said: Understood, addressed: Addressed, present: Collection[NpcId]) -> Addressed:
-        npc = self.puppets.get(player)
-        is_free = said.calls_somebody or addressed.unaddressed in _PAST_ALL
-        if npc is None or npc not in present or is_free:
-            return addressed
-        return Addressed(npc, f"the DM directs their words to {self.npcs[npc]}")
 
 
 # What a paused table hears.

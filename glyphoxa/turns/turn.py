@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from glyphoxa.domain.campaign import DEFAULT_PRIORITY
@@ -14,7 +14,7 @@ from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.language.text import Text
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.address import Addressed, Addressing
-from glyphoxa.turns.dm_controls import DmControls
+from glyphoxa.turns.dm_controls import DmControls, spoken_command
 from glyphoxa.turns.effects import Begin, Cancel, Floor
 
 # A question in the parts in which it was spoken.
@@ -205,6 +205,10 @@ class OpenTurns:
 # Players' questions and their addressees, across the parts in which they are spoken.
 
 
+_PAST_ALL = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER)
+"""Words for which a player is not bound to an NPC."""
+
+
 @dataclass(slots=True)
 class Questions:
     """Assigns players' words to NPCs.
@@ -253,12 +257,32 @@ class Questions:
             self.addressing.remember_players(player, *others, at_ms=at_ms)
 
     def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
-        """Decide who these words alone are meant for."""
+        """Decide who these words alone are meant for, by the rules of `glyphoxa.turns.dm_controls`."""
+        said, controls = self.understand(text), self.controls
+        command = spoken_command(said.text, said.mentions) if player in controls.dms else None
+        if command is not None:
+            return Addressed(None, "a command of the DM", Unaddressed.COMMAND, is_apart=True, command=command)
+        if controls.is_paused:
+            return Addressed(None, "the table is paused", Unaddressed.PAUSED)
+        addressed = self._bound(player, said, self._by_address(player, said, at_ms))
+        if addressed.npc is None or addressed.npc not in controls.muted:
+            return addressed
+        others = tuple(mention for mention in said.mentions if mention.npc not in controls.muted)
+        if any(mention.is_called and mention.npc is not None for mention in others):
+            instead = self._by_address(player, replace(said, mentions=others), at_ms)
+            if instead.npc is not None and instead.npc not in controls.muted:
+                return instead
+        return Addressed(None, f"{addressed.reason}; muted by the DM", Unaddressed.MUTED)
 
-        def by_address(said: Understood) -> Addressed:
-            return self.addressing.decide(player, said, present=self.present, names=self.names, at_ms=at_ms)
+    def _by_address(self, player: PlayerId, said: Understood, at_ms: int) -> Addressed:
+        return self.addressing.decide(player, said, present=self.present, names=self.names, at_ms=at_ms)
 
-        return self.controls.meant(player, self.understand(text), by_address, present=self.present)
+    def _bound(self, player: PlayerId, said: Understood, addressed: Addressed) -> Addressed:
+        npc = self.controls.puppets.get(player)
+        is_free = said.calls_somebody or addressed.unaddressed in _PAST_ALL
+        if npc is None or npc not in self.present or is_free:
+            return addressed
+        return Addressed(npc, f"the DM directs their words to {self.names[npc]}")
 
     def called_by(self, npc: NpcId, text: str) -> NpcId | None:
         """Return which NPC of the scene another NPC calls with these words."""

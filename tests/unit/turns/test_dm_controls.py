@@ -10,8 +10,9 @@ from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing
+from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.dm_controls import DmControls, spoken_command
+from glyphoxa.turns.turn import Questions
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_campaign
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
@@ -23,10 +24,8 @@ def called(npc: NpcId, *, at: int = 0) -> AddresseeMention:
 
 
 def meant(controls: DmControls, text: str, *mentions: AddresseeMention) -> Addressed:
-    def decide(said: Understood) -> Addressed:
-        return Addressing().decide(TAMSIN, said, present=PRESENT, names=NAMES, at_ms=0)
-
-    return controls.meant(TAMSIN, Understood.of(text, mentions), decide, present=PRESENT)
+    said = Understood.of(text, mentions)
+    return Questions(lambda _: said, NAMES, controls=controls, present=PRESENT).decide(TAMSIN, text, at_ms=0)
 
 
 def with_commands(*commands: TableCommand) -> DmControls:
@@ -119,10 +118,7 @@ def test_a_command_aloud_is_all_that_is_said_and_names_whom_it_is_for(said: str,
 
 
 def test_dm_command_opens_no_turn_but_a_players_same_words_do() -> None:
-    controls, said = DmControls(NAMES, {BRAN}), Understood.of("Grimjaw, be quiet.", [called(SMITH)])
-
-    def decide(said: Understood) -> Addressed:
-        return Addressed(SMITH, "Grimjaw was called")
-
-    assert controls.meant(BRAN, said, decide, present=PRESENT).command == Mute(SMITH)
-    assert controls.meant(TAMSIN, said, decide, present=PRESENT).npc == SMITH
+    said = Understood.of("Grimjaw, be quiet.", [called(SMITH)])
+    questions = Questions(lambda _: said, NAMES, controls=DmControls(NAMES, {BRAN}), present=PRESENT)
+    assert questions.decide(BRAN, said.text, at_ms=0).command == Mute(SMITH)
+    assert questions.decide(TAMSIN, said.text, at_ms=0).npc == SMITH
