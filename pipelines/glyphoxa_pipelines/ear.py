@@ -24,6 +24,7 @@ from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph
 from glyphoxa_pipelines.parts import EarParts, host_of
+from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
 
@@ -149,13 +150,8 @@ def processors(parts: EarParts) -> list[FrameProcessor]:
     return [
         PauseFinder(detector, clock=clock),
         parts.stt,
-        EndOfTurn(
-            endpointing,
-            spec.listener,
-            correct=spec.correct,
-            clock=clock,
-            hears_onset=lambda: detector.hears_onset,
-        ),
+        PhoneticCorrector(spec.correct, clock=clock),
+        EndOfTurn(endpointing, spec.listener, clock=clock, hears_onset=lambda: detector.hears_onset),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Corrects transcripts and runs `glyphoxa.turns.endpointing` on them: frames in, ear events out, one timer."""
+"""Runs `glyphoxa.turns.endpointing` on frames: frames in, ear events out, one timer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.heard import Heard
-from glyphoxa.names.corrector import Correct, Corrected
 from glyphoxa.npc.table import EarListener
 from glyphoxa.turns.endpointing import (
     Endpointing,
@@ -36,11 +35,9 @@ from glyphoxa_processors.recogniser import TranscriptNotes, notes_of
 class EndOfTurn(FrameProcessor):
     """The last processor of an ear. Reports the player's words and the end of their turns to the listener.
 
-    It corrects the names in partial and final transcripts alike: otherwise an answer prepared for the first would not
-    fit the second. It tells the recogniser upstream when a turn is over.
+    It tells the recogniser upstream when a turn is over.
 
     Args:
-        correct: Must return at once.
         hears_onset: Returns whether the detector hears possible speech.
     """
 
@@ -49,7 +46,6 @@ class EndOfTurn(FrameProcessor):
         endpointing: Endpointing,
         listener: EarListener,
         *,
-        correct: Correct,
         clock: Callable[[], int],
         hears_onset: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -57,14 +53,13 @@ class EndOfTurn(FrameProcessor):
         self._hears_onset = hears_onset
         self._endpointing = endpointing
         self._listener = listener
-        self._correct = correct
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
         if direction is FrameDirection.DOWNSTREAM:
-            event = await self._translated(frame)
+            event = self._translated(frame)
             if event is not None:
                 self._take(event)
         await self.push_frame(frame, direction)
@@ -73,7 +68,7 @@ class EndOfTurn(FrameProcessor):
         self._forget_timer()
         await super().cleanup()
 
-    async def _translated(self, frame: Frame) -> EndpointingEvent | None:
+    def _translated(self, frame: Frame) -> EndpointingEvent | None:
         match frame:
             case VADUserStartedSpeakingFrame():
                 return Started(at_ms=int((frame.timestamp - frame.start_secs) * 1_000))
@@ -83,7 +78,7 @@ class EndOfTurn(FrameProcessor):
             case TranscriptionFrame():
                 notes = notes_of(frame)
                 return Final(
-                    await self._heard(frame, notes),
+                    self._heard(frame, notes),
                     at_ms=self._clock(),
                     closes=frame.finalized,
                     revises=notes.revises,
@@ -92,24 +87,19 @@ class EndOfTurn(FrameProcessor):
             case InterimTranscriptionFrame():
                 notes = notes_of(frame)
                 return Partial(
-                    await self._heard(frame, notes), at_ms=self._clock(), revises=notes.revises, segment=notes.segment
+                    self._heard(frame, notes), at_ms=self._clock(), revises=notes.revises, segment=notes.segment
                 )
             case _:
                 return None
 
-    async def _heard(self, frame: TranscriptionFrame | InterimTranscriptionFrame, notes: TranscriptNotes) -> Heard:
-        transcript_ms = notes.transcript_ms if notes.transcript_ms is not None else self._clock()
-        corrected = Corrected(frame.text, ())
-        try:
-            corrected = self._correct(frame.text, heard=notes.words)
-        except Exception as error:  # a failing corrector must not lose the transcript
-            await self.push_error(f"a transcript was left uncorrected: {error}", exception=error)
+    def _heard(self, frame: TranscriptionFrame | InterimTranscriptionFrame, notes: TranscriptNotes) -> Heard:
+        now_ms = self._clock()
         return Heard(
-            text=corrected.text.strip(),
-            raw_text=frame.text,
-            corrections=corrected.corrections,
-            transcript_ms=transcript_ms,
-            corrected_ms=self._clock(),
+            text=frame.text.strip(),
+            raw_text=notes.raw_text if notes.raw_text is not None else frame.text,
+            corrections=notes.corrections,
+            transcript_ms=notes.transcript_ms if notes.transcript_ms is not None else now_ms,
+            corrected_ms=notes.corrected_ms if notes.corrected_ms is not None else now_ms,
             words=notes.words,
             sound_ms=notes.sound_ms,
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pipecat.frames.frames import Frame
 
-from glyphoxa.domain.heard import HeardWord
+from glyphoxa.domain.heard import Correction, HeardWord
 
 Pcm = NDArray[np.int16]
 
@@ -75,7 +75,7 @@ class Recogniser:
             future.exception()  # retrieved, so that asyncio does not warn about an abandoned job
 
 
-# Additional data of a transcript for the end of the ear; travels with the frame.
+# Additional data of a transcript for the processors of an ear; travels with the frame.
 
 
 _KEY: Final = "glyphoxa.transcript"
@@ -83,14 +83,17 @@ _KEY: Final = "glyphoxa.transcript"
 
 @dataclass(frozen=True, slots=True)
 class TranscriptNotes:
-    """Notes of a recogniser on a transcript. Empty if not written.
+    """Notes on a transcript. The recogniser writes the first part, the corrector the second. Empty if not written.
 
     Attributes:
-        words: The recogniser's data for each word, with offsets in the text.
+        words: The recogniser's data for each word, with offsets in the raw text.
         sound_ms: Start of the words in the ear's sound.
         transcript_ms: When the recogniser returned it.
         segment: Number of speech segments begun before the transcribed sound ends.
         revises: It replaces the last transcript.
+        raw_text: The recognised text.
+        corrections: Replacements from the raw text to the frame's text.
+        corrected_ms: When the corrector finished.
     """
 
     words: tuple[HeardWord, ...] = ()
@@ -98,6 +101,9 @@ class TranscriptNotes:
     transcript_ms: int | None = None
     segment: int | None = None
     revises: bool = False
+    raw_text: str | None = None
+    corrections: tuple[Correction, ...] = ()
+    corrected_ms: int | None = None
 
 
 def notes_of(frame: Frame) -> TranscriptNotes:
@@ -106,7 +112,7 @@ def notes_of(frame: Frame) -> TranscriptNotes:
 
 
 def put_notes(frame: Frame, notes: TranscriptNotes) -> None:
-    """Attach notes to a frame."""
+    """Replace the notes of a frame; see `dataclasses.replace`."""
     frame.metadata[_KEY] = notes
 
 

@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from pipecat.frames.frames import (
+    EagerTranscriptionFrame,
     Frame,
+    InterimTranscriptionFrame,
     InterruptionFrame,
     TranscriptionFrame,
     VADUserStartedSpeakingFrame,
@@ -27,7 +29,8 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.mouth import Finished
 from glyphoxa_pipelines.ear import processors as ear_processors
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.recogniser import Recogniser
+from glyphoxa_processors.corrector import PhoneticCorrector
+from glyphoxa_processors.recogniser import Recogniser, notes_of
 from glyphoxa_processors.whisper_stt import WhisperSTT
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import (
@@ -39,6 +42,7 @@ from tests.support.pipecat_fakes import (
     Scripted,
     listening,
     model_server,
+    put_right,
     stage,
 )
 
@@ -81,13 +85,15 @@ class _Interrupts(FrameProcessor):
         await self.push_frame(frame, direction)
 
 
-@pytest.mark.parametrize("marked", [False, True])
-async def test_a_transcript_is_not_deleted_by_its_own_interruption(marked: bool) -> None:
+@pytest.mark.parametrize(("corrected", "survives"), [(False, False), (True, True)])
+async def test_a_transcript_is_not_deleted_by_its_own_interruption(corrected: bool, survives: bool) -> None:
     gate = _Gate()
+    correct = [PhoneticCorrector(put_right, clock=lambda: 0)] if corrected else []
     said = TranscriptionFrame("Hello Grimjaw.", "alice", "now", finalized=True)
-    said.interruptible = not marked
-    down, _ = await run_test(Pipeline([gate, _Interrupts(gate)]), frames_to_send=[said, VADUserStartedSpeakingFrame()])
-    assert any(isinstance(frame, TranscriptionFrame) for frame in down) is marked
+    down, _ = await run_test(
+        Pipeline([*correct, gate, _Interrupts(gate)]), frames_to_send=[said, VADUserStartedSpeakingFrame()]
+    )
+    assert any(isinstance(frame, TranscriptionFrame) for frame in down) is survives
 
 
 async def test_an_ear_keeps_a_transcript_through_an_interruption() -> None:
@@ -213,8 +219,20 @@ async def test_no_graph_holds_a_parallel_pipeline(server: ModelServer) -> None:
     async with stage(server) as mouth:
         ear = Listening(Recogniser(Scripted({})))
         graphs = [*ear_processors(ear.ear._parts), *mouth.mouth.processors]
-        assert len(graphs) == 9
+        assert len(graphs) == 10
         assert not [processor for processor in _all(graphs) if isinstance(processor, ParallelPipeline)]
+
+
+async def test_every_kind_of_transcript_is_corrected_alike() -> None:
+    """A corrector that knows only the final one makes every answer prepared for the eager one useless."""
+    corrector = PhoneticCorrector(put_right, clock=lambda: 0)
+    kinds = (InterimTranscriptionFrame, EagerTranscriptionFrame, TranscriptionFrame)
+    down, _ = await run_test(corrector, frames_to_send=[kind("ask glif oxa", "alice", "now") for kind in kinds])
+    heard = [frame for frame in down if isinstance(frame, kinds)]
+    assert [type(frame) for frame in heard] == list(kinds)
+    assert {frame.text for frame in heard} == {"ask Glyphoxa"}
+    assert {notes_of(frame).raw_text for frame in heard} == {"ask glif oxa"}
+    assert {notes_of(frame).words for frame in heard} == {()}  # a recogniser that tells nothing of its words
 
 
 async def test_make_stt_gives_every_ear_its_own() -> None:
