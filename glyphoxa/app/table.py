@@ -458,6 +458,7 @@ class _Wiring:
             host=self.host,
             correct=partial(self.names.correct, player=player.id),
             hints=self.names.hints,
+            on_partial=self.context.prefetch.on_partial,
             listener=listener,
             now_ms=now_ms,
         )

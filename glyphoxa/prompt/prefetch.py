@@ -21,7 +21,7 @@ from loguru import logger
 
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent, UtteranceRetracted
-from glyphoxa.domain.heard import PartialHeard, SpeechStarted
+from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.language.asking import AskKind, question_of
@@ -97,12 +97,10 @@ class Prefetch:
         return self._talk is not None
 
     def on(self, event: TableEvent) -> None:
-        """Take an event of the table. Starts look-ups and returns at once."""
+        """Take an event of the table. Returns at once."""
         match event:
             case SpeechStarted(player):
                 self.begin(player)
-            case PartialHeard(player):
-                self.on_partial(player, event.text)
             case UtteranceRetracted():
                 self._speeches.clear()  # some of what was found may be retracted
             case _:

@@ -27,6 +27,7 @@ from glyphoxa_pipelines.parts import EarParts, host_of
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
+from glyphoxa_processors.hot_context import KeywordPrefetcher
 
 # Combines a burst of changes into one call.
 
@@ -151,6 +152,7 @@ def processors(parts: EarParts) -> list[FrameProcessor]:
         PauseFinder(detector, clock=clock),
         parts.stt,
         PhoneticCorrector(spec.correct, clock=clock),
+        KeywordPrefetcher(player, spec.on_partial),
         EndOfTurn(endpointing, spec.listener, clock=clock, hears_onset=lambda: detector.hears_onset),
     ]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from glyphoxa.domain.campaign import Campaign, Npc
-from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
@@ -17,7 +16,6 @@ from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, Message
 from glyphoxa.recall.world import World
 from glyphoxa.world.file_claims import state_of_file
-from tests.support.builders import a_partial
 from tests.support.memory import GraphTwin, WorldTwin
 from tests.support.patience import DEADLINE_MS
 
@@ -62,8 +60,8 @@ class Mind:
     async def partial(self, player: PlayerId, text: str) -> None:
         """Somebody begins to speak, a partial transcript, and the look-ups these start."""
         before = asyncio.all_tasks()
-        self.prefetch.on(SpeechStarted(player, 0))
-        self.prefetch.on(a_partial(player, text))
+        self.prefetch.begin(player)
+        self.prefetch.on_partial(player, text)
         await asyncio.gather(*(asyncio.all_tasks() - before))
 
 

@@ -368,6 +368,7 @@ class Listening:
     def __init__(self, recogniser: Recogniser, *, player: Player = ALICE, **changes: Any) -> None:
         self.host: PipelineHost = changes.pop("host", None) or PipelineHost()
         self.events: list[EarEvent] = []
+        self.partials: list[str] = []
         self.clock = AudioClock()
         self._recogniser = recogniser
         self._news = asyncio.Event()
@@ -382,6 +383,7 @@ class Listening:
             host=self.host,
             correct=changes.pop("correct", put_right),
             hints=changes.pop("hints", Hints(VALE, Gazetteer.build(()), now_ms=now_ms)),
+            on_partial=lambda _, text: self.partials.append(text),
             listener=self._listen,
             now_ms=self.clock,
         )
