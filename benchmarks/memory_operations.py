@@ -10,7 +10,6 @@ from benchmarks.invented import Embeddings, InventedCampaign
 from benchmarks.table import memory_of
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
@@ -190,8 +189,7 @@ class Operations:
         return prepare
 
     def _tools_of(self, npc: Npc) -> Toolbox:
-        summaries = PostgresSessionSummaries(self._store.database)
-        memory = NpcMemory(self._id, npc.id, self._store.world_memory(self._id), self._store.past_talk, summaries)
+        memory = NpcMemory(self._id, npc.id, self._store.world_memory(self._id), self._store.past_talk)
         return Toolbox(memory, tier="DEEP")
 
     async def _identity(self, npc: Npc) -> Identity:

@@ -218,7 +218,7 @@ def memory_of(store: Store, campaign: CampaignId, *, talk: PastTalk | None = Non
         talk: None for the store's own.
     """
     watch = MemoryWatch(ping=store.database.ping, make_good=_nothing, changed=lambda: None, now_ms=lambda: 0)
-    return MemoryGuard(talk or store.past_talk, store.summaries, watch, world=store.world_memory(campaign))
+    return MemoryGuard(talk or store.past_talk, store.world_memory(campaign), watch)
 
 
 async def _nothing() -> None:

@@ -58,7 +58,6 @@ from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NamesDesk
-from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
 from glyphoxa.prompt.gather import HotContexts
@@ -579,15 +578,6 @@ async def recap_of(
 # Rehearsals: the prompt that a table would make for a player's line.
 
 
-def rehearsal_names(settings: Settings, campaign: Campaign, store: Store | None) -> TableNames:
-    """Return the names of a table that learns nothing."""
-
-    async def never(_: UtteranceId) -> bool:
-        return False
-
-    return make_names(campaign, settings.correction, store, now_ms=now_ms, wait_until_logged=never)
-
-
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     """An NPC and a player as at a table, to compose prompts. Nothing is spoken or stored.
@@ -606,7 +596,7 @@ class Rehearsal:
     async def ask(self, line: str) -> ComposedPrompt:
         """Return the prompt for the NPC's model if the player said this line."""
         state, player = self.state, self.player
-        names = rehearsal_names(self.settings, state.campaign, self.memory)
+        names = make_names(state.campaign, self.settings.correction, self.memory, now_ms=now_ms)
         await names.open()
         text = names.correct(" ".join(line.split())).text
         state.add_player(player)

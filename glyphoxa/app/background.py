@@ -382,13 +382,13 @@ def make_names(
     store: Store | None,
     *,
     now_ms: Callable[[], int],
-    wait_until_logged: Callable[[UtteranceId], Awaitable[bool]],
+    wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
 ) -> TableNames:
     """Create name correction for a campaign.
 
     Args:
         now_ms: Unix epoch.
-        wait_until_logged: See `glyphoxa.names.learning.Learner`.
+        wait_until_logged: See `glyphoxa.names.learning.Learner`; None where nothing is learned.
     """
     graph = None
     if store is not None:

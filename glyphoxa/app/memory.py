@@ -70,7 +70,7 @@ SAID_BEFORE = 80
 
 def guard_of(store: Store, campaign: CampaignId, watch: MemoryWatch | None = None) -> MemoryGuard:
     """Return the memory of a campaign, as an NPC reads it."""
-    return MemoryGuard(store.past_talk, store.summaries, watch, world=store.world_memory(campaign))
+    return MemoryGuard(store.past_talk, store.world_memory(campaign), watch)
 
 
 class TableMemory:
@@ -117,9 +117,7 @@ class TableMemory:
         self.around: TalkAround | None = None
         if store is not None:
             log = _TableLog(store, self.store_campaign)
-            self.guard = MemoryGuard(
-                store.past_talk, store.summaries, self._watch, world=store.world_memory(campaign.id)
-            )
+            self.guard = guard_of(store, campaign.id, self._watch)
             self.around = self.guard.guarded(RecallAround(store.graph_rag, store.past_talk.vectors))
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),

@@ -68,7 +68,7 @@ from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.providers.extras import need
-from glyphoxa.recall.guard import MemoryGuard
+from glyphoxa.recall.guard import MemoryGuard, earlier_sessions
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser, SecondLook
@@ -255,13 +255,14 @@ def table_context(settings: Settings, state: TableState, store: Store | None, gu
         found = [] if store is None else await store.atoms.open_threads(campaign.id, npc=npc)
         return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != state.session]
 
-    when = SaidWhen(campaign, state.session, None if store is None else store.past_talk.transcript(campaign.id))
-
+    transcript = None if store is None else store.past_talk.transcript(campaign.id)
+    summaries = None if guard is None or transcript is None else partial(earlier_sessions, guard, transcript)
+    when = SaidWhen(campaign, state.session, transcript)
     return HotContexts(
         prefetch,
         when=when,
         budgets=budgets,
-        past=Past(when, guard, tokens=budgets.past_tokens, threads=threads),
+        past=Past(when, summaries, tokens=budgets.past_tokens, threads=threads),
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
@@ -491,7 +492,6 @@ class _Wiring:
             memory = NpcMemory(
                 campaign.id,
                 npc.id,
-                guard,
                 guard,
                 guard,
                 npc.name,

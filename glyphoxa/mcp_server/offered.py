@@ -128,7 +128,6 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
         npc,
         store.world_memory(campaign.id),
         store.past_talk,
-        store.summaries,
         campaign.npc(npc).name,
         RelationWords.of(campaign),
         around=RecallAround(store.graph_rag, store.past_talk.vectors),

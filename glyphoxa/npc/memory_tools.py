@@ -28,7 +28,7 @@ from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.world import World, WorldMemory
-from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
+from glyphoxa.transcript.ports import PastTalk, TalkQuery
 from glyphoxa.world.graph import Known, Passage, TalkAround
 
 # Tool results: JSON values only, worded by `glyphoxa.language.facts`.
@@ -134,7 +134,6 @@ class NpcMemory:
     npc: NpcId
     world: WorldMemory | MemoryGuard
     talk: PastTalk
-    summaries: SessionSummaries | None = None
     name: str = ""
     words: RelationWords = IN_ENGLISH
     around: TalkAround | None = None
@@ -242,9 +241,7 @@ class LookUps:
 
     @_tool(GET_SESSION_SUMMARY, estimated_ms=55)
     async def get_session_summary(self, *, session: str) -> Found:
-        if self.memory.summaries is None:
-            return nothing("there are no summaries; use memory_search_sessions instead")
-        summary = await self.memory.summaries.summary(self.memory.campaign, self.memory.npc, SessionId(session))
+        summary = (await self._world()).summary(self.memory.npc, SessionId(session))
         if summary is None:
             return nothing(f"session {session!r} has no summary; use memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])

@@ -16,8 +16,9 @@ it again. So an earlier scene keeps its line, unless the NPC may no longer know 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
@@ -30,7 +31,6 @@ from glyphoxa.prompt.identity import KnownSentences
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import QUEST_OVER, recalled_line, wording
 from glyphoxa.recall.facts import is_secret
-from glyphoxa.transcript.ports import SessionSummaries
 from glyphoxa.world.graph import Known
 
 _ROOM_FOR_MORE: Final = 100
@@ -212,7 +212,8 @@ class Past:
     """
     Args:
         when: The campaign and the present session; adds when things were said.
-        summaries: None without long-term memory.
+        summaries: Returns what an NPC may know of the summaries of all sessions, latest first. Raises `Unavailable`
+            while they are not in memory. None without long-term memory.
         tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
         threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
     """
@@ -220,7 +221,7 @@ class Past:
     def __init__(
         self,
         when: SaidWhen,
-        summaries: SessionSummaries | None,
+        summaries: Callable[[NpcId], Iterable[RecalledSummary]] | None,
         *,
         tokens: int,
         threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
@@ -238,11 +239,12 @@ class Past:
             holdings: Lines about things that the NPC got or gave.
 
         Raises:
-            Unavailable: The database is unavailable. The next call tries again.
+            Unavailable: They are not in memory, or the database is unavailable. The next call tries again.
         """
         if self._summaries is None or npc in self._read or not self._tokens:
             return
-        found = await self._summaries.latest(self._when.campaign.id, npc, but=self._when.session, limit=_MOST_SESSIONS)
+        earlier = (one for one in self._summaries(npc) if one.session_id != self._when.session)
+        found = list(islice(earlier, _MOST_SESSIONS))
         threads = await self._threads(npc) if self._threads is not None else ()
         own = [line for line in holdings if not any(line in one.text for one in found)]
         new = (each for each in threads if not any(each.text in one.text for one in found))

@@ -8,36 +8,32 @@ abandoned too late, triggers a check of the database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.domain.knowledge import RecalledTalk
+from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk
+from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
-from glyphoxa.transcript.ports import PastTalk, SessionSummaries, TalkQuery
+from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class MemoryGuard:
-    """Wraps a `PastTalk`, `SessionSummaries` and `WorldMemory`. See the module.
+    """Wraps a `PastTalk` and a `WorldMemory`. See the module.
 
     Args:
         watch: None: the database is asked whenever it is needed.
     """
 
-    def __init__(
-        self, talk: PastTalk, summaries: SessionSummaries, watch: MemoryWatch | None, *, world: WorldMemory
-    ) -> None:
+    def __init__(self, talk: PastTalk, world: WorldMemory, watch: MemoryWatch | None) -> None:
         self._talk = talk
         self._world = world
         self._watch = watch
-        # Queries of the database.
-        self.summary = self.guarded(summaries.summary)
-        self.latest = self.guarded(summaries.latest)
         self.refresh = self.guarded(world.refresh)
         # Reads of what is in memory, which are never late.
         self.recall_nowait = talk.recall_nowait
@@ -76,3 +72,19 @@ class MemoryGuard:
                 raise
 
         return answer
+
+
+def earlier_sessions(
+    memory: WorldMemory | MemoryGuard, transcript: TranscriptMemory, npc: NpcId
+) -> Iterator[RecalledSummary]:
+    """Return what an NPC may know of the summaries of sessions, the latest session first.
+
+    Raises:
+        Unavailable: They are not in memory.
+    """
+    world, index = memory.world, transcript.index
+    if world is None or index is None:
+        raise Unavailable("earlier sessions are not in memory")
+    began = index.session_starts()
+    texts = ((session, world.summary(npc, session)) for session in sorted(began, key=began.__getitem__, reverse=True))
+    return (RecalledSummary(session, text, began[session]) for session, text in texts if text is not None)

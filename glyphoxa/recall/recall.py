@@ -17,13 +17,13 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import RecalledTalk, Viewer
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
-from glyphoxa.recall.recap_questions import Recaps
+from glyphoxa.recall.recap_questions import ReadSummaries, Recaps
 from glyphoxa.recall.table_calendar import ReadTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors
-from glyphoxa.transcript.ports import SessionSummaries, TalkFeed, TalkQuery
+from glyphoxa.transcript.ports import TalkFeed, TalkQuery
 from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 # -- settings
@@ -78,7 +78,7 @@ class Recall:
     Args:
         feed: Source of the utterances.
         embedder: Embeds questions; None ranks by words only.
-        summaries: Session summaries for recaps; None if there are none.
+        summaries: Session summaries for recaps, see `Recaps`; None if there are none.
         times: Reads how a campaign counts time; None means UTC and no story days.
         now_ms: Milliseconds since the Unix epoch; "last week" is relative to it.
 
@@ -92,7 +92,7 @@ class Recall:
         feed: TalkFeed,
         *,
         embedder: Embedder | None = None,
-        summaries: SessionSummaries | None = None,
+        summaries: ReadSummaries | None = None,
         times: ReadTimes | None = None,
         settings: RecallSettings | None = None,
         now_ms: Callable[[], int] | None = None,

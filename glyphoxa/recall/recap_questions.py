@@ -8,7 +8,7 @@ beginning and the end are both included.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -23,8 +23,8 @@ from glyphoxa.language.sentences import CHARS_PER_TOKEN, first_sentences
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.signals import Fit, TurnTimes
 from glyphoxa.recall.time_reader import NO_TIME, TimeAsk
-from glyphoxa.transcript.ports import SessionSummaries
 
+ReadSummaries = Callable[[CampaignId], Awaitable[Callable[[NpcId, SessionId], str | None]]]
 LEAST_TOKENS: Final = 40
 """A session with less room than this is left out: it would contain nothing useful."""
 _TOKENS_PER_LINE: Final = 40
@@ -41,11 +41,12 @@ _ROUNDING: Final = 1e-6
 class Recaps:
     """
     Args:
-        summaries: None uses the most relevant turns of a session instead.
+        summaries: Brings a campaign's summaries up to date; returns what an NPC may know of a session's, None if there
+            is none. Without it, the most relevant turns of a session are used instead.
         deadline_ms: For the summaries of one question.
     """
 
-    def __init__(self, summaries: SessionSummaries | None, *, deadline_ms: int) -> None:
+    def __init__(self, summaries: ReadSummaries | None, *, deadline_ms: int) -> None:
         self._summaries = summaries
         self._deadline_ms = deadline_ms
 
@@ -87,18 +88,15 @@ class Recaps:
         self, ids: Mapping[int, SessionId], campaign: CampaignId, npc: NpcId, left_out: list[str]
     ) -> dict[int, str]:
         """Return the summaries that the viewer may know, by the place of their session in the view."""
-        found: dict[int, str] = {}
         if self._summaries is None:
-            return found
+            return {}
         try:
             async with asyncio.timeout(self._deadline_ms / 1000):
-                for nth, session in ids.items():
-                    summary = await self._summaries.summary(campaign, npc, session)
-                    if summary is not None:
-                        found[nth] = summary
+                summary_of = await self._summaries(campaign)
         except (TimeoutError, GlyphoxaError) as error:
             left_out.append(f"summaries: {str(error) or 'they took too long'}")
-        return found
+            return {}
+        return {nth: summary for nth, session in ids.items() if (summary := summary_of(npc, session)) is not None}
 
 
 def _talk_of(ranked: Ranked) -> RankedTalk:

@@ -280,6 +280,12 @@ class TalkIndex:
                 self._session_numbers = {session: number for number, session in enumerate(ids, start=1)}
             return self._session_numbers
 
+    def session_starts(self) -> dict[SessionId, int]:
+        """Return when each session began, in milliseconds since the Unix epoch, also if all of it was retracted."""
+        with self._lock:
+            kept, sessions = self._utterances.table, self._utterances.sessions.values
+            return dict(zip(sessions, began_ms(kept, np.arange(len(kept)), len(sessions)).tolist(), strict=True))
+
     def speakers(self, viewer: Viewer) -> dict[str, int]:
         """Return the names of the speakers whom the viewer has heard, with their numbers."""
         with self._lock:

@@ -22,7 +22,7 @@ from loguru import logger
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import EVER, MEANING, Between, Fact, Viewer
 from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
@@ -37,7 +37,7 @@ from glyphoxa.recall.facts import TOOK_PART, is_secret
 from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
-from glyphoxa.transcript.sessions import is_episode
+from glyphoxa.transcript.sessions import EPISODE, episode_of, is_episode
 from glyphoxa.world.events import WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, Reached, WorldFeed, may_know, new_events
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
@@ -355,6 +355,15 @@ class World:
             self._kept.clear()
         self._kept[viewer, own] = known, self._same_until(facts)
         return known
+
+    def summary(self, npc: NpcId, session: SessionId) -> str | None:
+        """Return what an NPC may know of a session's summary; None if there is none."""
+        known = self.known(npc, episode := episode_of(session))
+        if known is None or known.entity.id != episode or known.entity.type != "event":
+            return None
+        facts = [(fact.claim.predicate, fact.claim.content) for fact in known.attributes]  # the latest is last
+        texts = [str(content) for predicate, content in facts if predicate == "summary"]
+        return texts[-1] if texts and ("kind", EPISODE) in facts else None
 
     def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
         """Return an entity, or the one it was merged into, without its attributes; None if none for this viewer."""

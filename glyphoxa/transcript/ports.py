@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import EVER, Between, RecalledSummary, RecalledTalk, Viewer
+from glyphoxa.domain.knowledge import EVER, Between, RecalledTalk, Viewer
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
 
@@ -193,18 +193,6 @@ class PastTalk(Protocol):
         For every partial transcript, and while the database is unavailable. Changes since the last `recall` are not
         included. None if nothing of the campaign is in memory.
         """
-        ...
-
-
-class SessionSummaries(Protocol):
-    """Summaries of past sessions that have one. See `glyphoxa.transcript.sessions`."""
-
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        """Return what `npc` may know of a session's summary; None if there is none."""
-        ...
-
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        """Return the summaries that `npc` may know, the latest session first, without one session's."""
         ...
 
 

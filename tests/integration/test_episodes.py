@@ -14,7 +14,8 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, HIDDEN
+from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary
+from glyphoxa.recall.guard import earlier_sessions
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -47,7 +48,12 @@ async def table(store: Store) -> Store:
 
 
 async def recalled(store: Store, npc: NpcId) -> str | None:
-    return await store.summaries.summary(CAMPAIGN, npc, EVENING)
+    return (await store.summaries(CAMPAIGN))(npc, EVENING)
+
+
+async def latest_of(store: Store, npc: NpcId) -> list[RecalledSummary]:
+    await store.read(CAMPAIGN)
+    return list(earlier_sessions(store.world_memory(CAMPAIGN), store.past_talk.transcript(CAMPAIGN), npc))
 
 
 async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:
@@ -55,7 +61,7 @@ async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:
     assert told == {SMITH: f"Tamsin said: “{PROMISE}”", INNKEEPER: f"Tamsin said: “{SECRET}”"}
     assert await recalled(table, SMITH) == told[SMITH]
     assert await recalled(table, INNKEEPER) == told[INNKEEPER]
-    [latest] = await table.summaries.latest(CAMPAIGN, SMITH, but=SessionId("next"), limit=5)
+    [latest] = await latest_of(table, SMITH)
     assert (latest.session_id, latest.text) == (EVENING, told[SMITH])
 
 
@@ -79,7 +85,7 @@ async def test_npc_keeps_its_own_word_and_no_invention_in_the_next_session(table
     assert told is not None
     assert f'You said: "{price}" Tamsin said: “{again}” You said: "{refusal}"' in told[SMITH]
     assert told[INNKEEPER] == f"Tamsin said: “{SECRET}” Tamsin said: “{again}”"
-    [latest] = await table.summaries.latest(CAMPAIGN, SMITH, but=SessionId("next"), limit=5)
+    [latest] = await latest_of(table, SMITH)
     assert latest.text == told[SMITH]
     worker = chronicle_worker(table)
     await worker.read_new(CAMPAIGN)
@@ -109,7 +115,7 @@ async def test_what_is_taken_back_is_not_recalled_any_more_though_nobody_sums_up
     await (await episode_writer(table, CAMPAIGN)).write(EVENING)
     await table.world.retract(CAMPAIGN, UtteranceId("u3"), Cause("dm", 2_000_000))
     assert await recalled(table, INNKEEPER) is None
-    assert await table.summaries.latest(CAMPAIGN, INNKEEPER, but=SessionId("next"), limit=5) == []
+    assert await latest_of(table, INNKEEPER) == []
     assert await recalled(table, SMITH) == f"Tamsin said: “{PROMISE}”"
     await table.world.correct(CAMPAIGN, UtteranceId("u1"), "Fine weather.", Cause("dm", 2_000_001))
     assert await recalled(table, SMITH) is None

@@ -248,7 +248,7 @@ def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
         changed=lambda: None,
         now_ms=lambda: 0,
     )
-    return MemoryGuard(store.past_talk, store.summaries, watch, world=store.world_memory(CAMPAIGN)), watch
+    return MemoryGuard(store.past_talk, store.world_memory(CAMPAIGN), watch), watch
 
 
 async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(

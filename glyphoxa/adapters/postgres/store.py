@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
-from glyphoxa.adapters.postgres.transcript.log import PostgresSessionSummaries, PostgresTranscriptLog
+from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.graph import PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
@@ -48,7 +48,6 @@ class Store:
         self.log = PostgresTranscriptLog(database)
         self.talk_search = PostgresTalkSearch(database)
         self.chunks = ChunkIndexer(database, embedder=embedder)
-        self.summaries = PostgresSessionSummaries(database)
         self.times = PostgresCampaignTimes(database)
         feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
         read_times = self.times.times
@@ -66,6 +65,10 @@ class Store:
         if campaign not in self._worlds:
             self._worlds[campaign] = WorldMemory(self.world, campaign, now_ms=now_ms, meanings=self.meanings)
         return self._worlds[campaign]
+
+    async def summaries(self, campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
+        """See `Recaps`."""
+        return (await self.world_memory(campaign).refresh()).summary
 
     async def read(self, campaign: CampaignId) -> None:
         """Bring a campaign's transcript and world in memory up to date.

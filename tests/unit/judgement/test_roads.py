@@ -37,7 +37,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
 from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.structured import JsonSchema
 from glyphoxa.domain.turn import Asked, Character, LookUp
@@ -56,7 +56,7 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import SessionMark
-from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.transcript.sessions import EPISODE, LastSessions, episode_name, episode_of
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
@@ -158,17 +158,6 @@ async def example(campaign: Campaign, text: str) -> str:
     return "\n".join(message.content for message in beginning(campaign, npc))
 
 
-class Summaries:
-    def __init__(self, *texts: str) -> None:
-        self.texts = [*texts]
-
-    async def summary(self, campaign: Any, npc: Any, session: SessionId) -> str | None:
-        return self.texts[0]
-
-    async def latest(self, campaign: Any, npc: Any, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        return [RecalledSummary(SessionId("before"), text) for text in self.texts]
-
-
 class Heard:
     """Past talk: the same for every question."""
 
@@ -257,7 +246,8 @@ async def scene(campaign: Campaign, text: str) -> str:
 
 
 async def earlier_sessions(campaign: Campaign, text: str) -> str:
-    past = Past(SaidWhen(campaign, SESSION, None), Summaries(f"Tamsin said: “{text}”"), tokens=2_000)
+    earlier = [RecalledSummary(SessionId("before"), f"Tamsin said: “{text}”")]
+    past = Past(SaidWhen(campaign, SESSION, None), lambda _: earlier, tokens=2_000)
     return await in_mind(campaign, "What happened?", past=past)
 
 
@@ -277,9 +267,12 @@ async def recalled_summary(campaign: Campaign, text: str) -> str:
 async def used(campaign: Campaign, tool: str, arguments: Mapping[str, object], text: str) -> str:
     graph = GraphTwin.of(campaign)
     graph.of_world.append(stated(GRIMJAW, "past", text))
+    episode = Entity(episode_of(BEFORE), "event", episode_name(BEFORE))
+    graph.scoped.append((episode, PUBLIC))
+    graph.of_world += [stated(episode.id, "kind", EPISODE), stated(episode.id, "summary", text)]
     line = RecalledUtterance(UtteranceId("b1"), BEFORE, SpeakerId("tamsin"), "Tamsin", text, 1_000)
     talk: Any = Heard(line)
-    memory = NpcMemory(CAMPAIGN, SMITH, WorldTwin(graph), talk, Summaries(text), safety=topics_of(campaign))
+    memory = NpcMemory(CAMPAIGN, SMITH, WorldTwin(graph), talk, safety=topics_of(campaign))
     return json.dumps(await Toolbox(memory, tier="DEEP").call(tool, arguments), ensure_ascii=False)
 
 

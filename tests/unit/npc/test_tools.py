@@ -7,8 +7,8 @@ import pytest
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledSummary, RecalledTalk
+from glyphoxa.domain.ids import EntityId, SessionId
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledTalk
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
@@ -39,14 +39,6 @@ class EndlessTalk(Talk):
     async def recall(self, *args: object, **kwargs: object) -> list[RecalledTalk]:
         await asyncio.Event().wait()
         raise AssertionError
-
-
-class NoSummaries:
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        return None
-
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        return []
 
 
 async def nothing() -> None:
@@ -214,7 +206,7 @@ async def test_npcs_own_words_answer_only_searches_for_them(tool: str) -> None:
 async def test_summary_tool_says_if_there_is_no_summary() -> None:
     answer = await tools_of().call("memory_get_session_summary", {"session": "s1"})
     assert answer["found"] == []
-    assert "no summaries" in str(answer["note"])
+    assert "has no summary" in str(answer["note"])
 
 
 @pytest.mark.parametrize(
@@ -250,7 +242,7 @@ async def test_summary_of_a_session_is_no_entity() -> None:
 async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool) -> None:
     graph = a_graph()
     worlds = WorldTwin(graph)
-    guard = MemoryGuard(Talk(), NoSummaries(), WATCH, world=worlds)
+    guard = MemoryGuard(Talk(), worlds, WATCH)
     tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, guard, Talk((OCTOBER,))), tier="STANDARD")
     asked = {"memory_query_entities": {"name": "the smith"}, "memory_search_facts": {"query": "a blacksmith"}}
     before = [await tools.call(*each) for each in asked.items()]

@@ -6,7 +6,7 @@ import pytest
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, RecalledSummary
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt, with_hot_context
 from glyphoxa.prompt.scene import Past
@@ -21,21 +21,18 @@ def summary(text: str) -> RecalledSummary:
 
 
 class Summaries:
-    """In memory."""
+    """In memory, with one of the session that is played."""
 
     def __init__(self, told: dict[NpcId, list[str]]) -> None:
         self.told = told
         self.is_away = False
-        self.asked: list[tuple[NpcId, SessionId]] = []
+        self.asked: list[NpcId] = []
 
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        raise NotImplementedError
-
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        self.asked.append((npc, but))
+    def __call__(self, npc: NpcId) -> list[RecalledSummary]:
+        self.asked.append(npc)
         if self.is_away:
             raise Unavailable("away")
-        return [summary(text) for text in self.told.get(npc, [])[:limit]]
+        return [RecalledSummary(SESSION, "They are at the forge."), *(summary(text) for text in self.told.get(npc, []))]
 
 
 def past(summaries: Summaries | None, *, tokens: int = 60) -> Past:
@@ -73,7 +70,7 @@ async def test_it_stays_as_it_was_read_and_one_that_could_not_be_read_is_read_la
     summaries.told[SMITH] = ["They danced."]
     await told.read(SMITH)
     assert told.of(SMITH) == "They sang."
-    assert summaries.asked == [(SMITH, SESSION)] * 2, "the session that is played has no summary yet"
+    assert summaries.asked == [SMITH] * 2
 
 
 async def test_open_threads_and_holdings_take_half_of_the_room() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Character, Fault
@@ -31,17 +31,9 @@ LONG = an_utterance(
 )
 
 
-class Summaries:
+def summaries(text: str) -> Callable[[NpcId], list[RecalledSummary]]:
     """The summary of one earlier session, for every NPC."""
-
-    def __init__(self, text: str) -> None:
-        self._texts = [text] if text else []
-
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        raise NotImplementedError
-
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        return [RecalledSummary(SessionId("before"), text) for text in self._texts]
+    return lambda _: [RecalledSummary(SessionId("before"), text)] if text else []
 
 
 class Evening(Mind):
@@ -64,7 +56,7 @@ class Evening(Mind):
             town,
             talk=self.log,
             conversations={SMITH: self.talk},
-            past=Past(SaidWhen(town, SESSION, None), Summaries(past), tokens=60),
+            past=Past(SaidWhen(town, SESSION, None), summaries(past), tokens=60),
         )
 
 

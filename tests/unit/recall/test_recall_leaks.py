@@ -9,7 +9,7 @@ all who play, and nothing of what was said there is told.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,8 +95,8 @@ class Summaries:
     def __init__(self, told: Sequence[FeedUtterance]) -> None:
         self._known = {one.session_id for one in told if SMITH in one.witnesses}
 
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        return f"What {npc} knows of {session}." if session in self._known else None
+    async def __call__(self, campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
+        return lambda npc, session: f"What {npc} knows of {session}." if session in self._known else None
 
 
 def of_smith(told: Sequence[FeedUtterance]) -> list[FeedUtterance]:
@@ -300,17 +300,15 @@ async def test_a_summary_that_may_not_be_known_any_more_is_not_remembered() -> N
     feed = FeedTwin()
     feed.tell(said("u1", "My sister sails.", at_ms=NOW_MS - DAY_MS))
 
-    class Changing:
-        text: str | None = "The crown was false."
+    text: str | None = "The crown was false."
 
-        async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-            return self.text
+    async def summaries(campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
+        return lambda npc, session: text
 
-    summaries = Changing()
     recall = Recall(feed, summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
     question = "What happened last session?"
     assert "The crown was false." in [one.text for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))]
-    summaries.text = None
+    text = None
     assert "The crown was false." not in [one.text for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))]
 
 
@@ -322,12 +320,14 @@ async def test_of_a_session_that_it_was_not_at_an_npc_is_told_no_summary() -> No
         said("u2", "The crown is false.", session="s2", at_ms=NOW_MS - DAY_MS, witnesses=frozenset({INNKEEPER})),
     )
 
-    class All:
-        async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-            asked.append(session)
-            return "Everything."
+    def everything_of(npc: NpcId, session: SessionId) -> str | None:
+        asked.append(session)
+        return "Everything."
 
-    recall = Recall(feed, summaries=All(), settings=PATIENT, now_ms=lambda: NOW_MS)
+    async def summaries(campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
+        return everything_of
+
+    recall = Recall(feed, summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
     await recall.recall(CAMPAIGN, SMITH, TalkQuery("What happened last session?"))
     assert set(asked) == {"s1"}
 

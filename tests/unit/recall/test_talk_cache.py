@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,15 +102,14 @@ async def test_those_who_ask_together_share_a_reading_and_those_who_ask_meanwhil
 async def test_an_answer_that_was_found_while_talk_was_rolled_back_is_not_given_again() -> None:
     feed = some_talk()
 
-    class Slow:
-        async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-            feed.change("u1", retracted=True)
-            await recall.transcript(CAMPAIGN).refresh()
-            read.append(session)
-            return None
+    async def slow(campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
+        feed.change("u1", retracted=True)
+        await recall.transcript(CAMPAIGN).refresh()
+        read.append(campaign)
+        return lambda npc, session: None
 
-    read: list[SessionId] = []
-    recall = a_recall(feed, summaries=Slow())
+    read: list[CampaignId] = []
+    recall = a_recall(feed, summaries=slow)
     question = "What happened in this session with my sister?"
     await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))
     assert read

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import RecalledSummary, Viewer
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.graph import Passage
@@ -18,14 +18,6 @@ from tests.support.memory import GraphTwin, LogTwin, WorldTwin
 from tests.support.virtual_time import run_in_virtual_time
 
 GRIMJAW = EntityId("e-grimjaw")
-
-
-class NoSummaries:
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        return None
-
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        return []
 
 
 class Memory:
@@ -38,7 +30,7 @@ class Memory:
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
         self.world = WorldTwin(self.graph)
-        self.guard = MemoryGuard(self.log, NoSummaries(), self.watch, world=self.world)
+        self.guard = MemoryGuard(self.log, self.world, self.watch)
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)

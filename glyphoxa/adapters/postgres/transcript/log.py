@@ -17,7 +17,6 @@ from glyphoxa.adapters.postgres.server.sql import (
     storable,
     storable_json,
     timestamp,
-    viewer_parameter,
 )
 from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.domain.errors import NotFound, Unavailable, Unstorable
@@ -38,7 +37,6 @@ from glyphoxa.domain.turn import (
     Unsaid,
 )
 from glyphoxa.transcript.ports import Decided
-from glyphoxa.transcript.sessions import EPISODE, episode_of
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
@@ -403,18 +401,3 @@ async def update_text_search_config(database: Database, campaign: CampaignId) ->
         if before is None:
             return changed
         changed += n
-
-
-class PostgresSessionSummaries(CampaignQueries):
-    """Implements `SessionSummaries`, with a deadline of 1 s; late is `Unavailable`."""
-
-    file = "transcript/session_summaries"
-
-    async def summary(self, campaign: CampaignId, npc: NpcId, session: SessionId) -> str | None:
-        """The summary, or None if `npc` may not know its entity and both of its facts."""
-        rows = await self._fetch("summary", campaign, viewer_parameter(npc), episode_of(session), EPISODE)
-        return str(rows[0][0]) if rows else None
-
-    async def latest(self, campaign: CampaignId, npc: NpcId, *, but: SessionId, limit: int) -> list[RecalledSummary]:
-        rows = await self._fetch("latest", campaign, viewer_parameter(npc), but, EPISODE, limit)
-        return [RecalledSummary(SessionId(row["id"]), row["text"], at_ms(row["started_at"])) for row in rows]
