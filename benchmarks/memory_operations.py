@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from benchmarks.invented import Embeddings, InventedCampaign
-from benchmarks.table import memory_of
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity, Npc
@@ -163,12 +162,12 @@ class Operations:
 
     async def hot_context(self) -> Prepare:
         """Use the table's own assembly, without earlier partial transcripts."""
-        memory = memory_of(self._store, self._id)
+        memory = self._store.world_memory(self._id)
         scene = self._world.campaign.scenes[0]
         names = {npc: self._world.campaign.npc(npc).name for npc in scene.npcs}
         prefetch = Prefetch(
             KnownWorld(self._world.campaign, memory),
-            talk=memory,
+            talk=self._store.past_talk,
             present=lambda: names,
         )
         context = HotContexts(prefetch)

@@ -22,7 +22,6 @@ from benchmarks.recall import data_options
 from benchmarks.recall_data import WITNESS, Question, campaign_of, read_data, turn_id
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import percent, percentiles, positive, run, tell
-from benchmarks.table import memory_of
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
 from glyphoxa.language.sentences import tokens_of
@@ -152,7 +151,7 @@ class Table:
         budgets = Budgets(facts_tokens=budget_tokens, recall_deadline_ms=_PATIENCE_MS)
         present = {npc.id: npc.name for npc in self._campaign.npcs}
         self._prefetch = Prefetch(
-            KnownWorld(self._campaign, memory_of(talk.store, self._campaign.id)),
+            KnownWorld(self._campaign, talk.store.world_memory(self._campaign.id)),
             talk=self._past,
             present=lambda: present,
             max_recalled=budgets.max_recalled,

@@ -33,14 +33,11 @@ from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
-from glyphoxa.recall.guard import MemoryGuard
-from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.spool import Spool
 
 CAMPAIGN = Path(__file__).resolve().parents[1] / "demo" / "campaign.yaml"
@@ -206,23 +203,6 @@ def past_talk(campaign: Campaign, n_entries: int, *, seed: int = 7) -> list[Utte
             )
         )
     return said
-
-
-# -- memory
-
-
-def memory_of(store: Store, campaign: CampaignId, *, talk: PastTalk | None = None) -> MemoryGuard:
-    """Wrap a store's memory as a table does.
-
-    Args:
-        talk: None for the store's own.
-    """
-    watch = MemoryWatch(ping=store.database.ping, make_good=_nothing, changed=lambda: None, now_ms=lambda: 0)
-    return MemoryGuard(talk or store.past_talk, store.world_memory(campaign), watch)
-
-
-async def _nothing() -> None:
-    return None
 
 
 # -- players

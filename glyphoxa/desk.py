@@ -25,7 +25,7 @@ from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
-from glyphoxa.app.memory import SAID_BEFORE, guard_of
+from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import state_of, table_context
 from glyphoxa.chronicle.episodes import heard_by, said_in
@@ -644,6 +644,5 @@ def rehearsal_of(
         state.scene = scene
     elif npc.id not in state.scene.npcs:
         state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    guard = None if store is None else guard_of(store, campaign.id)
-    context = table_context(settings, state, store, guard)
+    context = table_context(settings, state, store)
     return Rehearsal(settings, store, state, context, npc, player)

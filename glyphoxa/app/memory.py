@@ -24,10 +24,9 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.session import EarlierTalk
 from glyphoxa.npc.table import Covered
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal, SessionMark
@@ -68,15 +67,10 @@ SAID_BEFORE = 80
 """Utterances restored from a continued session; as many as a page shows to a late player."""
 
 
-def guard_of(store: Store, campaign: CampaignId, watch: MemoryWatch | None = None) -> MemoryGuard:
-    """Return the memory of a campaign, as an NPC reads it."""
-    return MemoryGuard(store.past_talk, store.world_memory(campaign), watch)
-
-
 class TableMemory:
     """The memory of a table. Create it inside a running event loop.
 
-    Protocol of use: `open`, `start`; at the end `flush`, then `close`. Read through `guard`, write through `journal`.
+    Protocol of use: `open`, `start`; at the end `flush`, then `close`. Read from `store`, write through `journal`.
 
     Args:
         store: None without long-term memory. Utterances are then stored on disk only.
@@ -87,7 +81,6 @@ class TableMemory:
         now_ms: Unix epoch.
 
     Attributes:
-        guard: Read access to memory; None without long-term memory.
         around: Search for talk around an entity; None without long-term memory.
     """
 
@@ -113,12 +106,12 @@ class TableMemory:
         self._is_stored = False
         self._watch = MemoryWatch(ping=self._ping, make_good=self._recover, changed=self._has_changed, now_ms=now_ms)
         log: TranscriptLog | None = None
-        self.guard: MemoryGuard | None = None
         self.around: TalkAround | None = None
         if store is not None:
             log = _TableLog(store, self.store_campaign)
-            self.guard = guard_of(store, campaign.id, self._watch)
-            self.around = self.guard.guarded(RecallAround(store.graph_rag, store.past_talk.vectors))
+            for held in (store.world_memory(campaign.id), store.past_talk.transcript(campaign.id)):
+                held.reading.watch = self._watch
+            self.around = self._watch.guarded(RecallAround(store.graph_rag, store.past_talk.vectors))
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),
             log,
@@ -142,6 +135,7 @@ class TableMemory:
             return
         try:
             await self.store_campaign()
+            await self._read(self.store)
         except GlyphoxaError as error:
             self._watch.lost(str(error))
 
@@ -171,9 +165,11 @@ class TableMemory:
                 await self.store.times.begin(self._campaign.id, self._mark.session)
             self._is_stored = True
         _log_changes(self._campaign, done)
-        # A failure does not block writing: the next question reads again.
+
+    async def _read(self, store: Store) -> None:
+        """Read the campaign into memory. A failure does not block writing: the next question reads again."""
         try:
-            await self.store.read(self._campaign.id)
+            await store.read(self._campaign.id)
         except GlyphoxaError as error:
             logger.debug("{} is not in memory yet: {}", self._campaign.id, error)
         except Exception as error:
@@ -248,6 +244,8 @@ class TableMemory:
 
     async def _recover(self) -> None:
         await self.store_campaign()
+        if self.store is not None:
+            await self._read(self.store)
         if self.journal.delivery.is_degraded:
             await self.flush()
         if self.journal.delivery.is_degraded:  # a mere backlog would have cleared this

@@ -68,7 +68,6 @@ from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.providers.extras import need
-from glyphoxa.recall.guard import MemoryGuard, earlier_sessions
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser, SecondLook
@@ -235,17 +234,21 @@ def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
     return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
 
 
-def table_context(settings: Settings, state: TableState, store: Store | None, guard: MemoryGuard | None) -> HotContexts:
+def table_context(settings: Settings, state: TableState, store: Store | None) -> HotContexts:
     """Create the context of the NPCs' answers.
 
     Args:
-        store: None without long-term memory; `guard` controls read access to it.
+        store: None without long-term memory.
     """
     campaign = state.campaign
     budgets = settings.budgets
     prefetch = Prefetch(
-        KnownWorld(campaign, guard, accept_at=settings.memory.auto_accept),
-        talk=guard,
+        KnownWorld(
+            campaign,
+            None if store is None else store.world_memory(campaign.id),
+            accept_at=settings.memory.auto_accept,
+        ),
+        talk=None if store is None else store.past_talk,
         present=state.present_names,
         conversations=state.conversations,
         max_recalled=budgets.max_recalled,
@@ -256,7 +259,7 @@ def table_context(settings: Settings, state: TableState, store: Store | None, gu
         return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != state.session]
 
     transcript = None if store is None else store.past_talk.transcript(campaign.id)
-    summaries = None if guard is None or transcript is None else partial(earlier_sessions, guard, transcript)
+    summaries = None if store is None else partial(store.earlier_sessions, campaign.id)
     when = SaidWhen(campaign, state.session, transcript)
     return HotContexts(
         prefetch,
@@ -299,7 +302,7 @@ class _Wiring:
 
     Attributes:
         to_room: Mailbox of the room. Ears and mouths use it before the room exists.
-        deep_talk: Past talk for NPCs of tier DEEP; None without long-term memory.
+        deep_talk: Past talk for NPCs of tier DEEP; None: as for all.
     """
 
     def __init__(self, opening: Opening, stack: ClosingStack) -> None:
@@ -334,9 +337,9 @@ class _Wiring:
         if opening.observers.any:
             self.host.measure(opening.observers.measured)
             self.state.events.subscribe(opening.observers.on)
-        self.context = table_context(settings, self.state, store, self.memory.guard)
+        self.context = table_context(settings, self.state, store)
         stack.push_step("recall", STEP_MS, self.context.prefetch.close)
-        self.deep_talk: PastTalk | None = self.memory.guard
+        self.deep_talk: PastTalk | None = None
         self._latencies = ToolLatencies()
 
     async def session(self, stack: ClosingStack) -> TableSession:
@@ -485,19 +488,20 @@ class _Wiring:
         def tell(look_up: LookUp) -> None:
             self.to_room.post(LookedUp(npc.id, look_up))
 
-        guard, outside = self.memory.guard, self.opening.outside.get(npc.id, ())
+        store, outside = self.opening.store, self.opening.outside.get(npc.id, ())
         memory: NpcMemory | None = None
-        if guard is not None and self.deep_talk is not None:
+        if store is not None:
             campaign = self.opening.campaign
             memory = NpcMemory(
                 campaign.id,
                 npc.id,
-                guard,
-                guard,
+                store.world_memory(campaign.id),
+                store.past_talk,
                 npc.name,
                 RelationWords.of(campaign),
                 around=self.memory.around,
                 deep_talk=self.deep_talk,
+                is_at_table=True,
                 people=campaign.people,
                 safety=self.safety,
             )
@@ -516,7 +520,7 @@ class _Wiring:
         """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`."""
         opening, memory, context = self.opening, self.memory, self.context
         settings = opening.settings
-        if memory.guard is None or memory.store is None or settings.recall.is_plain:
+        if memory.store is None or settings.recall.is_plain:
             return
         from glyphoxa.memory_graph.deep_recall import DeepTalk
 
@@ -533,7 +537,7 @@ class _Wiring:
             llama=opening.local.llama,
         )
         self.deep_talk = DeepTalk(
-            memory.guard,
+            memory.store.past_talk,
             deep,
             deadline_ms=DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
             recent=heard_last,

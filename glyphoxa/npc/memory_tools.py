@@ -26,7 +26,6 @@ from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, moment,
 from glyphoxa.prompt.select import told_sentence
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 from glyphoxa.world.graph import Known, Passage, TalkAround
@@ -126,18 +125,20 @@ class NpcMemory:
         words: The campaign's language, and its sentences for relations.
         around: Searches talk around an entity; None: there is none.
         deep_talk: Past talk for tier DEEP; None: `talk`.
+        is_at_table: The world is read in each turn; see `LookUps`.
         people: Names of those who speak, by their ids.
         safety: Topics that no answer contains.
     """
 
     campaign: CampaignId
     npc: NpcId
-    world: WorldMemory | MemoryGuard
+    world: WorldMemory
     talk: PastTalk
     name: str = ""
     words: RelationWords = IN_ENGLISH
     around: TalkAround | None = None
     deep_talk: PastTalk | None = None
+    is_at_table: bool = False
     people: Mapping[str, str] = field(default_factory=dict)
     safety: SafetyTopics = field(default_factory=SafetyTopics)
 
@@ -181,7 +182,7 @@ class LookUps:
             GlyphoxaError: It cannot be read, and was never read at a table.
         """
         memory = self.memory.world
-        if not isinstance(memory, MemoryGuard):
+        if not self.memory.is_at_table:
             return await memory.refresh()
         is_read = memory.world is not None
         try:

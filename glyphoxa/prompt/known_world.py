@@ -14,7 +14,6 @@ from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.prompt.select import recalled, select_facts, without_call, worded
 from glyphoxa.recall.facts import is_secret
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import KnownByName, World, WorldMemory
 from glyphoxa.world.file_claims import state_of_file
@@ -39,9 +38,7 @@ class KnownWorld:
         meanings: Vectors of the texts of the world and of its author; without long-term memory there are none.
     """
 
-    def __init__(
-        self, campaign: Campaign, memory: WorldMemory | MemoryGuard | None, *, accept_at: float = AUTO_ACCEPT
-    ) -> None:
+    def __init__(self, campaign: Campaign, memory: WorldMemory | None, *, accept_at: float = AUTO_ACCEPT) -> None:
         self.campaign = campaign
         self.place: EntityId | None = None
         self._accept_at = accept_at

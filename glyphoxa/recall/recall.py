@@ -188,7 +188,7 @@ class Recall:
         """Cancel the work in progress."""
         await self.vectors.close()
         for transcript in self.transcripts.values():
-            await transcript.close()
+            await transcript.reading.close()
 
     async def _read_in_time(
         self,

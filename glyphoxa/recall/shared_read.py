@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from glyphoxa.actors.deadline import forget
 from glyphoxa.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from glyphoxa.transcript.delivery import MemoryWatch
 
 
 class SharedRead:
     """
     Args:
         read: Brings something up to date. It never runs twice at a time.
+
+    Attributes:
+        watch: While it says that the database is away, nothing is read. None: each call tries.
     """
 
     def __init__(self, read: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.watch: MemoryWatch | None = None
         self._read = read
         self._current: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
@@ -29,8 +36,11 @@ class SharedRead:
         already knows. A caller that gives up does not stop the read.
 
         Raises:
-            Unavailable: It was closed. Other errors of the read.
+            Unavailable: It was closed, or the database is away. Other errors of the read.
         """
+        await (self._wait() if self.watch is None else self.watch.guarded(self._wait)())
+
+    async def _wait(self) -> None:
         if self._is_closed:
             raise _closed()
         if self._next is None:

@@ -122,6 +122,7 @@ class TranscriptMemory:
         read_times: Reads how a campaign counts time; None means days from midnight UTC and no story days.
 
     Attributes:
+        reading: Reads it; to be closed.
         times: How the campaign counts time, as it was read last.
     """
 
@@ -142,7 +143,7 @@ class TranscriptMemory:
         self._times_version: str | None = None
         self._table_times: tuple[int, CampaignTimes, TableTimes] | None = None
         self._held: _Transcript | None = None
-        self._reading = SharedRead(self._read)
+        self.reading = SharedRead(self._read)
 
     @property
     def index(self) -> TalkIndex | None:
@@ -176,14 +177,10 @@ class TranscriptMemory:
         Raises:
             Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
-        await self._reading.wait()
+        await self.reading.wait()
         if self.index is None:
             raise Unavailable(f"{self._campaign} is not in memory")
         return self.index
-
-    async def close(self) -> None:
-        """Stop reading."""
-        await self._reading.close()
 
     async def _read(self) -> None:
         held = self._held

@@ -676,6 +676,7 @@ class WorldMemory:
 
     Attributes:
         meanings: Vectors of the texts of the world, and of those of its author.
+        reading: Reads it; to be closed.
         world: The state of the last read; None before it, and while it may contain what was retracted.
     """
 
@@ -688,7 +689,7 @@ class WorldMemory:
         self._campaign = campaign
         self._now_ms = now_ms
         self._last: WorldEvent | None = None
-        self._reading = SharedRead(self._read)
+        self.reading = SharedRead(self._read)
 
     async def refresh(self) -> World:
         """Apply all events so far; on first use, read everything. See `SharedRead.wait`.
@@ -696,14 +697,10 @@ class WorldMemory:
         Raises:
             Unavailable: The database is unreachable, and the memory is unchanged; or this object was closed.
         """
-        await self._reading.wait()
+        await self.reading.wait()
         if self.world is None:
             raise Unavailable(f"{self._campaign} is not in memory")
         return self.world
-
-    async def close(self) -> None:
-        """Stop reading."""
-        await self._reading.close()
 
     async def _read(self) -> None:
         if self.world is not None and await self._take_new(self.world):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from loguru import logger
 
@@ -23,6 +23,7 @@ from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import SpoolPosition
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _FIRST_PAUSE_MS = 1_000
@@ -334,6 +335,23 @@ class MemoryWatch:
         """Since when memory is degraded; None while it works."""
         self.why = ""
         """The reason, for the DM; empty while all is well."""
+
+    def guarded(self, query: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """Return a query that fails at once while the database is away, and has it checked when it fails.
+
+        The caller then continues with what it has in memory.
+        """
+
+        async def answer(*args: P.args, **kwargs: P.kwargs) -> T:
+            if self.is_away:
+                raise Unavailable("long-term memory is unavailable")  # `run` reports the reason once
+            try:
+                return await query(*args, **kwargs)
+            except (GlyphoxaError, asyncio.CancelledError):
+                self.suspect()  # a caller that gave up may have waited too long
+                raise
+
+        return answer
 
     def suspect(self) -> None:
         """Report that a query failed or was too slow: check whether the database caused it."""

@@ -75,7 +75,7 @@ async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Sta
         await store.past_talk.transcript(CAMPAIGN.id).refresh()
         talks = {npc.id: Conversation(npc, beginning=beginning(CAMPAIGN, npc)) for npc in CAMPAIGN.npcs}
         state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
-        context = table_context(settings, state, store, memory.guard)
+        context = table_context(settings, state, store)
         await context.enter(CAMPAIGN.scenes[0])
         await store.meanings.wait_until_learned()
         yield Station(state, context, store.world, store.meanings)

@@ -58,8 +58,8 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
     memory = TableMemory(store, campaign, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: NOW)
     await memory.open()
     prefetch = Prefetch(
-        KnownWorld(campaign, memory.guard),
-        talk=memory.guard,
+        KnownWorld(campaign, store.world_memory(campaign.id)),
+        talk=store.past_talk,
         present=lambda: {SMITH: "Grimjaw"},
     )
     assembly = HotContexts(

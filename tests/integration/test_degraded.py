@@ -112,7 +112,10 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
     async with an_evening(settings, monkeypatch) as evening:
         assert evening.table.health.state == "degraded"
         turn = await answered(evening, "Grimjaw, are you there?")
-        assert any(part.startswith("recall: long-term memory is unavailable") for part in turn.prompt.omitted)
+        assert any(
+            part.startswith("recall: ") and part.endswith("long-term memory is unavailable")
+            for part in turn.prompt.omitted
+        )
         await answered(evening, "Grimjaw, is it raining?")
         health = evening.table.health
         assert (health.state, health.waiting) == ("degraded", 4)

@@ -15,7 +15,6 @@ from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary
-from glyphoxa.recall.guard import earlier_sessions
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -53,7 +52,7 @@ async def recalled(store: Store, npc: NpcId) -> str | None:
 
 async def latest_of(store: Store, npc: NpcId) -> list[RecalledSummary]:
     await store.read(CAMPAIGN)
-    return list(earlier_sessions(store.world_memory(CAMPAIGN), store.past_talk.transcript(CAMPAIGN), npc))
+    return list(store.earlier_sessions(CAMPAIGN, npc))
 
 
 async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:

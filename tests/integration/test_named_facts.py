@@ -72,7 +72,7 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
     for npc in NPCS:
         assert worlds[1].by_name(npc, question) == worlds[0].by_name(npc, question)
     for held in (followed, again):
-        await held.close()
+        await held.reading.close()
 
 
 async def named(store: Store, question: str, npc: NpcId = SMITH) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
@@ -17,7 +18,6 @@ from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
@@ -238,7 +238,7 @@ async def network(dsn: str) -> AsyncIterator[Network]:
         yield network
 
 
-def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
+def watched(store: Store) -> MemoryWatch:
     async def nothing() -> None:
         return None
 
@@ -248,26 +248,27 @@ def a_guard(store: Store) -> tuple[MemoryGuard, MemoryWatch]:
         changed=lambda: None,
         now_ms=lambda: 0,
     )
-    return MemoryGuard(store.past_talk, store.world_memory(CAMPAIGN), watch), watch
+    store.past_talk.transcript(CAMPAIGN).reading.watch = watch
+    return watch
 
 
 async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(
     memory: Store, network: Network, tmp_path: Path
 ) -> None:
     async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
-        guard, watch = a_guard(table)
+        watch, talk = watched(table), table.past_talk
         network.cut()
         with pytest.raises(Unavailable):
-            await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
-        assert guard.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
+            await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
+        assert talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) is None
         watch.lost("it is away")
         with pytest.raises(Unavailable, match="unavailable"):
-            await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
+            await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))
 
         network.well()
         watch.is_away = False
         await memory.log.append([told("My sister sails.", id="u1")])
-        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
+        assert [one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
 
         network.cut()
         await memory.log.append([told("My sister fell.", id="u2", at_ms=2_000)])
@@ -276,12 +277,12 @@ async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_
         assert [one.utterance_id for one in unaware.items] == ["u1"]
         assert any(why.startswith("the latest utterances: the database is away") for why in unaware.left_out)
         watch.lost("it is away")
-        assert [one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
-        assert await guard.recall(CAMPAIGN, INNKEEPER, TalkQuery(QUESTION)) == []
+        assert [one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))] == ["u1"]
+        assert await talk.recall(CAMPAIGN, INNKEEPER, TalkQuery(QUESTION)) == []
 
         network.well()
         watch.is_away = False
-        assert {one.utterance_id for one in await guard.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))} == {"u1", "u2"}
+        assert {one.utterance_id for one in await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTION))} == {"u1", "u2"}
 
 
 @pytest.mark.parametrize("fault", [Unavailable("it is gone"), ValueError("a bug")])
@@ -302,4 +303,27 @@ async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more
         running.cancel()
         assert await memory.log.count(CAMPAIGN) == 1
     finally:
+        await table.close()
+
+
+async def test_memory_is_read_once_the_database_answers_after_the_table_was_opened(
+    memory: Store, network: Network, tmp_path: Path
+) -> None:
+    """Also if an utterance was sent before the watch has looked again."""
+    await memory.log.append([told("My sister sails.", id="u1")])
+    changed = asyncio.Event()
+    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as store, Supervisor() as supervisor:
+        network.cut()
+        table = TableMemory(store, a_campaign(), tmp_path / "spool", tell=lambda _: changed.set(), now_ms=lambda: 0)
+        await table.open()
+        assert table.health.state == "degraded"
+        network.well()
+        await table.store_campaign()
+        changed.clear()
+        table.start(supervisor)
+        await changed.wait()
+        assert table.health.state == "ok"
+        index = store.past_talk.transcript(CAMPAIGN).index
+        assert index is not None and "u1" in index
+        assert store.world_memory(CAMPAIGN).world is not None
         await table.close()

@@ -9,7 +9,6 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, RecalledSummary, Visibility, witnessed_by
-from glyphoxa.recall.guard import earlier_sessions
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
@@ -34,7 +33,7 @@ async def summary(store: Store, npc: NpcId, session: SessionId = SESSION, campai
 
 async def latest(store: Store, npc: NpcId, campaign: CampaignId = HERE) -> list[RecalledSummary]:
     await store.read(campaign)
-    return list(earlier_sessions(store.world_memory(campaign), store.past_talk.transcript(campaign), npc))
+    return list(store.earlier_sessions(campaign, npc))
 
 
 def told(

@@ -13,7 +13,6 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.recall.guard import earlier_sessions
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 
@@ -34,8 +33,7 @@ async def recalled(dsn: str, tmp_path: Path, npc: NpcId) -> str:
     """Return an NPC's memory of earlier sessions when the next one opens."""
     async with open_store(dsn, data_dir=tmp_path) as store:
         await store.read(CAMPAIGN)
-        memory, transcript = store.world_memory(CAMPAIGN), store.past_talk.transcript(CAMPAIGN)
-        past = Past(SaidWhen(a_campaign(), NEXT, None), partial(earlier_sessions, memory, transcript), tokens=100)
+        past = Past(SaidWhen(a_campaign(), NEXT, None), partial(store.earlier_sessions, CAMPAIGN), tokens=100)
         await past.read(npc)
         return past.of(npc)
 

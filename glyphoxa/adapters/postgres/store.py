@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,9 +19,9 @@ from glyphoxa.adapters.postgres.transcript.session_states import PostgresSession
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.graph import PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledSummary
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world import WorldMemory
@@ -70,6 +70,20 @@ class Store:
         """See `Recaps`."""
         return (await self.world_memory(campaign).refresh()).summary
 
+    def earlier_sessions(self, campaign: CampaignId, npc: NpcId) -> Iterator[RecalledSummary]:
+        """Return what an NPC may know of the summaries of sessions, the latest session first.
+
+        Raises:
+            Unavailable: They are not in memory.
+        """
+        world, index = self.world_memory(campaign).world, self.past_talk.transcript(campaign).index
+        if world is None or index is None:
+            raise Unavailable("earlier sessions are not in memory")
+        began = index.session_starts()
+        latest_first = sorted(began, key=began.__getitem__, reverse=True)
+        texts = ((session, world.summary(npc, session)) for session in latest_first)
+        return (RecalledSummary(session, text, began[session]) for session, text in texts if text is not None)
+
     async def read(self, campaign: CampaignId) -> None:
         """Bring a campaign's transcript and world in memory up to date.
 
@@ -83,7 +97,7 @@ class Store:
         await self.listener.close()
         await self.past_talk.close()
         for world in self._worlds.values():
-            await world.close()
+            await world.reading.close()
         await self.meanings.close()
 
 

@@ -15,7 +15,6 @@ from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.wording import recalled_line
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.sessions import episode_name, episode_of
@@ -242,8 +241,7 @@ async def test_summary_of_a_session_is_no_entity() -> None:
 async def test_world_in_memory_answers_while_the_database_does_not(is_late: bool) -> None:
     graph = a_graph()
     worlds = WorldTwin(graph)
-    guard = MemoryGuard(Talk(), worlds, WATCH)
-    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, guard, Talk((OCTOBER,))), tier="STANDARD")
+    tools = Toolbox(NpcMemory(SALTMERE, GRIMJAW, worlds, Talk((OCTOBER,)), is_at_table=True), tier="STANDARD")
     asked = {"memory_query_entities": {"name": "the smith"}, "memory_search_facts": {"query": "a blacksmith"}}
     before = [await tools.call(*each) for each in asked.items()]
     assert all(each["found"] for each in before)

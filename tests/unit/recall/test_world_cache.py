@@ -11,6 +11,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world import WorldMemory
+from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
@@ -147,7 +148,7 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await held.refresh()
-    await held.close()
+    await held.reading.close()
     assert named(held) is None
 
 
@@ -224,6 +225,23 @@ async def test_a_campaign_without_a_world_has_nobody_and_is_looked_for_again() -
 
 async def test_after_the_end_nothing_is_read() -> None:
     held = held_of(a_town())
-    await held.close()
+    await held.reading.close()
     with pytest.raises(Unavailable, match="over"):
         await held.refresh()
+
+
+async def test_watched_world_is_not_read_while_the_database_is_known_to_be_away() -> None:
+    async def nothing() -> None: ...
+
+    feed = a_town()
+    held = held_of(feed)
+    await held.refresh()
+    watch = held.reading.watch = MemoryWatch(ping=nothing, make_good=nothing, changed=lambda: None, now_ms=lambda: 0)
+    watch.is_away = True
+    n_looks = feed.n_looks
+    with pytest.raises(Unavailable, match="long-term memory is unavailable"):
+        await held.refresh()
+    assert (feed.n_looks, named(held)) == (n_looks, {INN: 1, MAREK: 1})
+    watch.is_away = False
+    await held.refresh()
+    assert feed.n_looks == n_looks + 1

@@ -10,7 +10,6 @@ import pytest
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
-from glyphoxa.recall.guard import MemoryGuard
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.graph import Passage
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
@@ -30,7 +29,7 @@ class Memory:
         self.states: list[str] = []
         self.watch = MemoryWatch(ping=self._ping, make_good=self._make_good, changed=self._changed, now_ms=self.now_ms)
         self.world = WorldTwin(self.graph)
-        self.guard = MemoryGuard(self.log, self.world, self.watch)
+        self.refresh = self.watch.guarded(self.world.refresh)
 
     def now_ms(self) -> int:
         return round(asyncio.get_running_loop().time() * 1_000)
@@ -40,7 +39,7 @@ class Memory:
 
     async def ask(self) -> bool:
         try:
-            return (await self.guard.refresh()).known(SMITH, GRIMJAW) is not None
+            return (await self.refresh()).known(SMITH, GRIMJAW) is not None
         except Unavailable:
             return False
 
@@ -152,7 +151,7 @@ async def test_a_bug_in_a_look_does_not_end_the_looking(memory: Memory) -> None:
 async def test_talk_around_somebody_is_not_asked_for_while_memory_is_away(
     memory: Memory,
 ) -> None:
-    around = memory.guard.guarded(TalkOfNobody(memory))
+    around = memory.watch.guarded(TalkOfNobody(memory))
     assert await around(CAMPAIGN, SMITH, "Who?", around=GRIMJAW) == []
     memory.away(True)
     for _ in range(3):
