@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, aclosing
 from rich.console import Console
 from rich.progress import MofNCompleteColumn
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
 from glyphoxa.app.background import (
     chronicle_log,
@@ -96,10 +95,6 @@ def _summary(done: Reindexed, model: str) -> str:
 _READING = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
 
 
-def _log(scope: Scope) -> PostgresChronicleLog:
-    return PostgresChronicleLog(scope.store.database, scope.store.world)
-
-
 @_READING.action("show how much of each session was read, and what failed")
 async def _status(scope: Scope, options: argparse.Namespace) -> int:
     rows = (
@@ -111,7 +106,7 @@ async def _status(scope: Scope, options: argparse.Namespace) -> int:
             str(each.n_rereads),
             reading_in_words(each),
         )
-        for number, each in enumerate(await _log(scope).progress(scope.campaign), start=1)
+        for number, each in enumerate(await chronicle_log(scope.store).progress(scope.campaign), start=1)
     )
     headings = ("no.", "session", "said", "read", "changed since", "state")
     return show_rows(headings, rows, nothing="nothing was said yet")
@@ -125,7 +120,7 @@ async def _status(scope: Scope, options: argparse.Namespace) -> int:
 async def _read(scope: Scope, options: argparse.Namespace) -> int:
     if options.again:
         for each in await _chosen(scope, options.session):
-            await _log(scope).read_again(scope.campaign, each.session)
+            await chronicle_log(scope.store).read_again(scope.campaign, each.session)
     return await _read_now(scope, options.session)
 
 
@@ -158,7 +153,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
 
 @_READING.action("retry what failed: a session, or all", _SESSION)
 async def _retry(scope: Scope, options: argparse.Namespace) -> int:
-    revived = await _log(scope).revive(scope.campaign, options.session)
+    revived = await chronicle_log(scope.store).revive(scope.campaign, options.session)
     if not revived:
         print("nothing has failed")
         return 0
@@ -184,4 +179,6 @@ async def _summarise(scope: Scope, options: argparse.Namespace) -> int:
 
 
 async def _chosen(scope: Scope, wanted: SessionId | None) -> Sequence[SessionProgress]:
-    return [each for each in await _log(scope).progress(scope.campaign) if wanted in (None, each.session)]
+    return [
+        each for each in await chronicle_log(scope.store).progress(scope.campaign) if wanted in (None, each.session)
+    ]

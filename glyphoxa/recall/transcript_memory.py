@@ -20,8 +20,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from loguru import logger
 
@@ -35,7 +34,6 @@ from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import FeedUtterance, TalkFeed, TalkHead
 
-T = TypeVar("T")
 Fetch = Callable[[int, int], Awaitable[Sequence[FeedUtterance]]]
 """Returns at most that many changes from a number on, in the order of their numbers."""
 
@@ -212,9 +210,11 @@ class TranscriptMemory:
             if read is None:
                 return False
             page, n_known = read
-            if n_new := len(page) - n_known:
-                new = itertools.islice(page, n_known, None)  # each is created when it is indexed
-                await _in_thread_if(n_new > _FEW, partial(held.index.put, new))
+            new = itertools.islice(page, n_known, None)  # each is created when it is indexed
+            if len(page) - n_known > _FEW:
+                await asyncio.to_thread(held.index.put, new)
+            else:
+                held.index.put(new)
             if len(page) < _PAGE:
                 break
         await self._read_embeddings(held)
@@ -266,7 +266,3 @@ class TranscriptMemory:
                 index.want_no_meanings(before=page[-1])
                 break
         held.asked = there
-
-
-async def _in_thread_if(is_long: bool, work: Callable[[], T]) -> T:
-    return await asyncio.to_thread(work) if is_long else work()
