@@ -30,7 +30,7 @@ from glyphoxa.app.background import (
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.languages import for_campaign, language_findings
-from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.memory import TableMemory, memory_of, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
@@ -46,7 +46,6 @@ from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.trades import cast_of
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies
@@ -491,19 +490,11 @@ class _Wiring:
         store, outside = self.opening.store, self.opening.outside.get(npc.id, ())
         memory: NpcMemory | None = None
         if store is not None:
-            campaign = self.opening.campaign
-            memory = NpcMemory(
-                campaign.id,
-                npc.id,
-                store.world_memory(campaign.id),
-                store.past_talk,
-                npc.name,
-                RelationWords.of(campaign),
+            memory = replace(
+                memory_of(store, self.opening.campaign, npc.id),
                 around=self.memory.around,
                 deep_talk=self.deep_talk,
                 is_at_table=True,
-                people=campaign.people,
-                safety=self.safety,
             )
         if memory is None and not outside:
             return None

@@ -18,17 +18,13 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.domain.campaign import BudgetTier, Campaign
+from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.ids import NpcId
-from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import RoomLeft
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.recall.recall import RecallAround, RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 
 DEADLINE_MS: Final = 10_000
 MAX_ANSWERED: Final = 40_000
@@ -120,20 +116,6 @@ PATIENT: Final = RecallSettings(
     deadline_ms=3_000, patient_embed_deadline_ms=2_000, refresh_deadline_ms=10_000, summaries_deadline_ms=2_000
 )
 """Within the limit of a tool of that tier; the first question reads years of transcripts."""
-
-
-def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
-    return NpcMemory(
-        campaign.id,
-        npc,
-        store.world_memory(campaign.id),
-        store.past_talk,
-        campaign.npc(npc).name,
-        RelationWords.of(campaign),
-        around=RecallAround(store.graph_rag, store.past_talk.vectors),
-        people=campaign.people,
-        safety=topics_of(campaign),
-    )
 
 
 def memory_tools(memory: NpcMemory) -> list[CallableTool]:

@@ -14,6 +14,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.app.memory import memory_of
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
@@ -21,7 +22,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
-from glyphoxa.mcp_server.offered import MAX_ANSWERED, ToolOffer, memory_of, memory_tools
+from glyphoxa.mcp_server.offered import MAX_ANSWERED, ToolOffer, memory_tools
 from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
 from glyphoxa.world.events import Cause, FactStated
 from tests.support.builders import an_utterance
