@@ -44,7 +44,7 @@ async def says_what_a_new_one_says(store: Store, campaign: CampaignId, world: Wo
             assert world.reach(viewer, entity, depth=3, limit=10) == read.reach(viewer, entity, depth=3, limit=10)
         for npc in NPCS:
             assert world.identity(npc, entity) == read.identity(npc, entity)
-    await fresh.close()
+    await fresh.reading.close()
 
 
 @pytest.mark.parametrize("seed", range(6))
