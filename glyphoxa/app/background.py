@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.actors.rate_limit import RateLimit
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog, PostgresEpisodes
+from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.listen import NAMES, SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
@@ -29,14 +29,15 @@ from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
-from glyphoxa.chronicle.summaries import LlmSummariser
+from glyphoxa.chronicle.summaries import LlmSummariser, Summariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
-from glyphoxa.config.provider_sections import CorrectionSettings
+from glyphoxa.chronicle.timeline import TimelineWriter
+from glyphoxa.config.provider_sections import CompletionSettings, CorrectionSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
-from glyphoxa.domain.structured import StructuredLlm
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.judgement.safety import AllowedLines, SafetyTopics, topics_of
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
@@ -112,6 +113,9 @@ def open_structured_llm(
     """
     chosen = settings.chosen(kind)
     row = find(kind, chosen.name)
+    temperature = chosen.temperature if isinstance(chosen, CompletionSettings) else 0.0
+    if isinstance(chosen, CompletionSettings) and chosen.max_tokens is not None:
+        options["max_tokens"] = chosen.max_tokens
     llm: _Closing
     if not row.runs_here:
         llm = build(chosen, section=kind, **options)
@@ -120,7 +124,21 @@ def open_structured_llm(
     else:
         llm = maker_of(row, section=kind)(llama, slot=slot_of(kind, settings, slots=llama.slots), **options)
     stack.push_async_callback(llm.close)
-    return llm
+    return _Warmer(llm, temperature) if temperature else llm
+
+
+@dataclass(frozen=True, slots=True)
+class _Warmer:
+    """A `StructuredLlm` that is asked at this temperature at least."""
+
+    llm: StructuredLlm
+    temperature: float
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        warm = max(temperature, self.temperature)
+        return await self.llm.complete(system, user, schema, temperature=warm, deadline_ms=deadline_ms)
 
 
 def _local_kinds(settings: Settings) -> list[str]:
@@ -157,13 +175,17 @@ class TalkReaders:
     Attributes:
         asking: The language model that assists; None: rules only.
         judging: The language model that judges; None: rules only.
+        summing: The language model that sums up; None: lines are selected.
         check_every: Utterances after which the backstop runs.
+        every: Replies of NPCs after which talk is read; None: see `gather_ms`.
         give_way: Waited for before each stretch; None: nothing has precedence.
     """
 
     asking: LlmReading | None = None
     judging: LlmJudging | None = None
+    summing: LlmReading | None = None
     check_every: int = CHECK_EVERY
+    every: int | None = None
     give_way: Callable[[], Awaitable[None]] | None = None
 
     def extractor(self, campaign: Campaign) -> Extractor:
@@ -182,10 +204,17 @@ class TalkReaders:
         topics = topics_of(campaign)
         if self.asking is not None:  # also about the pages of an import, which no judge reads
             asking = replace(self.asking, llm=AllowedLines(self.asking.llm, topics))
-            extractor = LlmExtractor(rules, asking, campaign.language, nobody=nobody)
+            extractor = LlmExtractor(rules, asking, campaign.language, nobody=nobody, schema=campaign.schema)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
         judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
         return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
+
+    def summariser(self, campaign: Campaign) -> LlmSummariser | None:
+        """Return the model that sums up what is past; None: lines are selected."""
+        if self.summing is None:
+            return None
+        safe = replace(self.summing, llm=AllowedLines(self.summing.llm, topics_of(campaign)))
+        return LlmSummariser(safe, campaign.language)
 
     @property
     def extract_ms(self) -> int:
@@ -201,7 +230,7 @@ class TalkReaders:
     @property
     def gather_ms(self) -> int:
         """How long an incomplete stretch waits for more, because each model call covers a whole stretch."""
-        return 0 if self.asking is None and self.judging is None else _GATHER_MS
+        return 0 if self.asking is None and self.judging is None and self.every is None else _GATHER_MS
 
 
 RULES: Final = TalkReaders()
@@ -235,23 +264,33 @@ def talk_readers_at_table(
     memory = settings.memory
     reading = _reading(settings, stack, llama) if memory.asks_a_model else None
     if reading is None:
-        return TalkReaders(check_every=memory.backstop)
-    asking = reading if memory.chronicle == "llm" else None
+        return TalkReaders(check_every=memory.backstop, every=settings.chronicle.every)
     at_once = _CLOUD_AT_ONCE if llama is None else 1
-    judging = LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None
-    return TalkReaders(asking, judging, memory.backstop)
+    return TalkReaders(
+        reading if memory.chronicle == "llm" else None,
+        LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None,
+        reading if memory.summaries == "llm" else None,
+        memory.backstop,
+        settings.chronicle.every,
+    )
 
 
 def _reading(settings: Settings, stack: AsyncExitStack, llama: LlamaServer | None = None) -> LlmReading | None:
     """Open the chronicle's model; None if it would run here and no `llama` is reserved for it."""
     if llama is None and runs_here(CHRONICLE, settings.chronicle.llm.name):
         return None
+    chosen = settings.chronicle
     tokens = _CLOUD_TOKENS if llama is None else _LOCAL_TOKENS
     llm = open_structured_llm(settings, stack, kind=CHRONICLE, llama=llama, max_tokens=tokens)
-    pace, breaker = RateLimit(1, -(-60_000 // settings.chronicle.calls_per_minute)), CircuitBreaker(now_ms)
-    if llama is None:
-        return LlmReading(llm, pace, breaker, _CLOUD_DEADLINE_MS, _CLOUD)
-    return LlmReading(llm, pace, breaker, _LOCAL_DEADLINE_MS, _LOCAL)
+    deadline_ms, limits = (_CLOUD_DEADLINE_MS, _CLOUD) if llama is None else (_LOCAL_DEADLINE_MS, _LOCAL)
+    pace, breaker = _pace(chosen.calls_per_minute), CircuitBreaker(now_ms)
+    return LlmReading(llm, pace, breaker, deadline_ms, limits, chosen.retries)
+
+
+@cache
+def _pace(calls_per_minute: int) -> RateLimit:
+    """Return the rate limit that all readers of this process share; 0 is none."""
+    return RateLimit(1, -(-60_000 // calls_per_minute) if calls_per_minute else 0)
 
 
 def summariser_at_table(settings: Settings, campaign: Campaign, stack: AsyncExitStack) -> LlmSummariser | None:
@@ -296,17 +335,53 @@ async def chronicler_of(
     )
 
 
-async def episode_writer(store: Store, campaign: CampaignId) -> EpisodeWriter:
+async def episode_writer(store: Store, campaign: CampaignId, summariser: Summariser | None = None) -> EpisodeWriter:
     """Create the summary writer of a campaign.
+
+    Args:
+        summariser: None: lines are selected.
 
     Raises:
         NotFound: There is no such campaign.
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
-    log, episodes = PostgresChronicleLog(store.database, store.world), PostgresEpisodes(store.database, store.world)
+    log = PostgresChronicleLog(store.database, store.world)
     dated = partial(days_in, times=await store.times.times(campaign), language=stored.language)
-    return EpisodeWriter(stored, log, episodes, dated)
+    return EpisodeWriter(stored, log, store.episodes, dated, summariser)
+
+
+async def sum_up(
+    store: Store, campaign: CampaignId, session: SessionId, summariser: Summariser | None = None
+) -> Mapping[NpcId, str] | None:
+    """Write what each NPC recalls of a session that is over, and the session's part of the timeline.
+
+    See `EpisodeWriter.write`.
+    """
+    told = await (await episode_writer(store, campaign, summariser)).write(session)
+    await (await timeline_writer(store, campaign, summariser)).write(session, is_over=True)
+    return told
+
+
+async def timeline_writer(store: Store, campaign: CampaignId, summariser: Summariser | None = None) -> TimelineWriter:
+    """Create the writer of a campaign's timeline.
+
+    Args:
+        summariser: None: lines are selected.
+
+    Raises:
+        NotFound: There is no such campaign.
+        Unavailable: The database is unreachable.
+    """
+    stored, times = await store.campaigns.get(campaign), await store.times.times(campaign)
+    log = PostgresChronicleLog(store.database, store.world)
+
+    def day(session: SessionId, at_ms: int) -> str:
+        number = times.day_at(session, at_ms)
+        return "" if times.calendar is None or number is None else times.calendar.in_words(number)
+
+    dated = partial(days_in, times=times, language=stored.language)
+    return TimelineWriter(stored, log, store.episodes, day, dated, summariser)
 
 
 def imports_of(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> PostgresImports:
@@ -356,6 +431,9 @@ def chronicle_worker(
             kept[of] = await chronicler_of(store, of, log, readers)
         return kept[of]
 
+    async def tell(of: CampaignId, session: SessionId) -> None:
+        await (await timeline_writer(store, of, readers.summariser(await store.campaigns.get(of)))).write(session)
+
     return ChronicleWorker(
         log,
         campaigns=campaigns,
@@ -363,7 +441,9 @@ def chronicle_worker(
         said=lambda: store.listener.follow(SAID, campaign, every_ms=LOOK_AGAIN_MS),
         now_ms=now_ms,
         gather_ms=readers.gather_ms,
+        every=readers.every,
         pages=read_pages,
+        tell=tell,
     )
 
 

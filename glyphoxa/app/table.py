@@ -257,6 +257,9 @@ def table_context(settings: Settings, state: TableState, store: Store | None) ->
         found = [] if store is None else await store.atoms.open_threads(campaign.id, npc=npc)
         return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != state.session]
 
+    async def arc(npc: NpcId) -> list[RecalledSummary]:
+        return [] if store is None else await store.episodes.arc(campaign.id, npc, but=state.session)
+
     transcript = None if store is None else store.past_talk.transcript(campaign.id)
     summaries = None if store is None else partial(store.earlier_sessions, campaign.id)
     when = SaidWhen(campaign, state.session, transcript)
@@ -264,7 +267,7 @@ def table_context(settings: Settings, state: TableState, store: Store | None) ->
         prefetch,
         when=when,
         budgets=budgets,
-        past=Past(when, summaries, tokens=budgets.past_tokens, threads=threads),
+        past=Past(when, summaries, tokens=budgets.past_tokens, threads=threads, arc=arc),
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )

@@ -124,14 +124,15 @@ class Grafter:
             (*named, *(() if speaker is None else (speaker,))),
             speaker,
             tuple(sorted(self.npcs[npc] for npc in utterance.witnesses if npc in self.npcs)),
-            self._place_of(utterance.witnesses),
+            place_of(self.scenes, utterance.witnesses),
         )
 
-    def _place_of(self, witnesses: frozenset[NpcId]) -> EntityId | None:
-        """Return the place of the scene whose NPCs are most like the witnesses."""
-        alike = [(len(witnesses & {*each.npcs}) / len(witnesses | {*each.npcs} or {""}), each) for each in self.scenes]
-        nearest = max(alike, key=lambda pair: pair[0], default=(0.0, None))
-        return nearest[1].location if nearest[1] is not None and nearest[0] > 0 else None
+
+def place_of(scenes: Sequence[Scene], witnesses: frozenset[NpcId]) -> EntityId | None:
+    """Return the place of the scene whose NPCs are most like the witnesses; None if no scene has any of them."""
+    alike = [(len(witnesses & {*each.npcs}) / len(witnesses | {*each.npcs} or {""}), each) for each in scenes]
+    nearest = max(alike, key=lambda pair: pair[0], default=(0.0, None))
+    return nearest[1].location if nearest[1] is not None and nearest[0] > 0 else None
 
 
 def said_in_words(speaker: str, text: str, language: str) -> str:

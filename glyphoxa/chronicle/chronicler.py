@@ -291,7 +291,9 @@ class ChronicleWorker:
         said: Yields whenever anything was said, and now and then in between. See `glyphoxa.actors.supervisor.follow`.
         now_ms: Unix epoch.
         gather_ms: Time without speech after which an incomplete stretch is read.
+        every: Replies of NPCs after which it is read in any case.
         pages: Reads pages of imports of a campaign; returns how many.
+        tell: Adds what was read of a session to the timeline.
     """
 
     log: ChronicleLog
@@ -300,7 +302,9 @@ class ChronicleWorker:
     said: Callable[[], AsyncGenerator[object, None]]
     now_ms: Callable[[], int]
     gather_ms: int = 0
+    every: int | None = None
     pages: Callable[[CampaignId], Awaitable[int]] | None = None
+    tell: Callable[[CampaignId, SessionId], Awaitable[object]] | None = None
     _seen: dict[tuple[CampaignId, SessionId], tuple[int, int]] = field(init=False, default_factory=dict)
     _troubles: set[str] = field(init=False, default_factory=set)
 
@@ -344,6 +348,8 @@ class ChronicleWorker:
         for each in waiting:
             try:
                 n_read += await chronicler.run(each.session) is not None
+                if self.tell is not None:
+                    await self.tell(campaign, each.session)
             except Unavailable:
                 raise
             except GlyphoxaError as error:
@@ -352,6 +358,8 @@ class ChronicleWorker:
 
     def _is_gathered(self, campaign: CampaignId, session: SessionProgress) -> bool:
         if not self.gather_ms or session.n_rereads or session.last_ordinal - session.read_ordinal >= LONGEST:
+            return True
+        if self.every is not None and session.n_replies >= self.every:
             return True
         now_ms = self.now_ms()
         last, since_ms = self._seen.get((campaign, session.session), (0, now_ms))

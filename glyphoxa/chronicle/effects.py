@@ -21,9 +21,10 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
-from glyphoxa.domain.campaign import ENTITY_TYPES, Findings
+from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
+from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import fold
 from glyphoxa.names.resolve import Called, Resolver

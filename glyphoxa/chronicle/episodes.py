@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from glyphoxa.chronicle.ports import ChronicleLog, pages_of
+from loguru import logger
+
+from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.summaries import TOKENS, LineSelection, Summariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.recall.facts import TOOK_PART
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
@@ -26,6 +33,9 @@ def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtte
 
 
 _SURE: Final = 0.9
+_MORE: Final = 4
+"""A model sums up this many times the tokens of its summary."""
+Told = Mapping[NpcId, Sequence[SummarySentence]]
 
 
 class Episodes(Protocol):
@@ -46,12 +56,14 @@ class EpisodeWriter:
 
     Args:
         dated: Returns a text that was said at a time in a session with days instead of words such as "yesterday".
+        summariser: None: lines are selected.
     """
 
     campaign: Campaign
     log: ChronicleLog
     episodes: Episodes
     dated: Callable[[str, SessionId, int], str] = lambda text, _session, _at_ms: text
+    summariser: Summariser | None = None
 
     async def write(self, session: SessionId) -> Mapping[NpcId, str] | None:
         """Write a session's summary for each NPC. Returns the current summaries.
@@ -62,63 +74,112 @@ class EpisodeWriter:
             Unavailable: The database is unreachable; nothing was written.
         """
         campaign, forbids = self.campaign, topics_of(self.campaign).forbids
-        npcs = [npc.id for npc in campaign.npcs]
         known = await self.episodes.summaries(campaign.id, session)
         if any(fact.provenance.origin != "talk" for fact in known):
             return None
         said = [each for each in await said_in(self.log, campaign.id, session) if not forbids(each.utterance.text)]
         names = names_of(await self.log.known(campaign.id), campaign.language)
-        selection = LineSelection(campaign.language, lambda: names)
-        heard = {npc: [each.utterance for each in heard_by(npc, said)] for npc in npcs}
-        said_ms = {each.utterance.id: each.utterance.at_ms for each in said}
-        lines = {
-            npc: [
-                replace(one, text=self.dated(one.text, session, said_ms[one.evidence[0]]))
-                for one in selection.select(heard[npc], own=npc)
-            ]
-            for npc in npcs
-        }
-        texts = {npc: " ".join(one.text for one in chosen) for npc, chosen in lines.items() if chosen}
+        told = await Teller(campaign, names, TOKENS, self.dated, self.summariser).tell(said)
+        texts = {npc: " ".join(one.text for one in sentences) for npc, sentences in told.items()}
         before = {
             npc: str(fact.claim.content) for fact in known for npc in (knower.npc for knower in fact.visibility.knowers)
         }
         if texts != before:
             at_ms = said[-1].utterance.at_ms if said else 0
-            evidence = {texts[npc]: [each for one in lines[npc] for each in one.evidence] for npc in texts}
-            await self.episodes.replace(
-                campaign.id, session, self._events(session, texts, evidence, at_ms), Cause("talk", at_ms, session)
-            )
+            events = self._events(session, told, at_ms)
+            await self.episodes.replace(campaign.id, session, events, Cause("talk", at_ms, session))
         return texts
 
-    def _events(
-        self, session: SessionId, texts: Mapping[NpcId, str], evidence: Mapping[str, Sequence[UtteranceId]], at_ms: int
-    ) -> list[Event]:
-        """Build the events.
-
-        Args:
-            evidence: Sources of each text. Retracting or rewording one removes the text.
-        """
-        if not texts:
+    def _events(self, session: SessionId, told: Told, at_ms: int) -> list[Event]:
+        if not told:
             return []
-        episode, everybody = episode_of(session), witnessed_by(texts, at_ms=at_ms)
+        episode, everybody = episode_of(session), witnessed_by(told, at_ms=at_ms)
         sure = Provenance(_SURE, "inferred", origin="talk", session_id=session, at_ms=at_ms, reason="selected lines")
-        events: list[Event] = [
+        people = [self.campaign.npc(npc).entity_id for npc in told]
+        return [
             EntityAdded(episode, "event", episode_name(session), (), everybody, "talk"),
             FactStated(Claim.attribute(episode, "kind", EPISODE), sure, everybody),
+            *summaries_of(episode, told, sure),
+            *(FactStated(Claim.relation(each, TOOK_PART, episode), sure, everybody) for each in people),
         ]
-        for text in dict.fromkeys(texts.values()):
-            knowers = witnessed_by((npc for npc in texts if texts[npc] == text), at_ms=at_ms)
-            rests_on = {"evidence": list(evidence[text])}
-            events.append(FactStated(Claim.attribute(episode, "summary", text), sure, knowers, attributes=rests_on))
-        events += [
-            FactStated(Claim.relation(self.campaign.npc(npc).entity_id, "PARTICIPATED_IN", episode), sure, everybody)
-            for npc in texts
-        ]
-        return events
 
 
-async def said_in(
-    log: ChronicleLog, campaign: CampaignId, session: SessionId, *, after: int = 0
-) -> list[NumberedUtterance]:
-    """Return all utterances of a session after an ordinal, except retracted ones."""
-    return [each async for page in pages_of(log, campaign, session, after=after) for each in page.said]
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Tells each NPC what it heard.
+
+    Args:
+        tokens: Length of what is told.
+        dated, summariser: See `EpisodeWriter`.
+    """
+
+    campaign: Campaign
+    names: Gazetteer
+    tokens: int
+    dated: Callable[[str, SessionId, int], str]
+    summariser: Summariser | None = None
+
+    def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
+        """Return the most salient sentences that fit, in their order."""
+        return self._selection(self.tokens).compress(sentences)
+
+    async def tell(
+        self, said: Sequence[NumberedUtterance], *, but: Callable[[NpcId], bool] = lambda _: False
+    ) -> dict[NpcId, list[SummarySentence]]:
+        """Return the sentences for each NPC that heard something worth telling.
+
+        Args:
+            but: Whether an NPC is told nothing.
+        """
+        told: dict[NpcId, list[SummarySentence]] = {}
+        of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
+        for npc in (npc.id for npc in self.campaign.npcs if not but(npc.id)):
+            heard = [each.utterance for each in heard_by(npc, said)]
+            at = {each.id: each for each in heard}
+            found = await self._condensed(self._selection(self.tokens).select(heard, own=npc), npc, heard, of_lines)
+            if found:
+                told[npc] = [replace(one, text=self._dated(one.text, at[one.evidence[0]])) for one in found]
+        return told
+
+    async def _condensed(
+        self,
+        selected: list[SummarySentence],
+        npc: NpcId,
+        heard: Sequence[Utterance],
+        of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]],
+    ) -> list[SummarySentence]:
+        """Return the summary of a model, if there is one, of the most salient lines; else the selected ones.
+
+        Args:
+            of_lines: Summaries of others that heard the same.
+        """
+        if not selected or self.summariser is None:
+            return selected
+        most = self._selection(_MORE * self.tokens).select(heard, own=npc)
+        lines = {line for one in most for line in one.evidence}
+        shown = [each for each in heard if each.id in lines]
+        key = tuple(each.id for each in shown)
+        if key not in of_lines:
+            try:
+                of_lines[key] = self.compress(await self.summariser.summarise(shown))
+            except GlyphoxaError as error:
+                logger.info("a model does not sum up what is past, its lines do: {}", error)
+                return selected
+        return of_lines[key] or selected
+
+    def _selection(self, tokens: int) -> LineSelection:
+        return LineSelection(self.campaign.language, lambda: self.names, tokens)
+
+    def _dated(self, text: str, said: Utterance) -> str:
+        return self.dated(text, said.session_id, said.at_ms)
+
+
+def summaries_of(node: EntityId, told: Told, said: Provenance) -> Iterator[FactStated]:
+    """Yield each text once, for the NPCs that are told it. Retracting or rewording a line of it removes it."""
+    by_text: dict[str, list[NpcId]] = {}
+    for npc, sentences in told.items():
+        by_text.setdefault(" ".join(one.text for one in sentences), []).append(npc)
+    for text, npcs in by_text.items():
+        rests_on = {"evidence": list(dict.fromkeys(line for one in told[npcs[0]] for line in one.evidence))}
+        knowers = witnessed_by(npcs, at_ms=said.at_ms)
+        yield FactStated(Claim.attribute(node, "summary", text), said, knowers, attributes=rests_on)

@@ -8,7 +8,7 @@ transcript.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Annotated, Final, TypeAlias, TypeVar
@@ -40,9 +40,9 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
-from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema
 from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, validated
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
@@ -57,6 +57,8 @@ CONFIDENCE: Final = {"certain": 0.65, "likely": 0.55, "unsure": 0.4}
 """Words instead of numbers, because a model answers 0.9 to everything. Even "certain" needs review by the DM, unless
 `memory.auto_accept` is lower.
 """
+_NOT_ASKED: Final = ("aliases", "summary")
+"""Fields that are filled without the model: another name of an entity, and the words of an event."""
 _MAX_BEFORE: Final = 8
 """Lines before a stretch that resolve its pronouns."""
 
@@ -82,7 +84,7 @@ class FoundEntity(ModelAnswer):
     """An entity that a model found. Its name must be in the lines."""
 
     name: Name
-    type: Annotated[str, OneOf(ENTITY_TYPES)]
+    type: Name
 
 
 class FoundRelation(ModelAnswer):
@@ -99,7 +101,7 @@ class FoundFact(ModelAnswer):
     """Something that a model found about a name."""
 
     subject: Name
-    about: Annotated[str, OneOf(FACT_KINDS)]
+    about: Name
     value: Annotated[str, _line(MAX_VALUE_CHARS)]
     lines: Evidence
     confidence: Confidence
@@ -120,6 +122,7 @@ class TalkQuestion:
     Attributes:
         lines: The numbered lines; the first is number 1.
         max_found: Limit for each kind.
+        types: Types of entities that take part, with what extraction fills for each.
         n_left: Lines of the stretch that did not fit.
     """
 
@@ -127,11 +130,26 @@ class TalkQuestion:
     talk: SceneTalk
     lines: tuple[NumberedUtterance, ...]
     max_found: int
+    types: Mapping[str, NodeType]
     n_left: int = 0
 
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return what a fact may be about: the usual kinds, and the fields of the types."""
+        return subjects_of(self.types)
 
-def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | None:
-    """Return the prompt, without out-of-character and off-record lines. None: no line to learn from is left."""
+
+def subjects_of(types: Mapping[str, NodeType]) -> tuple[str, ...]:
+    """Return what a fact may be about if these types take part."""
+    fields = (field for node in types.values() for field in node.fields if field not in _NOT_ASKED)
+    return tuple(dict.fromkeys((*FACT_KINDS, *fields)))
+
+
+def question_about(talk: SceneTalk, limits: QuestionLimits, schema: Schema = DEFAULT_SCHEMA) -> TalkQuestion | None:
+    """Return the prompt, without out-of-character and off-record lines. None: no line to learn from is left.
+
+    Types that do not take part in this stretch are not in it, so that the model cannot name them.
+    """
     said, before = visible_lines(talk.said), visible_lines(talk.before[-_MAX_BEFORE:])
     sizes = [len(numbered_line(0, each)) + 3 for each in (*said, *reversed(before))]
     n_shown = sum(size <= limits.max_chars for size in accumulate(sizes))
@@ -141,16 +159,30 @@ def question_about(talk: SceneTalk, limits: QuestionLimits) -> TalkQuestion | No
     n_before = n_shown - n_fit
     lines = (*before[len(before) - n_before :], *said[:n_fit])
     text, prompt = numbered(lines), texts("tasks", talk.language).value("extraction")
+    types = schema.taking_part(range(said[0].ordinal, said[-1].ordinal + 1))
     context = [str(number) for number, each in enumerate(lines, start=1) if talk.is_context([each.utterance.id])]
     if context:
         text = f"{prompt['context'].format(lines=', '.join(context))}\n{text}"
-    question = ModelQuestion(TalkFindings, prompt["system"], text, _schema(len(lines), limits))
-    return TalkQuestion(question, talk, lines, limits.max_found, len(said) - n_fit)
+    # At the end, so that a prompt cache keeps the rest.
+    own = {name: node for name, node in types.items() if node != DEFAULT_SCHEMA.of_entity(name)}
+    text = "\n".join((text, *(_told(name, node, prompt) for name, node in own.items())))
+    question = ModelQuestion(TalkFindings, prompt["system"], text, _schema(len(lines), limits, types))
+    return TalkQuestion(question, talk, lines, limits.max_found, types, len(said) - n_fit)
 
 
-def _schema(n_lines: int, limits: QuestionLimits) -> JsonSchema:
+def _told(name: str, node: NodeType, prompt: Mapping[str, str]) -> str:
+    """Describe a type to the model, in one line."""
+    fields = ", ".join(field for field in node.fields if field not in _NOT_ASKED)
+    told = prompt["fields"].format(type=name, fields=fields) if fields else prompt["type"].format(type=name)
+    return in_one_line(f"{told} {node.instructions}".strip())
+
+
+def _schema(n_lines: int, limits: QuestionLimits, types: Mapping[str, NodeType]) -> JsonSchema:
     """Return the schema of `TalkFindings` with the limits of one question."""
     schema = TalkFindings.model_json_schema()
+    found = schema["properties"]
+    found["entities"]["items"]["properties"]["type"]["enum"] = [*types]
+    found["facts"]["items"]["properties"]["about"]["enum"] = [*subjects_of(types)]
     for found in schema["properties"].values():
         found["maxItems"] = limits.max_found
         for field in found["items"]["properties"].values():
@@ -168,17 +200,27 @@ class LlmExtractor:
 
     Args:
         nobody: See `RulesExtractor`.
+        schema: The campaign's.
     """
 
-    def __init__(self, rules: RulesExtractor, asking: LlmReading, language: str, *, nobody: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        rules: RulesExtractor,
+        asking: LlmReading,
+        language: str,
+        *,
+        nobody: Iterable[str] = (),
+        schema: Schema = DEFAULT_SCHEMA,
+    ) -> None:
         self._rules = rules
+        self._schema = schema
         self._asking = asking
         self._language = language
         self._nobody = frozenset(folded(name) for name in nobody)
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         found, asking = await self._rules.extract(talk, known), self._asking
-        question = question_about(talk, asking.limits)
+        question = question_about(talk, asking.limits, self._schema)
         if question is None:
             return found
         if question.n_left:
@@ -234,6 +276,8 @@ class Merging:
         self._known = known
         self._talk = question.talk
         self._most = question.max_found
+        self._types = question.types
+        self._subjects = frozenset(question.subjects)
         self._heard = VisibleLines(question.lines, language)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
@@ -267,7 +311,15 @@ class Merging:
 
     def _entity(self, found: FoundEntity) -> None:
         name = found.name
-        if self._key(name, found.type) is not None or folded(name) in self._known.nobody:
+        if found.type not in self._types:
+            raise ClaimRejected("its type is not requested")
+        key = self._key(name, found.type)
+        if key is not None:
+            is_new = self._entities[key].known is None
+            if is_new and found.type not in ENTITY_TYPES:  # a type that the rules do not know
+                self._entities[key] = replace(self._entities[key], type=found.type)
+            return
+        if folded(name) in self._known.nobody:
             return
         lines = self._heard.naming(name)
         if not lines:
@@ -297,6 +349,8 @@ class Merging:
             self._other_kind(kind, source, sentence, rests_on, sure)
 
     def _fact(self, found: FoundFact) -> None:
+        if found.about not in self._subjects:
+            raise ClaimRejected("what it is about is not requested")
         about, value, subject = found.about, found.value, self._end(found.subject)
         rests_on = self._named_in(self._lines(found.lines), subject)
         self._heard.check(value, rests_on)

@@ -47,6 +47,8 @@ class QuestionLimits:
     max_text_chars: int | None = None
 
 
+_AGAIN: Final = 0.3
+"""Temperature of another attempt: at 0 the same question gets the same answer."""
 LineNumber: TypeAlias = Annotated[int, Field(json_schema_extra={"minimum": 1})]
 """A line that a model cites. Without a minimum, a small model writes negative numbers."""
 
@@ -60,6 +62,7 @@ class LlmReading:
         breaker: Pauses the model after repeated failures.
         deadline_ms: For one answer. A later answer is ignored.
         limits: Limits of the prompt and the answer.
+        retries: How often it is asked again, if its answer is of another form and time is left.
     """
 
     llm: StructuredLlm
@@ -67,6 +70,7 @@ class LlmReading:
     breaker: CircuitBreaker
     deadline_ms: int
     limits: QuestionLimits
+    retries: int = 0
 
     @property
     def longest_ms(self) -> int:
@@ -80,10 +84,25 @@ class LlmReading:
             Unavailable: It is paused, cannot be reached or is late.
             Unparseable: See `glyphoxa.domain.structured.ask`.
         """
-        now_ms = round(asyncio.get_running_loop().time() * 1_000)
-        await asyncio.sleep(self.pace.reserve(at_ms=now_ms) / 1_000)
+        await self._in_turn()
+        until_ms = _now_ms() + self.deadline_ms
         with self.breaker.calling(answers=Unparseable):
-            return await ask(self.llm, question, deadline_ms=self.deadline_ms)
+            for again in range(self.retries + 1):
+                temperature, left_ms = _AGAIN if again else 0.0, until_ms - _now_ms()
+                try:
+                    return await ask(self.llm, question, temperature=temperature, deadline_ms=left_ms)
+                except Unparseable:
+                    if again == self.retries or until_ms - _now_ms() < self.deadline_ms // 2:
+                        raise
+                await self._in_turn()
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _in_turn(self) -> None:
+        await asyncio.sleep(self.pace.reserve(at_ms=_now_ms()) / 1_000)
+
+
+def _now_ms() -> int:
+    return round(asyncio.get_running_loop().time() * 1_000)
 
 
 # The lines that a model sees.

@@ -71,6 +71,7 @@ class SessionProgress:
         is_dead: It failed too often and is not retried until requested.
         n_refused: Rejected findings; `refused` is the last reason.
         n_unchecked: Utterances at the end of a session that is over, without their second judgement.
+        n_replies: Replies of NPCs among what was not read.
     """
 
     session: SessionId
@@ -84,6 +85,7 @@ class SessionProgress:
     n_refused: int = 0
     refused: str | None = None
     n_unchecked: int = 0
+    n_replies: int = 0
 
     @property
     def has_news(self) -> bool:
@@ -241,3 +243,10 @@ async def pages_of(
             page = replace(page, said=tuple(each for each in page.said if each.ordinal <= up_to), up_to=up_to)
         yield page
         after = page.up_to
+
+
+async def said_in(
+    log: ChronicleLog, campaign: CampaignId, session: SessionId, *, after: int = 0
+) -> list[NumberedUtterance]:
+    """Return all utterances of a session after an ordinal, except retracted ones."""
+    return [each async for page in pages_of(log, campaign, session, after=after) for each in page.said]

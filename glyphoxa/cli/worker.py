@@ -14,8 +14,8 @@ from glyphoxa.app.background import (
     chronicle_log,
     chronicle_worker,
     chronicler_of,
-    episode_writer,
     open_talk_readers,
+    sum_up,
 )
 from glyphoxa.app.models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
@@ -129,6 +129,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
         readers = await open_talk_readers(scope.settings, stack)
         log = chronicle_log(scope.store, readers)
         chronicler = await chronicler_of(scope.store, scope.campaign, log, readers)
+        campaign = await scope.store.campaigns.get(scope.campaign)
         bar = stack.enter_context(progress_bar(MofNCompleteColumn()))
         n_read = n_events = 0
         for each in await _chosen(scope, session):
@@ -143,7 +144,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
                 print(f"session {each.session} is being read by another worker")
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
-            await (await episode_writer(scope.store, scope.campaign)).write(each.session)
+            await sum_up(scope.store, scope.campaign, each.session, readers.summariser(campaign))
         while await scope.store.atoms.consolidate(scope.campaign, least=1):
             pass
     told = f"read {counted(n_read, 'utterance')}, recorded {counted(n_events, 'event')}"
@@ -165,10 +166,9 @@ async def _retry(scope: Scope, options: argparse.Namespace) -> int:
     "write what each NPC recalls of a session later: its most salient lines; a summary of yours is kept", _SESSION
 )
 async def _summarise(scope: Scope, options: argparse.Namespace) -> int:
-    writer = await episode_writer(scope.store, scope.campaign)
     names = {npc.id: npc.name for npc in (await scope.store.campaigns.get(scope.campaign)).npcs}
     for each in await _chosen(scope, options.session):
-        told = await writer.write(each.session)
+        told = await sum_up(scope.store, scope.campaign, each.session)
         if told is None:
             print(f"{each.session}: your own summary is kept (glyphoxa transcript summary {each.session})")
             continue

@@ -191,11 +191,46 @@ class SafetyBlock(_Block):
     veils: tuple[Name, ...] = ()
 
 
+_Count = Annotated[int, Field(strict=True, ge=1, le=1_000)]
+
+
+class CompressionBlock(_Block):
+    threshold: _Count = 5
+    fan_in: Annotated[int, Field(strict=True, ge=2, le=20)] = 3
+    max_depth: Annotated[int, Field(strict=True, ge=1, le=10)] = 10
+    keep_recent: Annotated[int, Field(strict=True, ge=0, le=1_000)] = 3
+
+
+class NodeTypeBlock(_Block):
+    """A type of entity: see `NodeType`. What is not given is as in the default type or the template of this name."""
+
+    fields: tuple[Name, ...] | None = None
+    appends: bool | None = None
+    always_inject: bool | None = None
+    instructions: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] | None = None
+    every: _Count | None = None
+    active: bool | None = None
+    compression: CompressionBlock | Literal["none"] | None = None
+
+
+def _by_name(value: object) -> object:
+    """Accept a list of names, of types without settings of their own."""
+    if not isinstance(value, list):
+        return (
+            {name: {} if block is None else block for name, block in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
+    if not all(isinstance(name, str) for name in value):
+        raise ValueError("entity types are a list of names, or names with their settings")
+    return {name: {} for name in value}
+
+
 class CampaignDocument(_Block):
     campaign: CampaignBlock
     calendar: CalendarBlock | None = None
     safety: SafetyBlock = SafetyBlock()
-    entity_types: tuple[Name, ...] = ()
+    entity_types: Annotated[dict[Name, NodeTypeBlock], BeforeValidator(_by_name)] = Field(default_factory=dict)
     slots: dict[Name, SlotRule] = Field(default_factory=dict)
     relation_types: dict[Name, RelationSentence] = Field(default_factory=dict)
     entities: tuple[EntityBlock, ...] = ()

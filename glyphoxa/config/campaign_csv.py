@@ -25,9 +25,10 @@ from glyphoxa.config.campaign_checks import Name, by_case, edge_name, hint_for, 
 from glyphoxa.config.campaign_text import as_meant, quotes_in_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem, text_of
 from glyphoxa.dm.campaign_diff import Tables
-from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Relationship
+from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, plain_name, slug
+from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.relations import RelationWords
 
 
@@ -170,7 +171,7 @@ class _Reading:
     warnings: list[str] = field(default_factory=list)
 
     def entities(self, table: LocatedCsv) -> None:
-        types = {*ENTITY_TYPES, *self.entity_types, *(entity.type for entity in self.known.values())}
+        types = {*self.into.schema.entity_types, *self.entity_types, *(entity.type for entity in self.known.values())}
         if self.is_alone:  # the DM reviews the author's own types, but one that is nearly one of ours is a mistake
             named = {row.cells["type"] for row in table.rows}
             types |= {each for each in named if not nearest(each.casefold(), ENTITY_TYPES)}

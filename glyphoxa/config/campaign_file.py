@@ -14,6 +14,7 @@ from typing import Final
 
 from glyphoxa.config.campaign_checks import (
     CampaignDocument,
+    CompressionBlock,
     Reach,
     by_case,
     edge_name,
@@ -43,7 +44,6 @@ from glyphoxa.config.located_yaml import (
 )
 from glyphoxa.config.sections import not_a_name
 from glyphoxa.domain.campaign import (
-    ENTITY_TYPES,
     Campaign,
     Entity,
     Exchange,
@@ -58,6 +58,7 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
+from glyphoxa.domain.node_types import TEMPLATES, Compression, NodeType, Schema
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import RelationWords
@@ -127,6 +128,20 @@ class _Reading:
     warnings: list[Problem] = field(default_factory=list)
     suspects: list[Problem] = field(default_factory=list)
 
+    @property
+    def node_types(self) -> dict[str, NodeType]:
+        """Return the declared types, each completed by the default type or template of its name."""
+        made: dict[str, NodeType] = {}
+        for name, block in self.document.entity_types.items():
+            base = TEMPLATES.get(name) or Schema({}).of_entity(name)
+            given = {key: value for key, value in block if value is not None}
+            if isinstance(block.compression, CompressionBlock):
+                given["compression"] = Compression(**block.compression.model_dump())
+            elif block.compression == "none":
+                given["compression"] = None
+            made[name] = replace(base, **given)
+        return made
+
     def result(self, also: Callable[[CampaignDocument], Wrong] | None) -> CampaignFile:
         entities = self._entities()
         by_name = {entity.name.casefold(): entity for entity in entities}
@@ -162,7 +177,14 @@ class _Reading:
             relation_types=self.document.relation_types,
             findings=block.findings,
             safety=self._safety(),
+            node_types=self.node_types,
         )
+        for name, node in campaign.node_types.items():
+            if node.compression is not None and not node.appends:
+                self._wrong(
+                    ("entity_types", name, "compression"),
+                    f"{name!r} must also have `appends: true`: nodes that are merged stay few",
+                )
         if also is not None:
             self._wrong_all(also(self.document))
         if not self.problems:
@@ -200,7 +222,7 @@ class _Reading:
                 seen[key] = path
 
     def _entities(self) -> tuple[Entity, ...]:
-        types = {*ENTITY_TYPES, *self.document.entity_types}
+        types = set(Schema(self.node_types).entity_types)
         cased = by_case(types)
         made: list[Entity] = []
         for i, block in enumerate(self.document.entities):

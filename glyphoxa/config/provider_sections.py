@@ -253,7 +253,18 @@ class CorrectionSettings(Section):
     llm: SecondLookSettings = SecondLookSettings()
 
 
-class RecallLlmSettings(ProviderSettings):
+class CompletionSettings(ProviderSettings):
+    """
+    Attributes:
+        temperature: How freely the model words its answer; 0 always takes the likeliest word.
+        max_tokens: Longest answer. Default: that of the task.
+    """
+
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    max_tokens: Annotated[int, Field(ge=16, le=100_000)] | None = None
+
+
+class RecallLlmSettings(CompletionSettings):
     """The language model that selects memories, for the methods `llm` and `hybrid_llm`.
 
     `local` is the language model of the NPCs, with its own prompt cache. On two cores it needs 7 to 12 s, and a tool
@@ -310,7 +321,7 @@ def not_here(thinks_with: str) -> str:
     return f"local means the model of providers.llm, and {thinks_with} is not local"
 
 
-class ChronicleLlmSettings(ProviderSettings):
+class ChronicleLlmSettings(CompletionSettings):
     """The language model that extracts facts besides the rules, with `memory.chronicle: llm`, and that judges
     utterances, with `memory.judge: llm`.
 
@@ -325,9 +336,15 @@ class ChronicleSettings(Section):
     """How a language model extracts facts from the transcript.
 
     Attributes:
-        calls_per_minute: Most calls to the model per minute and process. One call reads up to 40 lines, or judges one.
+        calls_per_minute: Most calls to the model per minute and process; 0 for no limit. One call reads up to 40 lines,
+            or judges one.
+        retries: How often the model is asked again if its answer is of another form, within the time for one answer.
+        every: Replies of NPCs after which talk is read. Default: with a model, 40 lines or a minute of silence; at once
+            with the rules alone.
         llm: The language model.
     """
 
-    calls_per_minute: Annotated[int, Field(ge=1, le=600)] = 20
+    calls_per_minute: Annotated[int, Field(ge=0, le=600)] = 20
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    every: Annotated[int, Field(ge=1, le=1_000)] | None = None
     llm: ChronicleLlmSettings = ChronicleLlmSettings()

@@ -78,8 +78,8 @@ class MemorySettings(Section):
         chronicle: How facts are extracted from the transcript: `rules`; `llm`, which is the rules and the model of
             `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
             worker read` do. These two use the rules with `none`.
-        summaries: Who summarises a session: `selection` keeps the most important lines; `llm` is the model of
-            `chronicle.llm`, if it does not run here: a local model is reserved for the NPCs.
+        summaries: Who summarises a session and the timeline: `selection` keeps the most important lines; `llm` is the
+            model of `chronicle.llm`. A local model is used by `glyphoxa worker` only: at a table it is the NPCs'.
         summary_views: Whose summaries of a running session the model of `summaries` writes: `all`, with a call for each
             NPC that heard other lines than the game master; or `dm`, the game master's and those of the same lines.
         judge: Who decides in the background which utterances are worth remembering: `rules`; or `llm`, which is the
@@ -101,7 +101,7 @@ class MemorySettings(Section):
     @property
     def asks_a_model(self) -> bool:
         """Return whether the chronicle asks the model of `chronicle.llm`."""
-        return "llm" in (self.chronicle, self.judge)
+        return "llm" in (self.chronicle, self.judge, self.summaries)
 
 
 class TiersSettings(Section):

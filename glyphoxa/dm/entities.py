@@ -11,11 +11,12 @@ from typing import Final
 
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
-from glyphoxa.domain.campaign import ENTITY_TYPES, Campaign, Entity, Npc, Player
+from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
 from glyphoxa.names.resolve import Called, Resolver, called_player, entities_by_name, players_by_name

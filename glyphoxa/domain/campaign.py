@@ -7,11 +7,11 @@ from typing import Literal, TypeVar
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
+from glyphoxa.domain.node_types import NodeType, Schema
 
 DEFAULT_PRIORITY = 1
 """Default priority of an NPC for the floor."""
 
-ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 Findings = Literal["review", "accept"]
 
 BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
@@ -26,7 +26,7 @@ SlotRule = Literal["many", "one", "functional", "functional_object"]
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the knowledge graph. `type` is one of `ENTITY_TYPES` or the campaign's own.
+    """A node of the knowledge graph. `type` is one of `glyphoxa.domain.node_types.ENTITY_TYPES` or the campaign's own.
 
     Attributes:
         known_by: The NPCs that may know the entity exists, as in the campaign file; empty for everybody.
@@ -217,6 +217,7 @@ class Campaign:
         memory_interval: Rounds between two summaries of a running session; 0: as the settings say.
         findings: The treatment of claims found in the transcript: `review` (the DM confirms each), or `accept` (those
             of enough confidence need no review).
+        node_types: Its own types of entities, and its changes to the usual ones: see `schema`.
     """
 
     id: CampaignId
@@ -239,6 +240,11 @@ class Campaign:
     safety: Safety = Safety()
     memory_interval: int = 0
     findings: Findings = "review"
+    node_types: Mapping[str, NodeType] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(self.node_types)
 
     @property
     def people(self) -> Mapping[str, str]:

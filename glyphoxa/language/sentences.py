@@ -254,14 +254,17 @@ class RoomLeft:
         self.left -= size
         return True
 
-    def fitting(self, texts: Iterable[str], *, cuts: bool = False) -> list[str]:
+    def fitting(self, texts: Iterable[str], *, cuts: bool = False, share: float = 1) -> list[str]:
         """Take and return the texts that fit, the most important first. One that is too long makes no other leave.
 
         Args:
             cuts: Keep the first sentences of a text that is too long. If it is the first text and none of them fits,
                 keep its first words.
+            share: Part of the room that they may take together.
         """
         found: list[str] = []
+        kept_back = self.left - int(share * self.left)
+        self.left -= kept_back
         for text in texts:
             kept = text
             if cuts and len(text) >= self.left:
@@ -269,6 +272,7 @@ class RoomLeft:
                 kept = cut(text, self.left - 1)
             if kept and self.takes(len(kept) + 1):
                 found.append(kept)
+        self.left += kept_back
         return found
 
 

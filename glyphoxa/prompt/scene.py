@@ -200,7 +200,8 @@ def _sentence(parts: list[str]) -> str:
     return f"{', '.join(parts)}." if parts else ""
 
 
-# What an NPC recalls of earlier sessions unasked: what it got or gave, what is still open, and the latest summaries.
+# What an NPC recalls of earlier sessions unasked: the arc of the campaign, the latest session, what it got or gave, and
+# what is still open.
 #
 # Read once, when the table opens, and the same for the whole session, because it precedes the transcript.
 
@@ -216,6 +217,8 @@ class Past:
             while they are not in memory. None without long-term memory.
         tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
         threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
+        arc: Returns what an NPC knows of the timeline, in the order of the talk, each with its tier as score. Without
+            it, the latest summaries are told.
     """
 
     def __init__(
@@ -225,10 +228,12 @@ class Past:
         *,
         tokens: int,
         threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
+        arc: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
     ) -> None:
         self._when = when
         self._summaries = summaries
         self._threads = threads
+        self._arc = arc
         self._tokens = tokens
         self._read: dict[NpcId, str] = {}
 
@@ -243,17 +248,28 @@ class Past:
         """
         if self._summaries is None or npc in self._read or not self._tokens:
             return
+        arc = list(await self._arc(npc)) if self._arc is not None else []
         earlier = (one for one in self._summaries(npc) if one.session_id != self._when.session)
-        found = list(islice(earlier, _MOST_SESSIONS))
+        latest = list(islice(earlier, 1 if arc else _MOST_SESSIONS))
         threads = await self._threads(npc) if self._threads is not None else ()
-        own = [line for line in holdings if not any(line in one.text for one in found)]
-        new = (each for each in threads if not any(each.text in one.text for one in found))
-        own += (recalled_line(self._when.dated(each)) for each in new)
+        told = [*latest, *arc]
+        own = [line for line in holdings if not any(line in one.text for one in told)]
+        new = (each for each in threads if not any(each.text in one.text for one in told))
+        own += map(self._line, new)
         room = RoomLeft.of(self._tokens // 2)
         own = room.fitting(own)
         room.left += characters_in(self._tokens - self._tokens // 2)
-        latest_first = room.fitting((recalled_line(self._when.dated(one)) for one in found), cuts=True)
-        self._read[npc] = " ".join((*reversed(latest_first), *own))
+        # What sums up most comes first, and each gets the same share of the room.
+        by_weight = sorted(range(len(arc)), key=lambda at: (-arc[at].score, -at))
+        of_latest = room.fitting(map(self._line, latest), cuts=True, share=1 / 2 if arc else 1)
+        of_arc: dict[int, list[str]] = {}
+        for n, at in enumerate(by_weight):
+            of_arc[at] = room.fitting([self._line(arc[at])], cuts=True, share=1 / (len(arc) - n))
+        in_order = (text for at in sorted(of_arc) for text in of_arc[at])
+        self._read[npc] = " ".join((*in_order, *reversed(of_latest), *own))
+
+    def _line(self, one: RecalledSummary) -> str:
+        return recalled_line(self._when.dated(one))
 
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read."""

@@ -139,9 +139,40 @@ def _number(calendar: StoryCalendar, day: str) -> int | None:
 EPISODE: Final = "episode"
 
 
+_NODE: Final = "Summary"
+
+
 def is_episode(entity: Entity) -> bool:
-    """Return whether an entity holds a session's summary, under the name that it was given with it."""
-    return session_of(entity) is not None
+    """Return whether an entity holds a summary of a session or of events, under the name that it was given with it."""
+    is_node = entity.type == "event" and entity.id.startswith(f"{EPISODE}-") and entity.name.startswith(f"{_NODE} ")
+    return is_node or session_of(entity) is not None
+
+
+def node_name(number: int) -> str:
+    """Return the title of a campaign's event node of this number."""
+    return f"{_NODE} {number}"
+
+
+def node_of(session: SessionId, ordinal: int) -> EntityId:
+    """Return the event node of the talk that begins with this utterance."""
+    return EntityId(f"{episode_of(session)}#{ordinal}")
+
+
+def start_of(node: EntityId, session: SessionId) -> int | None:
+    """Return the number of the utterance with which a node of a session's talk begins; None for any other node."""
+    own, _, ordinal = node.rpartition("#")
+    return int(ordinal) if own == episode_of(session) and ordinal.isdecimal() else None
+
+
+def summary_of(first: EntityId, tier: int) -> EntityId:
+    """Return the node of a tier that sums up nodes of the tier below, the first of which is this."""
+    return EntityId(f"{first.partition('+')[0]}+{tier}")
+
+
+def tier_of(node: EntityId) -> int:
+    """Return the tier of an event node: 0 for one of talk."""
+    tier = node.rpartition("#")[2].partition("+")[2]
+    return int(tier) if tier.isdecimal() else 0
 
 
 def session_of(entity: Entity) -> SessionId | None:

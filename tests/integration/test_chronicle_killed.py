@@ -11,6 +11,7 @@ from pathlib import Path
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.chronicle.talk import LONGEST
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
@@ -68,8 +69,11 @@ async def test_workers_that_are_killed_leave_nothing_out_and_nothing_twice(
     while page := await store.world.events(CAMPAIGN, after=after):
         events += page
         after = page[-1].seq
-    told = [event.cause.ordinal or 0 for event in events if event.cause.by == "talk"]
+    told = [event.cause.ordinal or 0 for event in events if event.cause.by == "talk" and event.cause.utterance_id]
     assert told == sorted(told)
+    timeline = await store.episodes.read(CAMPAIGN)
+    assert len(timeline.ids) == len(timeline.nodes) >= n_said // LONGEST
+    assert all(len(node.summaries) == 1 for node in timeline.nodes)
 
 
 def promise(n: int) -> Utterance:

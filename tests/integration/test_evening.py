@@ -223,7 +223,7 @@ async def test_findings_need_review_and_rest_on_players_words(played: Played) ->
     known = await PostgresChronicleLog(played.store.database, played.store.world).known(TOWN)
     assert {each.name for each in known if each.is_of_talk} == LEARNED[played.language]
     facts = await PostgresInspection(played.store.database).current(TOWN, DM, limit=500)
-    found = [each for each in facts if each.provenance.origin == "talk"]
+    found = [each for each in facts if each.provenance.origin == "talk" and each.provenance.utterance_id is not None]
     assert {each.status for each in found} == {"pending"}
     stated = {each.id for each in played.log if each.npc_id is None and each.aside is None}
     assert {each.provenance.utterance_id for each in found} <= stated

@@ -87,7 +87,10 @@ async def readers_of(name: str, reply: str, **changes: Any) -> AsyncIterator[tup
         await stack.enter_async_context(server)
         address = server.base_url if isinstance(server, OpenAiServer) else server.http_url
         settings = Settings.model_validate(
-            {"memory": {"chronicle": "llm"}, "chronicle": {"llm": {"name": name, "base_url": address}}}
+            {
+                "memory": {"chronicle": "llm"},
+                "chronicle": {"calls_per_minute": 0, "llm": {"name": name, "base_url": address}},
+            }
         )
         yield await open_talk_readers(settings, stack), server
 
@@ -160,7 +163,7 @@ async def test_what_rules_have_read_is_read_again_with_a_model(
         settings = tmp_path / "settings.yaml"
         settings.write_text(
             f"memory: {{postgres_dsn: '{dsn}', chronicle: llm}}\n"
-            f"chronicle: {{llm: {{name: openai-compatible, base_url: '{server.base_url}'}}}}\n"
+            f"chronicle: {{calls_per_minute: 0, llm: {{name: openai-compatible, base_url: '{server.base_url}'}}}}\n"
         )
         assert await run("worker", "read", EVENING, "--config", settings) == 0
         assert "nothing was left to read" in capsys.readouterr().out
@@ -207,6 +210,22 @@ async def test_a_whole_stretch_is_waited_for_where_each_call_costs(table: Store)
     assert await worker.read_new(CAMPAIGN) == 1
     await table.log.append([said(n, "And more.") for n in range(5, 5 + LONGEST)])
     assert await worker.read_new(CAMPAIGN) == 1, "a full one waits for nobody"
+    worker.every = 2
+    await table.log.append([said(50, "Well?"), replace(said(51, "Hm."), npc_id=SMITH, witnesses=frozenset({SMITH}))])
+    assert await worker.read_new(CAMPAIGN) == 0, "one reply of the two that it waits for"
+    await table.log.append([replace(said(52, "Aye."), npc_id=SMITH, witnesses=frozenset({SMITH}))])
+    assert await worker.read_new(CAMPAIGN) == 1
+
+
+def test_all_readers_of_a_process_share_one_rate_limit() -> None:
+    told = {"memory": {"chronicle": "llm"}, "chronicle": {"llm": {"name": "openai"}}}
+    limited, free = Settings.model_validate(told), Settings.model_validate(told)
+    free.chronicle.__dict__["calls_per_minute"] = 0
+    one, other = (talk_readers_at_table(limited, AsyncExitStack()).asking for _ in range(2))
+    without = talk_readers_at_table(free, AsyncExitStack()).asking
+    assert one is not None and other is not None and without is not None
+    assert one.pace is other.pace
+    assert [without.pace.reserve(at_ms=0) for _ in range(100)] == [0] * 100
 
 
 def test_a_model_that_runs_here_is_the_npcs_alone_while_a_table_plays() -> None:

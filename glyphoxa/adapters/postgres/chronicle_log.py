@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
+from glyphoxa.adapters.postgres.episodes import evidence_of
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
-from glyphoxa.adapters.postgres.world.tables import WorldTables, fact_of_row, visibility_of_row
+from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.consent import consent_effect, consent_request
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
@@ -24,11 +25,9 @@ from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, Numb
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.judgement import Judged
-from glyphoxa.domain.knowledge import MEANING, Fact
+from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.world.events import Cause, Event
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.events import Cause
 from glyphoxa.world.state import WorldEntity
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ class PostgresChronicleLog(CampaignQueries):
         async with self._world.writing(campaign, amount=amount, first=advance.on) as world:
             if step.unlearned:
                 await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
-            rests_on = [*_evidence(event for effect in step.effects for event in effect.events)]
+            rests_on = [*evidence_of(event for effect in step.effects for event in effect.events)]
             rests_on += (effect.cause.utterance_id for effect in step.effects if effect.cause.utterance_id)
             if await world.connection.fetchval(load_queries("episodes")["rests_on_retracted"], campaign, rests_on):
                 raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
@@ -262,6 +261,7 @@ def _progress_of_row(row: asyncpg.Record) -> SessionProgress:
         row["n_refused"],
         row["refused"],
         row["n_unchecked"],
+        row["n_replies"],
     )
 
 
@@ -276,33 +276,3 @@ def _following(changed: Sequence[Reread]) -> tuple[Reread, ...]:
 
 def _reread_of_row(row: asyncpg.Record) -> Reread:
     return Reread(row["ordinal"], row["change_seq"])
-
-
-class PostgresEpisodes(CampaignQueries):
-    """Implements `Episodes`. Reading has a deadline of 5 s, writing that of a commit."""
-
-    file = "episodes"
-    deadline_ms = 5_000
-
-    def __init__(self, database: Database, world: PostgresWorld) -> None:
-        super().__init__(database)
-        self._world = world
-
-    async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        return [fact_of_row(row) for row in await self._fetch("summaries", campaign, episode_of(session))]
-
-    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
-        async with self._world.writing(campaign, amount=len(events)) as world:
-            rows = await world.connection.fetch(self._sql["written"], campaign, session)
-            await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
-            rests_on = list(_evidence(events))
-            # If an utterance was retracted while the summary was made, discard it: the next one will not contain it.
-            if events and not await world.connection.fetchval(self._sql["rests_on_retracted"], campaign, rests_on):
-                await world.commit(events, cause)
-
-
-def _evidence(events: Iterable[Event]) -> Iterator[str]:
-    for event in events:
-        evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
-        if isinstance(evidence, list):
-            yield from evidence

@@ -4,7 +4,10 @@ SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coales
        p.retry_at, coalesce(p.is_dead, false) AS is_dead, coalesce(p.n_refused, 0) AS n_refused, p.refused,
        (SELECT count(*) FROM chronicle_rereads r
          WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal <= coalesce(p.read_ordinal, 0)) AS n_rereads,
-       CASE WHEN e.is_over THEN coalesce(p.read_ordinal - p.checked_ordinal, 0) ELSE 0 END AS n_unchecked
+       CASE WHEN e.is_over THEN coalesce(p.read_ordinal - p.checked_ordinal, 0) ELSE 0 END AS n_unchecked,
+       (SELECT count(*) FROM session_entries r
+         WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal > coalesce(p.read_ordinal, 0)
+           AND r.npc_id <> '' AND NOT r.retracted) AS n_replies
   FROM sessions s
   LEFT JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = s.id
   LEFT JOIN LATERAL (
@@ -101,6 +104,7 @@ SELECT coalesce(max(seq), 0) FROM world_events WHERE campaign_id = $1 AND event_
 
 -- known --
 -- The attribute $2 is the meaning of a coined term; the DM may have rejected it. $3 are attributes for an occupation.
+-- Without the nodes of the timeline, which nobody names.
 SELECT id, type, name, aliases, scope, known_how, origin,
        id IN (SELECT entity_id FROM attribute_facts WHERE campaign_id = $1 AND attribute = $2
               UNION ALL
@@ -109,7 +113,7 @@ SELECT id, type, name, aliases, scope, known_how, origin,
               WHERE a.campaign_id = $1 AND a.entity_id = entities.id AND a.attribute = ANY ($3)
                 AND a.status = 'accepted') AS occupations
   FROM entities
- WHERE campaign_id = $1
+ WHERE campaign_id = $1 AND NOT (type = 'event' AND id LIKE 'episode-%#%')
  ORDER BY id;
 
 -- advance --

@@ -11,3 +11,14 @@ SELECT seq FROM world_events
 -- rests_on_retracted --
 -- Whether one of the utterances $2 has been retracted, withheld or erased.
 SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND retracted);
+
+-- nodes --
+-- The entities of the timeline's nodes: of ids that begin with $2 and contain '#'. Served by the entities' primary key.
+SELECT id FROM entities WHERE campaign_id = $1 AND type = 'event' AND id LIKE $2 || '-%#%';
+
+-- timeline --
+-- What the nodes tell the viewer $4, and which node sums them up, which is the relation $3.
+SELECT * FROM facts
+ WHERE campaign_id = $1 AND subject_id LIKE $2 || '-%#%' AND predicate IN ('summary', 'floor', $3)
+   AND status = 'accepted' AND glyphoxa_may_know($4, status, scope, knowers)
+ ORDER BY seq;

@@ -10,6 +10,7 @@ from pathlib import Path
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
+from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.server.listen import Listener
@@ -53,6 +54,7 @@ class Store:
         read_times = self.times.times
         self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
         self.world = PostgresWorld(database, accept_at=auto_accept)
+        self.episodes = PostgresEpisodes(database, self.world)
         self.meanings = TextVectors(embedder, self.past_talk.vectors)
         self._worlds: dict[CampaignId, WorldMemory] = {}
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)

@@ -10,8 +10,8 @@ from fastapi.responses import PlainTextResponse, Response
 
 from glyphoxa.desk import CampaignDraft, CampaignEditor, voice_presets
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, counted
+from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of
 
 PAGES: Final = Pages()

@@ -17,8 +17,8 @@ from glyphoxa.desk import Desk
 from glyphoxa.dm.import_review import Group
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
-from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
+from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.imports.files import MOST_BYTES, TEMPORARY
 from glyphoxa.imports.readers import READERS
 from glyphoxa.imports.source_reader import AlreadyReading, SourceReader

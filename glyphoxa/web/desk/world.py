@@ -13,10 +13,11 @@ from fastapi import Request
 
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import json_or_text
-from glyphoxa.domain.campaign import ENTITY_TYPES, Entity
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
+from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
 from glyphoxa.language.words import fold
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, Grafter, StateAtom, edge_of
+from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, Grafter, StateAtom, edge_of, place_of
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
@@ -62,9 +62,9 @@ def test_atom_names_its_people_and_the_place_of_the_scene() -> None:
     [atom] = grafted("Mirelle told me that the bridge is closed.")
     assert atom.about == (EntityId("e-mirelle"),)
     assert (atom.speaker, atom.heard_by, atom.place) == (None, (NPCS[SMITH],), EntityId("e-forge"))
-    at_market = Grafter("en", NPCS, TOWN.scenes)._place_of(frozenset({SMITH, INNKEEPER}))
+    at_market = place_of(TOWN.scenes, frozenset({SMITH, INNKEEPER}))
     assert at_market == EntityId("e-square")
-    assert Grafter("en", NPCS, TOWN.scenes)._place_of(frozenset()) is None
+    assert place_of(TOWN.scenes, frozenset()) is None
 
 
 def test_words_of_an_npc_leave_nothing() -> None:

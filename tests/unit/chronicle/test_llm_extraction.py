@@ -19,6 +19,7 @@ from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA, NodeType, Schema
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
@@ -60,11 +61,13 @@ class Answers:
         return self._answer
 
 
-def an_extractor(llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000) -> LlmExtractor:
+def an_extractor(
+    llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000, schema: Schema = DEFAULT_SCHEMA
+) -> LlmExtractor:
     asking = LlmReading(
         llm, RateLimit(1, 60_000 // per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars)
     )
-    return LlmExtractor(RulesExtractor("en"), asking, "en", nobody=["Game Master"])
+    return LlmExtractor(RulesExtractor("en"), asking, "en", nobody=["Game Master"], schema=schema)
 
 
 async def found(talk: SceneTalk, *, known: Sequence[KnownEntity] = (), **answer: Any) -> Extraction:
@@ -266,6 +269,54 @@ def test_model_is_asked_in_the_language_of_the_campaign() -> None:
     assert question.prompt.user.startswith("Diese Zeilen dienen nur dazu, die anderen zu verstehen: 1.")
 
 
+ARCANE = Schema(
+    {
+        "magic_system": NodeType(("source", "cost"), instructions="One for each school."),
+        "faction": NodeType(("leader",), every=4),
+        "spell": NodeType(("school",), active=False),
+    }
+)
+
+
+def test_a_model_is_asked_for_the_fields_of_the_types_that_take_part() -> None:
+    """The stretch has the numbers 1 and 2: no multiple of 4."""
+    asked = question_about(a_talk("Emberlore costs blood.", "Odo knows Emberlore."), QuestionLimits(10_000), ARCANE)
+    assert asked is not None
+    assert asked.prompt.user.splitlines()[-1] == (
+        'A type of entity is "magic_system"; facts about one: source, cost. One for each school.'
+    )
+    found = asked.prompt.schema["properties"]
+    types = found["entities"]["items"]["properties"]["type"]["enum"]
+    about = found["facts"]["items"]["properties"]["about"]["enum"]
+    assert "magic_system" in types and "cost" in about and "goal" in about
+    assert not {"faction", "spell"} & {*types} and not {"leader", "school", "aliases", "summary"} & {*about}
+
+
+def test_a_type_takes_part_in_the_stretch_that_reaches_its_number() -> None:
+    talk = a_talk("Odo knows Emberlore.", before=["Hm.", "Well.", "So."])
+    asked = question_about(talk, QuestionLimits(10_000), ARCANE)
+    assert asked is not None and "faction" in asked.types
+
+
+async def test_what_a_model_finds_of_a_type_that_was_not_requested_is_refused() -> None:
+    told = {"entities": [entity("Emberlore", "spell")], "facts": [fact("Odo", "blood", 1, about="school")]}
+    extractor = an_extractor(Answers({"relationships": [], **told}), schema=ARCANE)
+    got = await extractor.extract(a_talk("Odo paid for Emberlore with blood."), [ODO])
+    assert "the model's entities, number 1: its type is not requested" in got.refused
+    assert "the model's facts, number 1: what it is about is not requested" in got.refused
+
+
+async def test_a_field_of_an_own_type_is_filled() -> None:
+    told = {
+        "entities": [entity("Emberlore", "magic_system")],
+        "facts": [fact("Emberlore", "blood", 1, about="cost")],
+    }
+    extractor = an_extractor(Answers({"relationships": [], **told}), schema=ARCANE)
+    got = await extractor.extract(a_talk("The magic of Emberlore costs blood."), [ODO])
+    assert [(each.name, each.type) for each in got.entities] == [("Emberlore", "magic_system")]
+    assert [(each.about, each.value) for each in got.facts] == [("cost", "blood")]
+
+
 async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
     llm = Answers({"entities": [], "relationships": [], "facts": []})
     await an_extractor(llm).extract(a_talk("Marrin sold us a map."), [COUNTESS])
@@ -279,6 +330,33 @@ async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
     assert len(llm.asked[0]) < 1_000
     assert [each.about for each in got.facts] == ["promise"]
     assert got.refused == ("1 lines of the stretch did not fit into the prompt",)
+
+
+class Stumbles(Answers):
+    """A model whose first answers are of another form."""
+
+    def __init__(self, n_bad: int) -> None:
+        super().__init__({"entities": [], "relationships": [], "facts": []})
+        self._left = n_bad
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        answer = await super().complete(system, user, schema)
+        self._left -= 1
+        if self._left >= 0:
+            raise Unparseable("cut off")
+        assert (temperature > 0) == (len(self.asked) > 1), "the same question at 0 gets the same answer"
+        return answer
+
+
+@pytest.mark.parametrize(("n_bad", "n_asked", "refused"), [(0, 1, ()), (2, 3, ()), (3, 3, ("cut off",))])
+async def test_an_answer_of_another_form_is_asked_for_again(n_bad: int, n_asked: int, refused: Sequence[str]) -> None:
+    llm, extractor = Stumbles(n_bad), an_extractor(Answers({}))
+    extractor._asking = replace(extractor._asking, llm=llm, retries=2)
+    got = await extractor.extract(a_talk("Odo knows the way."), [ODO])
+    assert len(llm.asked) == n_asked
+    assert got.refused == tuple(f"read by rules only: {why}" for why in refused)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("no model answers at port 9"), Unparseable("cut off")])

@@ -16,6 +16,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
+from glyphoxa.domain.node_types import DEFAULT_TYPES, TEMPLATES, Compression
 from glyphoxa.language.relations import RelationWords
 from tests.support.live_table import write_campaign
 from tests.support.pictures import AUTHOR, a_picture
@@ -121,6 +122,42 @@ def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:
 def test_a_mistake_is_reported_with_its_line_and_the_nearest_name(tmp_path: Path, added: str, mistake: str) -> None:
     found = mistakes(tmp_path, f"{TWO}{added}\n")
     assert found[0].startswith("7: ") and mistake in found[0]
+
+
+def test_declared_types_complete_the_default_type_or_template_of_their_name(tmp_path: Path) -> None:
+    (tmp_path / "town.yaml").write_text(
+        "campaign: {name: Town}\n"
+        "entity_types:\n"
+        "  magic_system: {every: 3, instructions: At most one in a line.}\n"
+        "  location_state: {always_inject: true}\n"
+        "  event: {compression: {threshold: 8}}\n"
+        "  spell:\n"
+    )
+    schema = read_campaign(tmp_path / "town.yaml").campaign.schema
+    magic = schema.of_entity("magic_system")
+    assert (magic.fields, magic.every) == (TEMPLATES["magic_system"].fields, 3)
+    assert magic.instructions == "At most one in a line."
+    assert schema.of_entity("location").always_inject and schema.of_entity("location").fields[0] == "controller"
+    assert schema.always_injected() == {"location"}
+    assert schema.of_entity("event").compression == Compression(threshold=8)
+    assert schema.of_entity("npc") == DEFAULT_TYPES["character_sheet"]
+    assert schema.entity_types[-2:] == ("magic_system", "spell")
+
+
+@pytest.mark.parametrize(
+    ("types", "mistake"),
+    [
+        ("{spell: {every: 0}}", "entity_types.spell.every must be at least 1, not 0"),
+        ("{spell: {evry: 2}}", "unknown key 'evry', did you mean 'every'?"),
+        ("{spell: {fields: power}}", "entity_types.spell.fields must be a list: [power]"),
+        ("{spell: {compression: {}}}", "'spell' must also have `appends: true`"),
+        ("[1]", "entity types are a list of names, or names with their settings"),
+        ("spell", "entity_types must be a block of names"),
+    ],
+)
+def test_a_mistake_in_a_type_is_reported_with_its_place(tmp_path: Path, types: str, mistake: str) -> None:
+    found = mistakes(tmp_path, f"campaign: {{name: Town}}\nentity_types: {types}\n")
+    assert len(found) == 1 and found[0].startswith("2: ") and mistake in found[0]
 
 
 def test_unknown_entity_types_must_be_declared(tmp_path: Path) -> None:

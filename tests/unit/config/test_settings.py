@@ -137,7 +137,7 @@ def test_a_local_model_that_reads_talk_is_the_npcs_own(tmp_path: Path) -> None:
     assert found.startswith("1: llm needs chronicle.llm: local means the model of providers.llm, and openai")
     assert read(tmp_path, cloud).memory.chronicle == "rules"
     assert read(tmp_path, f"memory: {{chronicle: llm}}\nchronicle: {{llm: {{name: google}}}}\n{cloud}")
-    [found] = mistakes(tmp_path, "chronicle: {calls_per_minute: 0}\n")
+    [found] = mistakes(tmp_path, "chronicle: {calls_per_minute: -1}\n")
     assert "calls_per_minute" in found
 
 

@@ -1,0 +1,316 @@
+"""Grow a campaign's timeline: an event node for each stretch of talk, and nodes that sum up older ones.
+
+    tier 0   one node for each stretch, with its most salient lines
+    tier n   one node for `fan_in` nodes of the tier below, once more than `threshold` of them have none
+
+The nodes are the same for all, their summaries are not: each NPC's is made from what it heard. A node that is summed up
+is hidden from prompts and can still be recalled. A summary rests on its lines: when one of them is retracted, so is the
+summary, and the next pass tells the node anew. Nothing else changes a node that exists.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final, Protocol
+
+from glyphoxa.chronicle.atoms import place_of
+from glyphoxa.chronicle.episodes import Teller, Told, summaries_of
+from glyphoxa.chronicle.ports import ChronicleLog, said_in
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.summaries import Summariser
+from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
+from glyphoxa.domain.node_types import Compression
+from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.judgement.safety import topics_of
+from glyphoxa.recall.facts import TOOK_PART
+from glyphoxa.transcript.sessions import node_name, node_of, start_of, summary_of, tier_of
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.fact_events import FactStated
+
+NODE_TOKENS: Final = 50
+"""Length of a node's summary: twelve of them fit into 600 tokens, the most that an NPC is told of earlier sessions."""
+PART_OF: Final = "PART_OF"
+"""The relation of a node to the one that sums it up."""
+FLOOR: Final = "floor"
+"""The attribute of a node with the number of its last utterance."""
+NAMED_IN: Final = "INVOLVED_IN"
+OCCURRED_AT: Final = "OCCURRED_AT"
+_SURE: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class EventNode:
+    """A stored node with at least one summary.
+
+    Attributes:
+        end: Its fact "floor" has the session, the number and the time of its last utterance as provenance.
+        summaries: Its facts "summary", each with its lines among its attributes.
+        parent: The node that sums it up.
+    """
+
+    id: EntityId
+    end: Provenance
+    summaries: tuple[Fact, ...]
+    parent: EntityId | None = None
+
+    @property
+    def tier(self) -> int:
+        return tier_of(self.id)
+
+    @property
+    def lines(self) -> frozenset[UtteranceId]:
+        return frozenset(line for fact in self.summaries for line in _lines_of(fact))
+
+    def of(self, npc: NpcId) -> Fact | None:
+        """Return the summary that an NPC may know."""
+        return next((fact for fact in self.summaries if fact.visibility.is_visible_to(npc)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTimeline:
+    """
+    Attributes:
+        ids: The entities of all nodes, also of those without a summary.
+        nodes: Those with a summary, in the order of the talk.
+    """
+
+    ids: frozenset[EntityId] = frozenset()
+    nodes: tuple[EventNode, ...] = ()
+
+    def node(self, wanted: EntityId) -> EventNode | None:
+        return next((node for node in self.nodes if node.id == wanted), None)
+
+    def folds(self, rules: Compression) -> Iterator[Sequence[EventNode]]:
+        """Yield nodes to sum up: those of existing nodes that one may have lost, then the oldest of a full tier."""
+        for parent in dict.fromkeys(node.parent for node in self.nodes if node.parent is not None):
+            yield [node for node in self.nodes if node.parent == parent]
+        for tier in range(rules.max_depth):
+            free = [node for node in self.nodes if node.tier == tier and node.parent is None]
+            old = free[: max(0, len(free) - rules.keep_recent)] if tier == 0 else free
+            if len(free) > rules.threshold and len(old) >= rules.fan_in:
+                yield old[: rules.fan_in]
+
+
+def timeline_of(ids: Iterable[EntityId], facts: Iterable[Fact]) -> StoredTimeline:
+    """Return the timeline of these entities and accepted facts: "floor", "summary" and `PART_OF`."""
+    ends: dict[EntityId, Provenance] = {}
+    parents: dict[EntityId, EntityId] = {}
+    summaries: defaultdict[EntityId, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        node = fact.claim.subject
+        if fact.claim.object is not None:
+            parents[node] = fact.claim.object
+        elif fact.claim.predicate == FLOOR:
+            ends[node] = fact.provenance
+        else:
+            summaries[node].append(fact)
+    # A node is free again when the one that sums it up has lost all its words.
+    nodes = [
+        EventNode(node, end, tuple(summaries[node]), parent if (parent := parents.get(node)) in summaries else None)
+        for node, end in ends.items()
+        if node in summaries
+    ]
+    nodes.sort(key=lambda node: (node.end.at_ms or 0, node.id))
+    return StoredTimeline(frozenset(ids), tuple(nodes))
+
+
+class Timeline(Protocol):
+    """The stored timelines. All methods raise `Unavailable` if the database is unreachable or late."""
+
+    async def read(self, campaign: CampaignId) -> StoredTimeline: ...
+
+    async def grow(self, campaign: CampaignId, seen: StoredTimeline, events: Sequence[Event], cause: Cause) -> bool:
+        """Commit events in one transaction; False: the timeline is not as seen any more, or a line was retracted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """A node as it is told now.
+
+    Attributes:
+        end: See `EventNode`.
+        told: The summary of each NPC that has none yet.
+        heard: NPCs that heard some of it.
+        of: The nodes that it sums up.
+        about: Who took part, what else it names, and its place, as relations of the node.
+        day: The story day in words; empty if it is unknown.
+    """
+
+    node: EntityId
+    end: Provenance
+    told: Told
+    heard: Collection[NpcId]
+    of: Sequence[EventNode] = ()
+    about: Sequence[Claim] = ()
+    day: str = ""
+
+    @property
+    def cause(self) -> Cause:
+        return Cause("talk", self.end.at_ms or 0, self.end.session_id, self.end.ordinal)
+
+    def events(self, stored: StoredTimeline) -> list[Event]:
+        """Return what is missing of the node; nothing if nobody is told anything new."""
+        if not self.told:
+            return []
+        node, at_ms, sure = self.node, self.end.at_ms, self.end
+        everybody = witnessed_by(sorted(self.heard), at_ms=at_ms)
+        made: list[Event] = []
+        if node not in stored.ids:
+            made.append(EntityAdded(node, "event", node_name(len(stored.ids) + 1), (), everybody, "talk"))
+            own = [Claim.attribute(node, FLOOR, sure.ordinal or 0)]
+            own += [Claim.attribute(node, "time", self.day)] if self.day else []
+            made += [FactStated(claim, sure, everybody) for claim in (*own, *self.about)]
+        made += summaries_of(node, self.told, sure)
+        made += [
+            FactStated(Claim.relation(child.id, PART_OF, node), sure, everybody)
+            for child in self.of
+            if child.parent is None
+        ]
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineWriter:
+    """
+    Args:
+        day: Returns the story day of a time in a session, in words; empty if it is unknown.
+        dated: Returns a text that was said at a time in a session with days instead of words such as "yesterday".
+        summariser: None: lines are selected.
+    """
+
+    campaign: Campaign
+    log: ChronicleLog
+    timeline: Timeline
+    day: Callable[[SessionId, int], str] = lambda _session, _at_ms: ""
+    dated: Callable[[str, SessionId, int], str] = lambda text, _session, _at_ms: text
+    summariser: Summariser | None = None
+
+    async def write(self, session: SessionId, *, is_over: bool = False) -> int:
+        """Add what is missing in a session's nodes, then sum up older ones. Returns how many nodes changed.
+
+        Args:
+            is_over: Tell its last stretch, too, which may be incomplete.
+
+        Raises:
+            Unavailable: The database is unreachable. What was committed so far stays.
+        """
+        names = names_of(await self.log.known(self.campaign.id), self.campaign.language)
+        teller = Teller(self.campaign, names, NODE_TOKENS, self.dated, self.summariser)
+        growing = _Pass(self, teller, await self.timeline.read(self.campaign.id))
+        await growing.tell(session, is_over=is_over)
+        rules = self.campaign.schema.of_entity("event").compression
+        if rules is not None:
+            await growing.sum_up(rules)
+        return growing.n_changed
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One pass over the timeline.
+
+    Attributes:
+        read: What may be told of the sessions read so far.
+    """
+
+    writer: TimelineWriter
+    teller: Teller
+    stored: StoredTimeline
+    n_changed: int = 0
+    read: dict[SessionId, Sequence[NumberedUtterance]] = field(default_factory=dict)
+
+    async def tell(self, session: SessionId, *, is_over: bool) -> None:
+        for start, said in self._stretches(session, await self._said_in(session), is_over=is_over):
+            node, first = node_of(session, start), said[0].utterance
+            told = await self.teller.tell(said, but=self._has(node))
+            heard = frozenset[NpcId]().union(*(each.utterance.witnesses for each in said))
+            day = self.writer.day(session, first.at_ms)
+            await self._grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said), day=day))
+
+    async def sum_up(self, rules: Compression) -> None:
+        done: set[EntityId] = set()
+        while (fold := next((each for each in self.stored.folds(rules) if each[0].id not in done), None)) is not None:
+            done.add(fold[0].id)
+            await self._grow(await self._summed_up(fold))
+
+    async def _summed_up(self, fold: Sequence[EventNode]) -> _Telling:
+        """Tell what several nodes tell, from the same lines, and the DM's own words in them as they are."""
+        first, tier = fold[0], fold[0].tier + 1
+        node = first.parent or summary_of(first.id, tier)
+        has = self._has(node)
+        sessions = dict.fromkeys(each.end.session_id for each in fold if each.end.session_id is not None)
+        said = [one for session in sessions for one in await self._said_in(session)]
+        lines = frozenset[UtteranceId]().union(*(each.lines for each in fold))
+        told = await self.teller.tell([one for one in said if one.utterance.id in lines], but=has)
+        npcs = [npc.id for npc in self.writer.campaign.npcs if any(each.of(npc.id) for each in fold)]
+        for npc in npcs:
+            facts = (each.of(npc) for each in fold)
+            own = [str(fact.claim.content) for fact in facts if fact is not None and not _lines_of(fact)]
+            if own and not has(npc):
+                own_words = [SummarySentence(text, ()) for text in own]
+                told[npc] = self.teller.compress([*own_words, *told.get(npc, ())])
+        return _Telling(node, fold[-1].end, told, npcs, fold)
+
+    def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
+        """Return whether an NPC has a summary of a node already."""
+        known = self.stored.node(node)
+        return lambda npc: known is not None and known.of(npc) is not None
+
+    async def _grow(self, telling: _Telling) -> None:
+        events, timeline, campaign = telling.events(self.stored), self.writer.timeline, self.writer.campaign.id
+        if events and await timeline.grow(campaign, self.stored, events, telling.cause):
+            self.stored, self.n_changed = await timeline.read(campaign), self.n_changed + 1
+
+    async def _said_in(self, session: SessionId) -> Sequence[NumberedUtterance]:
+        if session not in self.read:
+            forbids = topics_of(self.writer.campaign).forbids
+            said = await said_in(self.writer.log, self.writer.campaign.id, session)
+            self.read[session] = [each for each in said if not forbids(each.utterance.text)]
+        return self.read[session]
+
+    def _stretches(
+        self, session: SessionId, said: Sequence[NumberedUtterance], *, is_over: bool
+    ) -> Iterator[tuple[int, Sequence[NumberedUtterance]]]:
+        """Yield stretches, each with the number of its first utterance. Those of existing nodes stay as they are."""
+        campaign = self.writer.campaign
+        starts = sorted(n for node in self.stored.ids if (n := start_of(node, session)) is not None)
+        for start, part in groupby(said, lambda each: max((n for n in starts if n <= each.ordinal), default=0)):
+            if start and start != starts[-1]:
+                yield start, list(part)
+                continue
+            cut = list(stretches(campaign.id, session, campaign.language, list(part)))
+            for n, each in enumerate(cut):
+                if is_over or n + 1 < len(cut) or len(each.said) == LONGEST:
+                    yield (start if start and n == 0 else each.said[0].ordinal), each.said
+
+    def _about(self, node: EntityId, said: Sequence[NumberedUtterance]) -> list[Claim]:
+        """Return who took part in a stretch, what else it names, and where it happened."""
+        spoken, names = [each.utterance for each in said if each.utterance.is_evidence], self.teller.names
+        known = (names.spelled(each.speaker_name) for each in spoken)
+        speakers = {name.entity_id for name in known if name is not None}
+        named = {entity for each in spoken for entity in names.entities_in(each.text)} - speakers
+        where = place_of(self.writer.campaign.scenes, said[0].utterance.witnesses)
+        return [
+            *(Claim.relation(each, TOOK_PART, node) for each in sorted(speakers)),
+            *(Claim.relation(each, NAMED_IN, node) for each in sorted(named)),
+            *([Claim.relation(node, OCCURRED_AT, where)] if where is not None else []),
+        ]
+
+
+def _end(last: NumberedUtterance) -> Provenance:
+    said = last.utterance
+    return Provenance(
+        _SURE, "inferred", session_id=said.session_id, ordinal=last.ordinal, at_ms=said.at_ms, reason="selected lines"
+    )
+
+
+def _lines_of(fact: Fact) -> list[UtteranceId]:
+    lines = fact.attributes.get("evidence")
+    return [UtteranceId(str(each)) for each in lines] if isinstance(lines, list) else []

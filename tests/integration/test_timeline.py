@@ -1,0 +1,144 @@
+"""The timeline of a campaign: a node for each stretch of talk, and nodes that sum up older ones."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.app.background import sum_up, timeline_writer
+from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.prompt.scene import Past
+from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.world.events import Cause
+from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+
+CAMPAIGN = a_campaign().id
+_NAMES = ("Orrin", "Wenna", "Tobb", "Maelis", "Gerrit", "Ysolde", "Perrin", "Hobb", "Alis", "Kettil")
+_BREAK_MS = 11 * 60_000
+
+
+async def play(
+    store: Store, session: str, scenes: int, *, hidden_from_smith: int | None = None, begin: int = 0
+) -> None:
+    """Store a session of short scenes, in each of which somebody promises something of its own."""
+    said = []
+    for n in range(scenes):
+        name, number = _NAMES[(begin + n) % len(_NAMES)], begin + n
+        heard = {INNKEEPER} if n == hidden_from_smith else {SMITH, INNKEEPER}
+        for at, text in enumerate(
+            ("Hm.", f"I promise to bring {name} the {number + 2} silver keys of house {number}.")
+        ):
+            one = an_utterance(text, id=f"{session}-{n}-{at}")
+            at_ms = 1_000_000_000 + number * _BREAK_MS + at
+            said.append(replace(one, session_id=SessionId(session), at_ms=at_ms, witnesses=frozenset(heard)))
+    await store.log.append(said)
+
+
+async def timeline(store: Store) -> StoredTimeline:
+    return await PostgresEpisodes(store.database, store.world).read(CAMPAIGN)
+
+
+def told(node: EventNode, npc: NpcId) -> str:
+    fact = node.of(npc)
+    return "" if fact is None else str(fact.claim.content)
+
+
+@pytest.fixture
+async def table(store: Store) -> Store:
+    await store.campaigns.load(a_campaign())
+    return store
+
+
+async def test_each_stretch_is_a_node_and_old_ones_are_summed_up(table: Store) -> None:
+    await play(table, "one", 8)
+    writer = await timeline_writer(table, CAMPAIGN)
+    assert await writer.write(SessionId("one"), is_over=True) > 8
+    found = await timeline(table)
+    leaves = [node for node in found.nodes if node.tier == 0]
+    assert len(leaves) == 8 and len({node.id for node in found.nodes}) == len(found.nodes)
+    free = [node for node in found.nodes if node.parent is None]
+    assert [node.tier for node in free].count(0) == 5, "the threshold is five nodes of a tier"
+    parent = next(node for node in free if node.tier == 1)
+    children = [node for node in leaves if node.parent == parent.id]
+    assert children == leaves[:3], "the oldest three"
+    assert all(told(child, SMITH) for child in children)
+    assert "silver keys of house 0" in told(parent, SMITH) or "silver keys of house 1" in told(parent, SMITH)
+    assert await writer.write(SessionId("one"), is_over=True) == 0, "nothing is told twice"
+
+
+async def test_a_long_campaign_is_summed_up_recursively(table: Store) -> None:
+    for n in range(6):
+        await play(table, f"s{n}", 8, begin=8 * n)
+        await (await timeline_writer(table, CAMPAIGN)).write(SessionId(f"s{n}"), is_over=True)
+    found = await timeline(table)
+    free = [node for node in found.nodes if node.parent is None]
+    assert max(node.tier for node in free) >= 2
+    assert all([node.tier for node in free].count(tier) <= 5 for tier in range(4))
+    assert sum(len(told(node, SMITH)) for node in free) < 4 * 50 * 15
+
+
+async def test_an_npc_is_told_only_what_it_heard(table: Store) -> None:
+    await play(table, "one", 8, hidden_from_smith=1)
+    await (await timeline_writer(table, CAMPAIGN)).write(SessionId("one"), is_over=True)
+    found = await timeline(table)
+    assert any("house 1." in told(node, INNKEEPER) for node in found.nodes)
+    assert not any("house 1." in told(node, SMITH) for node in found.nodes)
+    hidden = next(node for node in found.nodes if node.tier == 0 and "house 1." in told(node, INNKEEPER))
+    assert hidden.parent is not None and told(hidden, SMITH) == ""
+
+
+async def test_a_retracted_line_leaves_node_and_sum_and_the_rest_is_told_again(table: Store) -> None:
+    await play(table, "one", 8)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    await table.world.retract(CAMPAIGN, UtteranceId("one-0-1"), Cause("dm", 2_000_000_000))
+    assert not any("house 0." in told(node, SMITH) for node in (await timeline(table)).nodes)
+    await writer.write(SessionId("one"), is_over=True)
+    found = await timeline(table)
+    assert not any("house 0." in told(node, SMITH) for node in found.nodes)
+    parent = next(node for node in found.nodes if node.tier == 1)
+    assert told(parent, SMITH) and len([node for node in found.nodes if node.tier == 0]) == 7
+
+
+async def test_a_running_session_is_told_up_to_its_last_complete_stretch(table: Store) -> None:
+    await play(table, "one", 3)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"))
+    assert len((await timeline(table)).nodes) == 2
+    await play(table, "one", 5)
+    await writer.write(SessionId("one"), is_over=True)
+    assert len((await timeline(table)).nodes) == 5
+
+
+async def test_two_writers_at_once_tell_each_node_once(table: Store) -> None:
+    await play(table, "one", 8)
+    one, other = await timeline_writer(table, CAMPAIGN), await timeline_writer(table, CAMPAIGN)
+    await asyncio.gather(one.write(SessionId("one"), is_over=True), other.write(SessionId("one"), is_over=True))
+    await one.write(SessionId("one"), is_over=True)
+    found = await timeline(table)
+    assert len([node for node in found.nodes if node.tier == 0]) == 8
+    assert all(len(node.summaries) == 1 for node in found.nodes)
+
+
+async def test_an_npc_begins_the_next_session_with_the_arc_of_all_before(table: Store) -> None:
+    """Forty sessions fit into 600 tokens: the oldest as a part of what sums them up, the last evening in full."""
+    for n in range(40):
+        await play(table, f"s{n:02}", 3, begin=3 * n)
+        await sum_up(table, CAMPAIGN, SessionId(f"s{n:02}"))
+    when = SaidWhen(a_campaign(), SessionId("next"), None)
+    arc = partial(table.episodes.arc, CAMPAIGN, but=SessionId("next"))
+    past = Past(when, table.summaries, tokens=600, arc=arc)
+    await past.read(SMITH)
+    told = past.of(SMITH)
+    assert len(told) <= 4 * 600
+    assert all(f"house {n}." in told for n in (117, 118, 119)), "the last evening"
+    houses = [int(found) for found in re.findall(r"house (\d+)\.", told)]
+    assert min(houses) < 30 and len([house for house in houses if house < 100]) >= 8
+    assert houses == sorted(houses), "in the order of the talk"
