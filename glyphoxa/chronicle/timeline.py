@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, Protocol
 
@@ -23,6 +23,8 @@ from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import Summariser
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
 from glyphoxa.domain.node_types import Compression
@@ -111,12 +113,12 @@ def timeline_of(ids: Iterable[EntityId], facts: Iterable[Fact]) -> StoredTimelin
             ends[node] = fact.provenance
         else:
             summaries[node].append(fact)
-    # A node is free again when the one that sums it up has lost all its words.
-    nodes = [
-        EventNode(node, end, tuple(summaries[node]), parent if (parent := parents.get(node)) in summaries else None)
-        for node, end in ends.items()
-        if node in summaries
-    ]
+    nodes: list[EventNode] = []
+    for node in ends.keys() & summaries.keys():
+        # The relation to its sum goes with a node that is told anew. The first of several is known by the sum's id.
+        parent = parents.get(node, summary_of(node, tier_of(node) + 1))
+        # A node is free again when the one that sums it up has lost all its words.
+        nodes.append(EventNode(node, ends[node], tuple(summaries[node]), parent if parent in summaries else None))
     nodes.sort(key=lambda node: (node.end.at_ms or 0, node.id))
     return StoredTimeline(frozenset(ids), tuple(nodes))
 
@@ -140,8 +142,7 @@ class _Telling:
         told: The summary of each NPC that has none yet.
         heard: NPCs that heard some of it.
         of: The nodes that it sums up.
-        about: Who took part, what else it names, and its place, as relations of the node.
-        day: The story day in words; empty if it is unknown.
+        about: Further facts of a new node.
     """
 
     node: EntityId
@@ -149,8 +150,7 @@ class _Telling:
     told: Told
     heard: Collection[NpcId]
     of: Sequence[EventNode] = ()
-    about: Sequence[Claim] = ()
-    day: str = ""
+    about: Sequence[FactStated] = ()
 
     @property
     def cause(self) -> Cause:
@@ -165,9 +165,7 @@ class _Telling:
         made: list[Event] = []
         if node not in stored.ids:
             made.append(EntityAdded(node, "event", node_name(len(stored.ids) + 1), (), everybody, "talk"))
-            own = [Claim.attribute(node, FLOOR, sure.ordinal or 0)]
-            own += [Claim.attribute(node, "time", self.day)] if self.day else []
-            made += [FactStated(claim, sure, everybody) for claim in (*own, *self.about)]
+            made += [FactStated(Claim.attribute(node, FLOOR, sure.ordinal or 0), sure, everybody), *self.about]
         made += summaries_of(node, self.told, sure)
         made += [
             FactStated(Claim.relation(child.id, PART_OF, node), sure, everybody)
@@ -211,6 +209,27 @@ class TimelineWriter:
             await growing.sum_up(rules)
         return growing.n_changed
 
+    async def candidates(self) -> list[Sequence[EventNode]]:
+        """Return the nodes that may be summed up now, in groups."""
+        rules = self.campaign.schema.of_entity("event").compression
+        stored = await self.timeline.read(self.campaign.id)
+        return [] if rules is None else [fold for fold in stored.folds(rules) if fold[0].parent is None]
+
+    async def compact(self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence] = ()) -> EntityId:
+        """Sum up these nodes. Returns the new node.
+
+        Args:
+            summary: An NPC is told the sentences of which it heard all lines; without any, lines are selected for it.
+
+        Raises:
+            InvalidInput: Nodes cannot be summed up together, or the world has changed meanwhile.
+            Unavailable: The database is unreachable; nothing was stored.
+        """
+        names = names_of(await self.log.known(self.campaign.id), self.campaign.language)
+        teller = Teller(self.campaign, names, NODE_TOKENS, self.dated, self.summariser)
+        growing = _Pass(self, teller, await self.timeline.read(self.campaign.id))
+        return await growing.compact(nodes, summary)
+
 
 @dataclass(slots=True)
 class _Pass:
@@ -228,11 +247,10 @@ class _Pass:
 
     async def tell(self, session: SessionId, *, is_over: bool) -> None:
         for start, said in self._stretches(session, await self._said_in(session), is_over=is_over):
-            node, first = node_of(session, start), said[0].utterance
+            node = node_of(session, start)
             told = await self.teller.tell(said, but=self._has(node))
             heard = frozenset[NpcId]().union(*(each.utterance.witnesses for each in said))
-            day = self.writer.day(session, first.at_ms)
-            await self._grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said), day=day))
+            await self._grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said)))
 
     async def sum_up(self, rules: Compression) -> None:
         done: set[EntityId] = set()
@@ -257,6 +275,32 @@ class _Pass:
                 own_words = [SummarySentence(text, ()) for text in own]
                 told[npc] = self.teller.compress([*own_words, *told.get(npc, ())])
         return _Telling(node, fold[-1].end, told, npcs, fold)
+
+    async def compact(self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence]) -> EntityId:
+        fold = [node for node in self.stored.nodes if node.id in set(nodes)]
+        for id_ in nodes:
+            node = self.stored.node(id_)
+            if node is None:
+                raise InvalidInput(f"no event node {id_!r} in campaign {self.writer.campaign.id!r}")
+            if node.parent is not None:
+                raise InvalidInput(f"event node {id_!r} is summed up already, by {node.parent!r}")
+            if node.tier != fold[0].tier:
+                raise InvalidInput(f"event nodes {fold[0].id!r} and {id_!r} are of different tiers")
+        if len(fold) < 2:
+            raise InvalidInput(f"name at least two event nodes to sum up, not {len(fold)}")
+        telling = await self._summed_up(fold)
+        if summary:
+            heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
+            told = dict(telling.told)
+            for npc in telling.heard:
+                heard = (one for one in summary if all(npc in heard_by.get(line, ()) for line in one.evidence))
+                told[npc] = self.teller.compress([*heard]) or told.get(npc, [])
+            telling = replace(telling, told={npc: sentences for npc, sentences in told.items() if sentences})
+        before = self.n_changed
+        await self._grow(telling)
+        if self.n_changed == before:
+            raise InvalidInput("the event nodes have changed meanwhile; nothing was stored, try again")
+        return telling.node
 
     def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
         """Return whether an NPC has a summary of a node already."""
@@ -290,17 +334,26 @@ class _Pass:
                 if is_over or n + 1 < len(cut) or len(each.said) == LONGEST:
                     yield (start if start and n == 0 else each.said[0].ordinal), each.said
 
-    def _about(self, node: EntityId, said: Sequence[NumberedUtterance]) -> list[Claim]:
-        """Return who took part in a stretch, what else it names, and where it happened."""
-        spoken, names = [each.utterance for each in said if each.utterance.is_evidence], self.teller.names
-        known = (names.spelled(each.speaker_name) for each in spoken)
-        speakers = {name.entity_id for name in known if name is not None}
-        named = {entity for each in spoken for entity in names.entities_in(each.text)} - speakers
-        where = place_of(self.writer.campaign.scenes, said[0].utterance.witnesses)
+    def _about(self, node: EntityId, said: Sequence[NumberedUtterance]) -> list[FactStated]:
+        """Return who took part in a stretch, what else it names, and when and where it happened.
+
+        Each is known to those who heard the line that shows it, and goes with that line.
+        """
+        names, first, end = self.teller.names, said[0].utterance, _end(said[-1])
+        shown: dict[Claim, Utterance] = {}
+        for each in (one.utterance for one in said if one.utterance.is_evidence):
+            speaker = names.spelled(each.speaker_name)
+            if speaker is not None:
+                shown.setdefault(Claim.relation(speaker.entity_id, TOOK_PART, node), each)
+            for entity in names.entities_in(each.text):
+                shown.setdefault(Claim.relation(entity, NAMED_IN, node), each)
+        if (where := place_of(self.writer.campaign.scenes, first.witnesses)) is not None:
+            shown[Claim.relation(node, OCCURRED_AT, where)] = first
+        if day := self.writer.day(first.session_id, first.at_ms):
+            shown[Claim.attribute(node, "time", day)] = first
         return [
-            *(Claim.relation(each, TOOK_PART, node) for each in sorted(speakers)),
-            *(Claim.relation(each, NAMED_IN, node) for each in sorted(named)),
-            *([Claim.relation(node, OCCURRED_AT, where)] if where is not None else []),
+            FactStated(claim, end, witnessed_by(sorted(by.witnesses), at_ms=by.at_ms), attributes={"evidence": [by.id]})
+            for claim, by in shown.items()
         ]
 
 

@@ -11,9 +11,13 @@ import pytest
 
 from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import sum_up, timeline_writer
 from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
-from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.world.events import Cause
@@ -115,6 +119,53 @@ async def test_a_running_session_is_told_up_to_its_last_complete_stretch(table: 
     await play(table, "one", 5)
     await writer.write(SessionId("one"), is_over=True)
     assert len((await timeline(table)).nodes) == 5
+
+
+async def test_a_summary_of_chosen_nodes_reaches_those_who_heard_its_lines(table: Store) -> None:
+    await play(table, "one", 4, hidden_from_smith=1)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    first, second, third, _ = (await timeline(table)).nodes
+    said = [SummarySentence("Two houses were promised keys.", (UtteranceId("one-0-1"), UtteranceId("one-1-1")))]
+    made = await writer.compact([first.id, second.id], said)
+    node = (await timeline(table)).node(made)
+    assert node is not None and told(node, INNKEEPER) == "Two houses were promised keys."
+    assert "house 0." in told(node, SMITH) and "houses" not in told(node, SMITH)
+    for wrong, why in (
+        ([first.id, third.id], "is summed up already"),
+        ([third.id], "at least two event nodes"),
+        ([third.id, node.id], "of different tiers"),
+        ([third.id, EntityId("forge")], "no event node 'forge'"),
+    ):
+        with pytest.raises(InvalidInput, match=why):
+            await writer.compact(wrong)
+
+
+async def test_what_happened_names_its_place_and_people_to_those_who_heard_them(table: Store) -> None:
+    line = an_utterance("I promise to bring Grimjaw the silver keys of the mill.", id="k1")
+    one = replace(line, session_id=SessionId("one"), at_ms=1_000_000_000, witnesses=frozenset({INNKEEPER}))
+    await table.log.append([one])
+    await (await timeline_writer(table, CAMPAIGN)).write(SessionId("one"), is_over=True)
+    [node] = (await timeline(table)).nodes
+    facts = await PostgresInspection(table.database).current(CAMPAIGN, INNKEEPER, about=node.id, limit=50)
+    assert {"INVOLVED_IN", "OCCURRED_AT", "summary", "floor"} <= {fact.claim.predicate for fact in facts}
+    assert not await PostgresInspection(table.database).current(CAMPAIGN, SMITH, about=node.id, limit=50)
+    await table.world.retract(CAMPAIGN, UtteranceId("k1"), Cause("dm", 2_000_000_000))
+    assert not await PostgresInspection(table.database).current(CAMPAIGN, DM, about=node.id, limit=50)
+
+
+async def test_a_node_whose_last_line_is_retracted_is_told_again_under_the_same_sum(table: Store) -> None:
+    await play(table, "one", 8)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    before = next(node for node in (await timeline(table)).nodes if node.tier == 1)
+    await table.world.retract(CAMPAIGN, UtteranceId("one-1-1"), Cause("dm", 2_000_000_000))
+    await table.world.correct(CAMPAIGN, UtteranceId("one-0-1"), "I promise Odo the eel.", Cause("dm", 2_000_000_001))
+    for _ in range(3):
+        await writer.write(SessionId("one"), is_over=True)
+    found = await timeline(table)
+    assert len([node for node in found.nodes if node.tier == 0 and node.parent is None]) <= 5
+    assert any("eel" in told(node, SMITH) for node in found.nodes if node.parent == before.id)
 
 
 async def test_two_writers_at_once_tell_each_node_once(table: Store) -> None:
