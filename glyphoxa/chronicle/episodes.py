@@ -16,11 +16,10 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
+from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, witnessed_by
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.recall.facts import TOOK_PART
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event

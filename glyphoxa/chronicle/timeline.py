@@ -5,7 +5,7 @@
 
 The nodes are the same for all, their summaries are not: each NPC's is made from what it heard. A node that is summed up
 is hidden from prompts and can still be recalled. A summary rests on its lines: when one of them is retracted, so is the
-summary, and the next pass tells the node anew. Nothing else changes a node that exists.
+summary, and the next pass tells the node again. Nothing else changes a node that exists.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, witnessed_by
+from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, witnessed_by
 from glyphoxa.domain.node_types import Compression
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.recall.facts import TOOK_PART
 from glyphoxa.transcript.sessions import node_name, node_of, start_of, summary_of, tier_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
@@ -115,7 +114,7 @@ def timeline_of(ids: Iterable[EntityId], facts: Iterable[Fact]) -> StoredTimelin
             summaries[node].append(fact)
     nodes: list[EventNode] = []
     for node in ends.keys() & summaries.keys():
-        # The relation to its sum goes with a node that is told anew. The first of several is known by the sum's id.
+        # The relation to its sum goes with a node that is told again. The first of several is known by the sum's id.
         parent = parents.get(node, summary_of(node, tier_of(node) + 1))
         # A node is free again when the one that sums it up has lost all its words.
         nodes.append(EventNode(node, ends[node], tuple(summaries[node]), parent if parent in summaries else None))
@@ -123,7 +122,7 @@ def timeline_of(ids: Iterable[EntityId], facts: Iterable[Fact]) -> StoredTimelin
     return StoredTimeline(frozenset(ids), tuple(nodes))
 
 
-class Timeline(Protocol):
+class TimelineStore(Protocol):
     """The stored timelines. All methods raise `Unavailable` if the database is unreachable or late."""
 
     async def read(self, campaign: CampaignId) -> StoredTimeline: ...
@@ -186,7 +185,7 @@ class TimelineWriter:
 
     campaign: Campaign
     log: ChronicleLog
-    timeline: Timeline
+    timeline: TimelineStore
     day: Callable[[SessionId, int], str] = lambda _session, _at_ms: ""
     dated: Callable[[str, SessionId, int], str] = lambda text, _session, _at_ms: text
     summariser: Summariser | None = None
@@ -236,7 +235,7 @@ class _Pass:
     """One pass over the timeline.
 
     Attributes:
-        read: What may be told of the sessions read so far.
+        read: The lines of the sessions read so far that may be told.
     """
 
     writer: TimelineWriter

@@ -18,13 +18,13 @@ _OF_THE_STORE: Final = ("kind", FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MemoryNode:
     """
     Attributes:
-        type: As the schema calls it: an entity of type npc is a `character_sheet`.
+        type: The schema's name: an entity of type npc is a `character_sheet`.
         fields: Values by name: those of the type first, also without a value, then all others.
         session, floor: The utterance from which the node was last changed; None if it was not changed by talk.
-        tier: Of an event node, see `glyphoxa.chronicle.timeline`.
+        tier: The tier of an event node, see `glyphoxa.chronicle.timeline`.
         parent: The event node that sums it up.
     """
 
@@ -55,13 +55,13 @@ class Node:
         }
 
 
-def nodes_of(world: WorldState, schema: Schema) -> list[Node]:
+def nodes_of(world: WorldState, schema: Schema) -> list[MemoryNode]:
     """Return the nodes of a world, ordered by type and title, with the facts that the DM accepted."""
     found = (_node(entity, world.touching(entity.id), schema) for entity in world.entities.values())
     return sorted(found, key=lambda node: (node.type, node.tier, node.title.casefold(), node.id))
 
 
-def _node(entity: WorldEntity, facts: Iterable[Fact], schema: Schema) -> Node:
+def _node(entity: WorldEntity, facts: Iterable[Fact], schema: Schema) -> MemoryNode:
     type_ = schema.of_entity(entity.type)
     fields: dict[str, list[object]] = {name: [] for name in type_.fields}
     parent: EntityId | None = None
@@ -79,7 +79,7 @@ def _node(entity: WorldEntity, facts: Iterable[Fact], schema: Schema) -> Node:
     if "aliases" in fields:
         fields["aliases"] = [*entity.aliases]
     _, session, floor = max(said, key=lambda one: one[0], default=(0, None, None))
-    return Node(
+    return MemoryNode(
         entity.id,
         entity.type if entity.type in schema.declared else NODE_TYPE_OF.get(entity.type, entity.type),
         entity.name,

@@ -169,6 +169,7 @@ EVER: Final = Between()
 
 MEANING: Final = "meaning"
 """Attribute of a coined term."""
+TOOK_PART: Final = "PARTICIPATED_IN"
 HOLDINGS: Final = ("OWNS", "gave", "took", "bought", "sold", "lost")
 """Claims about who has what, and how it changed hands."""
 

@@ -41,7 +41,7 @@ class NodeType:
     Attributes:
         fields: Names of attributes that extraction fills.
         appends: Each extraction adds a node, and none is merged with another.
-        always_inject: What an NPC knows of such nodes is in each of its prompts, and is not recalled in addition.
+        always_inject: An NPC's knowledge of such nodes is in each of its prompts, and is not recalled in addition.
         instructions: Added to the request for extraction while the type takes part.
         every: It takes part in the extraction of talk in which the number of an utterance is a multiple of this.
         active: Without it, it takes part in no extraction.

@@ -24,6 +24,7 @@ from glyphoxa.domain.knowledge import (
     ANSWERING,
     NEAR,
     RELATED,
+    TOOK_PART,
     Claim,
     Fact,
     Recalled,
@@ -43,7 +44,7 @@ from glyphoxa.language.sentences import RoomLeft, tokens_of
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.wording import recalled_line, speaker_part
-from glyphoxa.recall.facts import LINKED_TO, TOOK_PART, FactsAsked, facts_asked, is_secret
+from glyphoxa.recall.facts import LINKED_TO, FactsAsked, facts_asked, is_secret
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.world import KnownByName
 from glyphoxa.transcript.sessions import EPISODE, is_episode

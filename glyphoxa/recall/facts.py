@@ -168,7 +168,6 @@ def _own_words(predicate: str, language: str) -> frozenset[str]:
     return frozenset(Text.of(predicate).full) - vocabulary_of(language).stop
 
 
-TOOK_PART: Final = "PARTICIPATED_IN"
 LINKED_TO: Final = "LINKED_TO"
 """Relation of imports: a document links to another one, for an unknown reason."""
 _LOCATED_AT: Final = "LOCATED_AT"

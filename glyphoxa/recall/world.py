@@ -23,7 +23,7 @@ from loguru import logger
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
-from glyphoxa.domain.knowledge import EVER, MEANING, Between, Fact, Viewer
+from glyphoxa.domain.knowledge import EVER, MEANING, TOOK_PART, Between, Fact, Viewer
 from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
@@ -33,7 +33,7 @@ from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Entry, Speech
 from glyphoxa.names.reader import SURE_LETTERS, IsWanted, Mention, NameReader
 from glyphoxa.names.resolve import Called, Resolver, without_article
-from glyphoxa.recall.facts import TOOK_PART, is_secret
+from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors

@@ -124,7 +124,7 @@ def test_a_mistake_is_reported_with_its_line_and_the_nearest_name(tmp_path: Path
     assert found[0].startswith("7: ") and mistake in found[0]
 
 
-def test_declared_types_complete_the_default_type_or_template_of_their_name(tmp_path: Path) -> None:
+def test_declared_types_complete_their_default_or_template(tmp_path: Path) -> None:
     (tmp_path / "town.yaml").write_text(
         "campaign: {name: Town}\n"
         "entity_types:\n"
