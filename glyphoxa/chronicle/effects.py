@@ -182,6 +182,7 @@ class _Writing:
         cause = self._cause(last)
         provenance = Provenance(
             sure,
+            "inferred" if found.is_inferred else "stated",
             origin="talk",
             session_id=cause.session_id,
             utterance_id=cause.utterance_id,

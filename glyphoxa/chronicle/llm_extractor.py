@@ -344,7 +344,7 @@ class Merging:
         names = [self._names_of(self._entities[key]) for key in (source, target)]
         kind, sentence = self._heard.kind_of(rests_on, names)
         if kind is Kind.NOW:
-            self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure))
+            self._relations.append(ExtractedRelation(source, type_, target, _ids(rests_on), sure, is_inferred=True))
         else:
             self._other_kind(kind, source, sentence, rests_on, sure)
 
@@ -364,7 +364,7 @@ class Merging:
         names = [self._names_of(self._entities[subject])]
         kind, sentence = self._heard.kind_of(rests_on, names, value, least=least_of(about))
         if fits(about, kind):
-            self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure))
+            self._facts.append(ExtractedFact(subject, about, value, _ids(rests_on), sure, is_inferred=True))
         else:
             self._other_kind(kind, subject, sentence, rests_on, sure)
 

@@ -151,7 +151,11 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """A relation: `source` and `target` are keys, `type` is for example `MEMBER_OF`."""
+    """A relation: `source` and `target` are keys, `type` is for example `MEMBER_OF`.
+
+    Attributes:
+        is_inferred: A model found it. What the rules find was said in these words.
+    """
 
     source: str
     type: str
@@ -159,6 +163,7 @@ class ExtractedRelation:
     evidence: tuple[UtteranceId, ...]
     confidence: float
     kind: Kind = Kind.NOW
+    is_inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +175,7 @@ class ExtractedFact:
         about: Its attribute in snake case: `occupation`, `promise`, `decision`, `state`, ...
         value: In the words of the transcript.
         kind: Any other than now is also the attribute's name, and needs review whatever its confidence.
+        is_inferred: See `ExtractedRelation`.
     """
 
     subject: str
@@ -178,6 +184,7 @@ class ExtractedFact:
     evidence: tuple[UtteranceId, ...]
     confidence: float
     kind: Kind = Kind.NOW
+    is_inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ async def test_what_the_rules_miss_is_added_with_the_line_that_says_who_is_meant
     [one] = got.facts
     assert (one.subject, one.value, one.evidence) == ("odo", "tend the lighthouse", ("u1", "u2"))
     assert one.confidence < AUTO_ACCEPT, "the DM looks at it first"
+    assert one.is_inferred, "a model found it"
     assert got.refused == ()
 
 
