@@ -413,7 +413,7 @@ def chronicle_worker(
         only: The campaigns to read, which may change while it works.
     """
     log = log or chronicle_log(store, readers)
-    kept: dict[CampaignId, Chronicler] = {}
+    kept: dict[CampaignId, tuple[object, Chronicler]] = {}
 
     async def campaigns() -> Sequence[CampaignId]:
         if only is not None:
@@ -426,10 +426,12 @@ def chronicle_worker(
         return await imports_of(store, of, readers).propose_claims()
 
     async def chronicler(of: CampaignId) -> Chronicler:
-        # It holds the campaign's names in memory.
-        if of not in kept:
-            kept[of] = await chronicler_of(store, of, log, readers)
-        return kept[of]
+        # It holds the campaign's names in memory, until the DM changes the campaign.
+        loaded_at, (made_for, made) = await store.campaigns.loaded_at(of), kept.get(of, (None, None))
+        if made is None or made_for != loaded_at:
+            made = await chronicler_of(store, of, log, readers)
+            kept[of] = loaded_at, made
+        return made
 
     async def tell(of: CampaignId, session: SessionId) -> None:
         await (await timeline_writer(store, of, readers.summariser(await store.campaigns.get(of)))).write(session)

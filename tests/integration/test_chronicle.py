@@ -18,6 +18,7 @@ from glyphoxa.chronicle.judge import RulesJudge
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep, SessionProgress
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, SceneTalk
+from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
@@ -81,6 +82,20 @@ async def test_no_npc_knows_what_was_found_until_the_dm_accepts_it(table: Store)
     assert "promise" not in {fact.claim.predicate for fact in await inspection.current(CAMPAIGN, SMITH, limit=100)}
     await table.world.commit(CAMPAIGN, [FactConfirmed(found.claim.fact_id)], Cause("dm", 2_000_000))
     assert "promise" in {fact.claim.predicate for fact in await inspection.current(CAMPAIGN, SMITH, limit=100)}
+
+
+async def test_a_worker_reads_on_with_a_changed_campaign(table: Store) -> None:
+    worker = chronicle_worker(table)
+    await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
+    await worker.read_new(CAMPAIGN)
+    accepts = replace(a_known_party("accept"), safety=Safety(lines=("spiders",)))
+    await table.campaigns.load(accepts)
+    await table.log.append([said(2, "I promise to bring you a silver ring."), said(3, "I promise you ten spiders.")])
+    await worker.read_new(CAMPAIGN)
+    assert await learned(table) == [
+        ("accepted", "promise", "I promise to bring you a silver ring"),
+        ("pending", "promise", "I promise to bring you six crowns by Friday"),
+    ]
 
 
 async def test_learned_fact_is_known_only_to_those_who_heard_it(table: Store) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from loguru import logger
@@ -222,6 +223,11 @@ class PostgresCampaigns(CampaignQueries):
             raise NotFound(f"no campaign {campaign!r} here: " + did_you_mean(campaign, await self.ids()))
         known = [Secret(row["text"], frozenset(row["knowers"]), row["entity_id"]) for row in rows]
         return replace(described.whole, secrets=(*described.authored.secrets, *known))
+
+    async def loaded_at(self, campaign: CampaignId) -> datetime | None:
+        """The time of the last change of the campaign's file, tables or imports; None when it was never loaded here."""
+        row = await self._row("loaded_at", campaign)
+        return None if row is None else row["loaded_at"]
 
     async def described(self, campaign: CampaignId) -> Described | None:
         """None when it was never loaded here."""

@@ -10,6 +10,9 @@ SELECT id, name FROM campaigns ORDER BY id;
 -- get_document --
 SELECT document::text, seq FROM campaign_documents WHERE campaign_id = $1;
 
+-- loaded_at --
+SELECT loaded_at FROM campaign_documents WHERE campaign_id = $1;
+
 -- put_document --
 -- $3: the last event of this load, or the last event before if it had none.
 INSERT INTO campaign_documents (campaign_id, document, seq)
