@@ -319,6 +319,25 @@ async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: st
         assert [len(row["embedding"].to_list()) for row in nodes] == [8] * len(town.entities)
 
 
+async def test_a_chunk_has_the_entity_that_it_is_about_as_topic(table: Store, dsn: str, tmp_path: Path) -> None:
+    """Whether it is embedded before or after it is read, and as long as its words say so."""
+    await table.log.append([said(1, PROMISE), said(2, "Hello.")])
+    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as embedding:
+        await embedding.chunks.fill_missing(CAMPAIGN)
+        await read(table, said(3, FOUND))
+        await embedding.chunks.fill_missing(CAMPAIGN)
+        query = "SELECT utterance_id, topic FROM chunks"
+        assert {row["utterance_id"]: row["topic"] for row in await rows(table, query)} == {
+            "u1": "e-grimjaw",
+            "u2": "",
+            "u3": "e-mirelle",
+        }
+        await table.world.correct(CAMPAIGN, UtteranceId("u1"), "I promise to come by Friday.", DM)
+        await chronicle_worker(table).read_new(CAMPAIGN)
+        await embedding.chunks.fill_missing(CAMPAIGN)
+        assert {row["utterance_id"]: row["topic"] for row in await rows(table, query)}["u1"] == ""
+
+
 async def embedded(texts: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     """Vectors of unit length in which each word counts once, wherever it is."""
     vectors = np.zeros((len(texts), 384), np.float32)

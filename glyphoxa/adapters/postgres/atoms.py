@@ -33,6 +33,8 @@ async def graft(
     if atoms:
         rows = [{**asdict(each), "stable_key": each.stable_key, "utterance_id": each.utterance} for each in atoms]
         await connection.execute(sql["graft"], campaign, rows)
+    if changed := [*gone, *(each.utterance for each in atoms)]:
+        await connection.execute(sql["topics"], campaign, changed)
 
 
 class PostgresAtoms(CampaignQueries):

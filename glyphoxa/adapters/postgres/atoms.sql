@@ -15,6 +15,11 @@ INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, sum
          = (excluded.kind, excluded.title, excluded.summary, excluded.confidence, excluded.about, excluded.speaker,
             excluded.heard_by, excluded.place, excluded.status);
 
+-- topics --
+-- The topics of the utterances $2, after a change of their atoms.
+UPDATE chunks SET topic = glyphoxa_topic($1, utterance_id)
+ WHERE campaign_id = $1 AND utterance_id = ANY ($2) AND topic <> glyphoxa_topic($1, utterance_id);
+
 -- lease --
 -- One pass over a campaign at a time; the lease ends with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtext('glyphoxa atoms'), hashtext($1));

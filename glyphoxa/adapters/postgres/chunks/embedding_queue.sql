@@ -32,16 +32,17 @@ DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 -- add --
 -- Add a chunk; its audience, time and speaker follow from the utterance.
 INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model, speaker_id,
-                    entity_ids, timestamp, knowers, retracted)
-    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id, $8, e.timestamp, e.witnesses, e.retracted
+                    entity_ids, timestamp, knowers, retracted, topic)
+    SELECT $1, $2, e.utterance_id, e.session_id, $4, $5, $6, $7, e.speaker_id, $8, e.timestamp, e.witnesses, e.retracted,
+           glyphoxa_topic($1, e.utterance_id)
       FROM session_entries e
      WHERE e.campaign_id = $1 AND e.utterance_id = $3
     ON CONFLICT (campaign_id, id) DO UPDATE
        SET (utterance_id, session_id, content, content_hash, embedding, model, speaker_id, entity_ids, timestamp,
-            knowers, retracted)
+            knowers, retracted, topic)
          = (excluded.utterance_id, excluded.session_id, excluded.content, excluded.content_hash, excluded.embedding,
             excluded.model, excluded.speaker_id, excluded.entity_ids, excluded.timestamp, excluded.knowers,
-            excluded.retracted);
+            excluded.retracted, excluded.topic);
 
 -- refresh --
 -- Update who may recall existing chunks: a rollback changes that.
