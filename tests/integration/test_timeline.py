@@ -183,9 +183,10 @@ async def test_an_npc_begins_the_next_session_with_the_arc_of_all_before(table: 
     for n in range(40):
         await play(table, f"s{n:02}", 3, begin=3 * n)
         await sum_up(table, CAMPAIGN, SessionId(f"s{n:02}"))
+    await table.read(CAMPAIGN)
     when = SaidWhen(a_campaign(), SessionId("next"), None)
     arc = partial(table.episodes.arc, CAMPAIGN, but=SessionId("next"))
-    past = Past(when, table.summaries, tokens=600, arc=arc)
+    past = Past(when, partial(table.earlier_sessions, CAMPAIGN), tokens=600, arc=arc)
     await past.read(SMITH)
     told = past.of(SMITH)
     assert len(told) <= 4 * 600
