@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -10,7 +11,7 @@ from loguru import logger
 
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import TOKENS, LineSelection, Summariser
+from glyphoxa.chronicle.summaries import TOKENS, LineSelection, Summariser, in_order
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
@@ -131,11 +132,16 @@ class Teller:
             but: Whether an NPC is told nothing.
         """
         told: dict[NpcId, list[SummarySentence]] = {}
+        salient: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
         of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
+        selection = self._selection(self.tokens)
         for npc in (npc.id for npc in self.campaign.npcs if not but(npc.id)):
             heard = [each.utterance for each in heard_by(npc, said)]
             at = {each.id: each for each in heard}
-            found = await self._condensed(self._selection(self.tokens).select(heard, own=npc), npc, heard, of_lines)
+            if tuple(at) not in salient:
+                salient[tuple(at)] = await asyncio.to_thread(selection.salient, heard)
+            kept = [*salient[tuple(at)], *selection.own_words(heard, npc)]
+            found = await self._condensed(selection.compress(in_order(kept, heard)), npc, heard, of_lines)
             if found:
                 told[npc] = [replace(one, text=self._dated(one.text, at[one.evidence[0]])) for one in found]
         return told

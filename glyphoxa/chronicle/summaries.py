@@ -101,6 +101,11 @@ class LineSelection:
             before: A summary of earlier lines, which is part of the new one.
             own: The NPC that reads it, which keeps its own word.
         """
+        kept = [*self.salient(said, before), *self.own_words(said, own)]
+        return self.compress([*before, *in_order(kept, said)])
+
+    def salient(self, said: Sequence[Utterance], before: Sequence[SummarySentence] = ()) -> list[SummarySentence]:
+        """Return all lines that `select` chooses from, for whoever heard them. See there."""
         judge = SalienceJudge(self.language, self.names(), threshold=_SALIENT)
         kept = list[SummarySentence]()
         spoken = [Text.of(one.text) for one in before]
@@ -113,7 +118,7 @@ class LineSelection:
             ):
                 kept.append(one)
                 spoken.append(now)
-        return self.compress([*before, *in_order([*kept, *self.own_words(said, own)], said)])
+        return kept
 
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
         """Return the sentences with which an NPC committed itself, see `commits_speaker`."""

@@ -207,6 +207,8 @@ def _sentence(parts: list[str]) -> str:
 
 
 _MOST_SESSIONS: Final = 5
+_LEAST_OF_ARC: Final = 110
+"""Characters of an event in the arc; in fewer, most of them would be cut within their first sentence."""
 
 
 class Past:
@@ -259,12 +261,13 @@ class Past:
         room = RoomLeft.of(self._tokens // 2)
         own = room.fitting(own)
         room.left += characters_in(self._tokens - self._tokens // 2)
-        # What sums up most comes first, and each gets the same share of the room.
-        by_weight = sorted(range(len(arc)), key=lambda at: (-arc[at].score, -at))
         of_latest = room.fitting(map(self._line, latest), cuts=True, share=1 / 2 if arc else 1)
+        # The sums of most come first, as many as have room for a sentence, and each gets the same share.
+        n_shown = room.left // _LEAST_OF_ARC
+        by_weight = sorted(range(len(arc)), key=lambda at: (-arc[at].score, -at))[:n_shown]
         of_arc: dict[int, list[str]] = {}
         for n, at in enumerate(by_weight):
-            of_arc[at] = room.fitting([self._line(arc[at])], cuts=True, share=1 / (len(arc) - n))
+            of_arc[at] = room.fitting([self._line(arc[at])], cuts=True, share=1 / (len(by_weight) - n))
         in_order = (text for at in sorted(of_arc) for text in of_arc[at])
         self._read[npc] = " ".join((*in_order, *reversed(of_latest), *own))
 
