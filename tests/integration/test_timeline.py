@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -11,11 +12,14 @@ import pytest
 
 from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import sum_up, timeline_writer
+from glyphoxa.app.background import chronicle_worker, sum_up, timeline_writer
 from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.scene import Past
@@ -26,6 +30,7 @@ from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 CAMPAIGN = a_campaign().id
 _NAMES = ("Orrin", "Wenna", "Tobb", "Maelis", "Gerrit", "Ysolde", "Perrin", "Hobb", "Alis", "Kettil")
 _BREAK_MS = 11 * 60_000
+LATER = Cause("dm", 2_000_000_000)
 
 
 async def play(
@@ -194,3 +199,41 @@ async def test_an_npc_begins_the_next_session_with_the_arc_of_all_before(table: 
     houses = [int(found) for found in re.findall(r"house (\d+)\.", told)]
     assert min(houses) < 30 and len([house for house in houses if house < 100]) >= 8
     assert houses == sorted(houses), "in the order of the talk"
+
+
+async def retracted(store: Store, line: Utterance) -> None:
+    await store.world.retract(CAMPAIGN, line.id, LATER)
+
+
+async def corrected(store: Store, line: Utterance) -> None:
+    await store.world.correct(CAMPAIGN, line.id, "I promise Odo the eel.", LATER)
+
+
+async def withheld(store: Store, line: Utterance) -> None:
+    await store.world.consent(CAMPAIGN, ConsentChange(line.speaker_id, "withheld", (line.id,)), Cause("player", 1))
+
+
+async def revised(store: Store, line: Utterance) -> None:
+    worker = chronicle_worker(store)
+    await worker.read_new(CAMPAIGN)
+    await store.log.revise(replace(line, text=line.text.replace("house", "mill")), was=line)
+    await worker.read_new(CAMPAIGN)
+
+
+async def erased(store: Store, line: Utterance) -> None:
+    await PostgresErasure(store.database).erase(CAMPAIGN, Meant(session=line.session_id), at_ms=1)
+
+
+@pytest.mark.parametrize("take_back", [retracted, corrected, withheld, revised, erased])
+async def test_what_is_taken_back_leaves_the_sums_of_later_sessions(
+    table: Store, take_back: Callable[[Store, Utterance], Awaitable[None]]
+) -> None:
+    for n in range(5):
+        await play(table, f"s{n}", 2, begin=2 * n)
+        await sum_up(table, CAMPAIGN, SessionId(f"s{n}"))
+    told_of = [(node, line) for node in (await timeline(table)).nodes for line in node.lines if node.tier]
+    id_ = next(line for node, line in told_of if not line.startswith(f"{node.end.session_id}-"))
+    found = await table.log.recent(CAMPAIGN, SessionId(id_.partition("-")[0]), since_ms=0, limit=100)
+    line = next(one for one in found if one.id == id_)
+    await take_back(table, line)
+    assert not any(line.text in told(node, SMITH) for node in (await timeline(table)).nodes)

@@ -23,12 +23,12 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from --
--- Events learned from one utterance, the ordinal $4 of the session $3, or from it and later ones of that session.
--- Served by idx_world_events_ordinal.
+-- Events learned from one utterance, the ordinal $4 of the session $3, alone or together with others, also of other
+-- sessions: an event node sums up several. Reads all events learned from talk.
 SELECT seq
   FROM world_events
- WHERE campaign_id = $1 AND by = 'talk' AND session_id = $3
-   AND (ordinal = $4 OR source_turn_id = $2 OR payload #> '{attributes,evidence}' ? $2)
+ WHERE campaign_id = $1 AND by = 'talk'
+   AND ((session_id = $3 AND (ordinal = $4 OR source_turn_id = $2)) OR payload #> '{attributes,evidence}' ? $2)
  ORDER BY seq;
 
 -- learned_from_any --
@@ -36,7 +36,6 @@ SELECT seq
 SELECT seq
   FROM world_events w
  WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard')
-   AND session_id IN (SELECT session_id FROM session_entries WHERE campaign_id = $1 AND utterance_id = ANY ($2))
    AND (source_turn_id = ANY ($2) OR payload #> '{attributes,evidence}' ?| $2)
  ORDER BY seq;
 
@@ -50,15 +49,27 @@ SELECT session_id, ordinal, text, speaker_id, speaker_name, npc_id,
 
 -- own_lines --
 -- Utterances of the speaker $2: the ids $3, or all of the session $4. Each with the answers of NPCs that follow it, up to
--- `last_ordinal`, and with the events learned from them, alone or together with others.
+-- `last_ordinal`, and with the events learned from them, alone or together with others, also of other sessions.
+WITH sums AS MATERIALIZED (
+    SELECT seq, payload #> '{attributes,evidence}' AS lines
+      FROM world_events
+     WHERE campaign_id = $1 AND by = 'talk' AND event_type = 'fact_stated'
+       AND payload #>> '{claim,subject}' LIKE 'episode-%#%+%'
+)
 SELECT e.utterance_id, e.session_id, e.ordinal, answers.last_ordinal,
-       ARRAY(SELECT DISTINCT w.seq
+       ARRAY(SELECT w.seq
                FROM world_events w
                JOIN session_entries l ON l.campaign_id = $1 AND l.session_id = e.session_id
                                      AND l.ordinal BETWEEN e.ordinal AND answers.last_ordinal
               WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id AND w.event_type <> 'undone'
                 AND (w.ordinal = l.ordinal OR w.source_turn_id = l.utterance_id
-                     OR w.payload #> '{attributes,evidence}' ? l.utterance_id)) AS learned
+                     OR w.payload #> '{attributes,evidence}' ? l.utterance_id)
+              UNION
+             SELECT sums.seq
+               FROM sums
+               JOIN session_entries l ON l.campaign_id = $1 AND l.session_id = e.session_id
+                                     AND l.ordinal BETWEEN e.ordinal AND answers.last_ordinal
+              WHERE sums.lines ? l.utterance_id) AS learned
   FROM session_entries e
   JOIN sessions s ON s.campaign_id = $1 AND s.id = e.session_id
  CROSS JOIN LATERAL (SELECT coalesce(min(n.ordinal) - 1, s.last_ordinal) AS last_ordinal
