@@ -11,7 +11,7 @@ summary, and the next pass tells the node again. Nothing else changes a node tha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, Protocol
@@ -26,7 +26,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, witnessed_by
+from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, Viewer, Visibility, witnessed_by
 from glyphoxa.domain.node_types import Compression
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
@@ -53,12 +53,14 @@ class EventNode:
     Attributes:
         end: Its fact "floor" has the session, the number and the time of its last utterance as provenance.
         summaries: Its facts "summary", each with its lines among its attributes.
+        seen: Who may know of it.
         parent: The node that sums it up.
     """
 
     id: EntityId
     end: Provenance
     summaries: tuple[Fact, ...]
+    seen: Visibility
     parent: EntityId | None = None
 
     @property
@@ -71,7 +73,8 @@ class EventNode:
 
     def of(self, npc: NpcId) -> Fact | None:
         """Return the summary that an NPC may know."""
-        return next((fact for fact in self.summaries if fact.visibility.is_visible_to(npc)), None)
+        shown = self.summaries if self.seen.is_visible_to(npc) else ()
+        return next((fact for fact in shown if fact.visibility.is_visible_to(npc)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,13 @@ class StoredTimeline:
                 yield old[: rules.fan_in]
 
 
-def timeline_of(ids: Iterable[EntityId], facts: Iterable[Fact]) -> StoredTimeline:
-    """Return the timeline of these entities and accepted facts: "floor", "summary" and `PART_OF`."""
+def timeline_of(seen: Mapping[EntityId, Visibility], facts: Iterable[Fact], viewer: Viewer) -> StoredTimeline:
+    """Return the timeline of entities and facts, as far as a viewer may know of the entities.
+
+    Args:
+        seen: Who may know of each entity. What sums up one that the DM has hidden is hidden with it.
+        facts: The viewer's accepted facts "floor", "summary" and `PART_OF`.
+    """
     ends: dict[EntityId, Provenance] = {}
     parents: dict[EntityId, EntityId] = {}
     summaries: defaultdict[EntityId, list[Fact]] = defaultdict(list)
@@ -112,14 +120,21 @@ def timeline_of(ids: Iterable[EntityId], facts: Iterable[Fact]) -> StoredTimelin
             ends[node] = fact.provenance
         else:
             summaries[node].append(fact)
+    hidden = {node for node, who in seen.items() if not who.is_visible_to(viewer)}
+    above = {node for node in hidden if seen[node].scope in ("hidden", "secret")}
+    while above:
+        hidden |= above
+        above = {parents.get(node, summary_of(node, tier_of(node) + 1)) for node in above} & summaries.keys()
+    summaries = defaultdict(list, {node: summaries[node] for node in summaries.keys() & seen.keys() - hidden})
     nodes: list[EventNode] = []
     for node in ends.keys() & summaries.keys():
         # The relation to its sum goes with a node that is told again. The first of several is known by the sum's id.
         parent = parents.get(node, summary_of(node, tier_of(node) + 1))
         # A node is free again when the one that sums it up has lost all its words.
-        nodes.append(EventNode(node, ends[node], tuple(summaries[node]), parent if parent in summaries else None))
+        is_free = parent not in summaries
+        nodes.append(EventNode(node, ends[node], tuple(summaries[node]), seen[node], None if is_free else parent))
     nodes.sort(key=lambda node: (node.end.at_ms or 0, node.id))
-    return StoredTimeline(frozenset(ids), tuple(nodes))
+    return StoredTimeline(frozenset(seen), tuple(nodes))
 
 
 class TimelineStore(Protocol):
@@ -263,17 +278,24 @@ class _Pass:
         node = first.parent or summary_of(first.id, tier)
         has = self._has(node)
         sessions = dict.fromkeys(each.end.session_id for each in fold if each.end.session_id is not None)
-        said = [one for session in sessions for one in await self._said_in(session)]
-        lines = frozenset[UtteranceId]().union(*(each.lines for each in fold))
-        told = await self.teller.tell([one for one in said if one.utterance.id in lines], but=has)
-        npcs = [npc.id for npc in self.writer.campaign.npcs if any(each.of(npc.id) for each in fold)]
-        for npc in npcs:
-            facts = (each.of(npc) for each in fold)
-            own = [str(fact.claim.content) for fact in facts if fact is not None and not _lines_of(fact)]
+        npcs = (npc.id for npc in self.writer.campaign.npcs if any(each.of(npc.id) for each in fold))
+        facts = {npc: [fact for each in fold if (fact := each.of(npc)) is not None] for npc in npcs}
+        knowers: defaultdict[UtteranceId, set[NpcId]] = defaultdict(set)
+        for npc, known in facts.items():
+            for line in (line for one in known if not one.provenance.dm_confirmed for line in _lines_of(one)):
+                knowers[line].add(npc)
+        again = [
+            replace(one, utterance=replace(said := one.utterance, witnesses=said.witnesses & knowers[said.id]))
+            for session in sessions
+            for one in await self._said_in(session)
+        ]
+        told = await self.teller.tell(again, but=has)
+        for npc, known in facts.items():
+            own = [one for one in known if one.provenance.dm_confirmed]
             if own and not has(npc):
-                own_words = [SummarySentence(text, ()) for text in own]
+                own_words = [SummarySentence(str(one.claim.content), tuple(_lines_of(one))) for one in own]
                 told[npc] = self.teller.compress([*own_words, *told.get(npc, ())])
-        return _Telling(node, fold[-1].end, told, npcs, fold)
+        return _Telling(node, fold[-1].end, told, facts.keys(), fold)
 
     async def compact(self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence]) -> EntityId:
         fold = [node for node in self.stored.nodes if node.id in set(nodes)]
@@ -304,7 +326,8 @@ class _Pass:
     def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
         """Return whether an NPC has a summary of a node already."""
         known = self.stored.node(node)
-        return lambda npc: known is not None and known.of(npc) is not None
+        told = () if known is None else known.summaries
+        return lambda npc: any(fact.visibility.is_visible_to(npc) for fact in told)
 
     async def _grow(self, telling: _Telling) -> None:
         events, timeline, campaign = telling.events(self.stored), self.writer.timeline, self.writer.campaign.id

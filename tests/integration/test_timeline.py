@@ -20,11 +20,13 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from glyphoxa.domain.knowledge import DM
+from glyphoxa.domain.knowledge import DM, HIDDEN, Claim
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactReplaced
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 CAMPAIGN = a_campaign().id
@@ -237,3 +239,40 @@ async def test_what_is_taken_back_leaves_the_sums_of_later_sessions(
     line = next(one for one in found if one.id == id_)
     await take_back(table, line)
     assert not any(line.text in told(node, SMITH) for node in (await timeline(table)).nodes)
+
+
+async def arc(store: Store, npc: NpcId) -> str:
+    return " ".join(one.text for one in await store.episodes.arc(CAMPAIGN, npc, but=SessionId("next")))
+
+
+@pytest.mark.parametrize("hidden_first", [True, False])
+async def test_a_node_that_the_dm_hides_is_told_neither_by_itself_nor_in_a_sum(
+    table: Store, hidden_first: bool
+) -> None:
+    await play(table, "one", 4)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    hidden = (await timeline(table)).nodes[0]
+    if hidden_first:
+        await table.world.commit(CAMPAIGN, [EntityScoped(hidden.id, HIDDEN)], LATER)
+    await play(table, "two", 8, begin=4)
+    await writer.write(SessionId("two"), is_over=True)
+    if not hidden_first:
+        await table.world.commit(CAMPAIGN, [EntityScoped(hidden.id, HIDDEN)], LATER)
+    assert any(node.tier and hidden.id.startswith(node.id[:-2]) for node in (await timeline(table)).nodes)
+    told_now = await arc(table, SMITH)
+    assert "house 0." not in told_now and "house 1." in told_now
+
+
+async def test_what_the_dm_writes_of_a_node_is_told_in_its_sum_and_the_lines_are_not(table: Store) -> None:
+    await play(table, "one", 4)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    first = (await timeline(table)).nodes[0]
+    in_words = Claim.attribute(first.id, "summary", "They talked of the feast.")
+    await table.world.commit(CAMPAIGN, [FactReplaced(first.summaries[0].id, in_words)], LATER)
+    await play(table, "two", 8, begin=4)
+    await writer.write(SessionId("two"), is_over=True)
+    told_now = [told(node, SMITH) for node in (await timeline(table)).nodes]
+    assert not any("house 0." in text for text in told_now)
+    assert len([text for text in told_now if "They talked of the feast." in text]) == 2

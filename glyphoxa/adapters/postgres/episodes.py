@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import viewer_parameter
-from glyphoxa.adapters.postgres.world.tables import fact_of_row
+from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld, WorldWriting
 from glyphoxa.chronicle.timeline import PART_OF, StoredTimeline, timeline_of
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
@@ -67,7 +67,8 @@ class PostgresEpisodes(CampaignQueries):
     async def _read(self, connection: Connection, campaign: CampaignId, viewer: Viewer = DM) -> StoredTimeline:
         ids = await connection.fetch(self._sql["nodes"], campaign, EPISODE)
         rows = await connection.fetch(self._sql["timeline"], campaign, EPISODE, PART_OF, viewer_parameter(viewer))
-        return timeline_of((EntityId(row["id"]) for row in ids), map(fact_of_row, rows))
+        seen = {EntityId(row["id"]): visibility_of_row(row) for row in ids}
+        return timeline_of(seen, map(fact_of_row, rows), viewer)
 
     async def _commit(self, world: WorldWriting, events: Sequence[Event], cause: Cause) -> bool:
         """Commit events, unless a line they rest on was retracted meanwhile: the next ones will not contain it."""

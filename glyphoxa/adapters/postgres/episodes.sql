@@ -14,7 +14,7 @@ SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_
 
 -- nodes --
 -- The entities of the timeline's nodes: of ids that begin with $2 and contain '#'. Served by the entities' primary key.
-SELECT id FROM entities WHERE campaign_id = $1 AND type = 'event' AND id LIKE $2 || '-%#%';
+SELECT id, scope, knowers, known_how FROM entities WHERE campaign_id = $1 AND id LIKE $2 || '-%#%';
 
 -- timeline --
 -- What the nodes tell the viewer $4, and which node sums them up, which is the relation $3.
