@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import yaml
@@ -172,7 +172,7 @@ class Tables:
         scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
         settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / f"asked-{number}"})
         store = copy(self.store)
-        store.log = cast(PostgresTranscriptLog, _NothingIsKept())
+        store.log = _NothingIsKept(self.store.database)
         return Opening(
             settings=settings,
             campaign=replace(self.campaign, scenes=tuple(scenes)),
@@ -184,7 +184,7 @@ class Tables:
         )
 
 
-class _NothingIsKept:
+class _NothingIsKept(PostgresTranscriptLog):
     """A transcript log for sessions that the next question must not know."""
 
     async def append(self, utterances: Sequence[Utterance]) -> None: ...
