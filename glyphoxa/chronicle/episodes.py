@@ -33,6 +33,7 @@ def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtte
 
 
 _SURE: Final = 0.9
+NAMED_IN: Final = "INVOLVED_IN"
 _MORE: Final = 4
 """A model sums up this many times the tokens of its summary."""
 Told = Mapping[NpcId, Sequence[SummarySentence]]
@@ -87,6 +88,9 @@ class EpisodeWriter:
         if texts != before:
             at_ms = said[-1].utterance.at_ms if said else 0
             events = self._events(session, told, at_ms)
+            if events:
+                links = await asyncio.to_thread(people_in, episode_of(session), said, names)
+                events += links_of(links, _sure(session, at_ms))
             await self.episodes.replace(campaign.id, session, events, Cause("talk", at_ms, session))
         return texts
 
@@ -94,7 +98,7 @@ class EpisodeWriter:
         if not told:
             return []
         episode, everybody = episode_of(session), witnessed_by(told, at_ms=at_ms)
-        sure = Provenance(_SURE, "inferred", origin="talk", session_id=session, at_ms=at_ms, reason="selected lines")
+        sure = _sure(session, at_ms)
         people = [self.campaign.npc(npc).entity_id for npc in told]
         return [
             EntityAdded(episode, "event", episode_name(session), (), everybody, "talk"),
@@ -102,6 +106,30 @@ class EpisodeWriter:
             *summaries_of(episode, told, sure),
             *(FactStated(Claim.relation(each, TOOK_PART, episode), sure, everybody) for each in people),
         ]
+
+
+def _sure(session: SessionId, at_ms: int) -> Provenance:
+    return Provenance(_SURE, "inferred", origin="talk", session_id=session, at_ms=at_ms, reason="selected lines")
+
+
+def people_in(node: EntityId, said: Sequence[NumberedUtterance], names: Gazetteer) -> dict[Claim, Utterance]:
+    """Return who spoke and what was named, as relations to a node, each with the first line that shows it."""
+    shown: dict[Claim, Utterance] = {}
+    for each in (one.utterance for one in said if one.utterance.is_evidence):
+        speaker = names.spelled(each.speaker_name)
+        if speaker is not None:
+            shown.setdefault(Claim.relation(speaker.entity_id, TOOK_PART, node), each)
+        for entity in names.entities_in(each.text):
+            shown.setdefault(Claim.relation(entity, NAMED_IN, node), each)
+    return shown
+
+
+def links_of(shown: Mapping[Claim, Utterance], said: Provenance) -> list[FactStated]:
+    """Return claims about a node, each known to those who heard the line that shows it, and gone with that line."""
+    return [
+        FactStated(claim, said, witnessed_by(sorted(by.witnesses), at_ms=by.at_ms), attributes={"evidence": [by.id]})
+        for claim, by in shown.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

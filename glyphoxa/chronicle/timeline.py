@@ -17,16 +17,15 @@ from itertools import groupby
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.atoms import place_of
-from glyphoxa.chronicle.episodes import Teller, Told, summaries_of
+from glyphoxa.chronicle.episodes import Teller, Told, links_of, people_in, summaries_of
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import Summariser
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, Viewer, Visibility, witnessed_by
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Viewer, Visibility, witnessed_by
 from glyphoxa.domain.node_types import Compression
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
@@ -41,7 +40,6 @@ PART_OF: Final = "PART_OF"
 """The relation of a node to the one that sums it up."""
 FLOOR: Final = "floor"
 """The attribute of a node with the number of its last utterance."""
-NAMED_IN: Final = "INVOLVED_IN"
 OCCURRED_AT: Final = "OCCURRED_AT"
 _SURE: Final = 0.9
 
@@ -361,22 +359,13 @@ class _Pass:
 
         Each is known to those who heard the line that shows it, and goes with that line.
         """
-        names, first, end = self.teller.names, said[0].utterance, _end(said[-1])
-        shown: dict[Claim, Utterance] = {}
-        for each in (one.utterance for one in said if one.utterance.is_evidence):
-            speaker = names.spelled(each.speaker_name)
-            if speaker is not None:
-                shown.setdefault(Claim.relation(speaker.entity_id, TOOK_PART, node), each)
-            for entity in names.entities_in(each.text):
-                shown.setdefault(Claim.relation(entity, NAMED_IN, node), each)
+        first, end = said[0].utterance, _end(said[-1])
+        shown = people_in(node, said, self.teller.names)
         if (where := place_of(self.writer.campaign.scenes, first.witnesses)) is not None:
             shown[Claim.relation(node, OCCURRED_AT, where)] = first
         if day := self.writer.day(first.session_id, first.at_ms):
             shown[Claim.attribute(node, "time", day)] = first
-        return [
-            FactStated(claim, end, witnessed_by(sorted(by.witnesses), at_ms=by.at_ms), attributes={"evidence": [by.id]})
-            for claim, by in shown.items()
-        ]
+        return links_of(shown, end)
 
 
 def _end(last: NumberedUtterance) -> Provenance:

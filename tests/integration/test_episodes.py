@@ -14,7 +14,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary
+from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary, Viewer
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -94,6 +94,23 @@ async def test_npc_keeps_its_own_word_and_no_invention_in_the_next_session(table
     await table.world.retract(CAMPAIGN, UtteranceId("v3"), Cause("dm", 2_000_000))
     await writer.write(EVENING)
     assert "black blade" not in str(await recalled(table, SMITH))
+
+
+async def test_a_session_is_linked_with_those_who_took_part_and_what_they_named(table: Store) -> None:
+    line = an_utterance("I promise to bring Grimjaw the key of The Anvil.", id="k1")
+    await table.log.append([replace(line, session_id=EVENING, at_ms=2_000_000, witnesses=frozenset({INNKEEPER}))])
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    episode = EntityId(f"episode-{EVENING}")
+    inspection = PostgresInspection(table.database)
+
+    async def linked(viewer: Viewer) -> set[tuple[str, str]]:
+        facts = await inspection.current(CAMPAIGN, viewer, about=episode, limit=100)
+        return {(fact.claim.subject, fact.claim.predicate) for fact in facts if fact.claim.object == episode}
+
+    grimjaw = a_campaign().npc(SMITH).entity_id
+    assert {(grimjaw, "INVOLVED_IN"), (grimjaw, "PARTICIPATED_IN")} <= await linked(DM)
+    assert (grimjaw, "INVOLVED_IN") in await linked(INNKEEPER)
+    assert (grimjaw, "INVOLVED_IN") not in await linked(SMITH), "it did not hear that line"
 
 
 async def test_summary_is_written_once_and_again_after_changes(table: Store) -> None:
