@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class RateLimit:
-    """A token bucket: `burst` at once, then one per `every_ms`.
+    """A token bucket: `burst` at once, then one per `every_ms`; with 0, as many as are wanted.
 
     Keeps one number: the time at which everything taken so far would have been taken at an even rate.
     """
@@ -28,6 +28,8 @@ class RateLimit:
 
     def reserve(self, n: int = 1, *, at_ms: int) -> int:
         """Take `n`, if not now then later. Return the milliseconds to wait: callers are granted in order."""
+        if not self.every_ms:
+            return 0
         after_ms = max(self._even_until_ms - at_ms, 0) + n * self.every_ms
         self._even_until_ms = at_ms + after_ms
         return max(0, after_ms - self.burst * self.every_ms)
