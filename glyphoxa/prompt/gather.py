@@ -250,7 +250,9 @@ class HotContexts:
         self.campaign = campaign = world.campaign
         self.safety = topics_of(campaign)
         sentences = KnownSentences(campaign, world.known)
-        self.identities = Identities(campaign, world, tokens=budgets.identity_tokens)
+        self.identities = Identities(
+            campaign, world, tokens=budgets.identity_tokens, always_tokens=budgets.bible_tokens
+        )
         self.bible = Bible(campaign, sentences, budgets=budgets, terms=world.terms)
         self.past = past
         self.scenes = Scenes(

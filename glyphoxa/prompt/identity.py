@@ -1,4 +1,4 @@
-"""Provide what is in all prompts of an NPC: who it is, how it speaks, and what it knows of itself."""
+"""Provide what is in all prompts of an NPC: who it is, how it speaks, and what it knows of itself and of the rules."""
 
 from __future__ import annotations
 
@@ -74,13 +74,16 @@ class Identities:
 
     Args:
         tokens: Budget of one identity without its secrets.
+        always_tokens: Budget for what it knows of entities whose type is in each prompt.
     """
 
-    def __init__(self, campaign: Campaign, world: KnownWorld, *, tokens: int) -> None:
+    def __init__(self, campaign: Campaign, world: KnownWorld, *, tokens: int, always_tokens: int = 0) -> None:
         self._campaign = campaign
         self._words = RelationWords.of(campaign)
         self._world = world
         self._tokens = tokens
+        self._always_tokens = always_tokens
+        self._always = campaign.schema.always_injected()
         self._last: dict[NpcId, tuple[IdentitySnapshot | None, Identity]] = {}
 
     def read(self, npc: NpcId) -> Identity:
@@ -93,14 +96,26 @@ class Identities:
             if identity is not None:
                 return identity
             world = self._world.of_file
-        snapshot = world.identity(npc, self._campaign.npc(npc).entity_id)
+        snapshot = world.identity(npc, self._campaign.npc(npc).entity_id, always=self._always)
         if identity is None or snapshot is not before:
             identity = Identity()
             if snapshot is not None:
                 secrets = filter(None, (self._secret(npc, fact, world) for fact in snapshot.secrets))
                 identity = identity_of(snapshot.known, tokens=self._tokens, words=self._words, secrets=[*secrets])
+                identity = self._with_always(identity, snapshot.always)
             self._last[npc] = snapshot, identity
         return identity
+
+    def _with_always(self, identity: Identity, known: Sequence[Known]) -> Identity:
+        """Return the identity with what the NPC knows of entities whose type is in each prompt, as far as it fits."""
+        room, facts = RoomLeft.of(self._always_tokens), set(identity.facts)
+        lines = list(identity.lines)
+        for one in known:
+            told = sentences_of(one, self._words)
+            fitting = room.fitting(text for text in told if text not in lines)
+            lines += fitting
+            facts.update(told[line].id for line in fitting)
+        return replace(identity, lines=tuple(lines), facts=frozenset(facts))
 
     def _secret(self, npc: NpcId, fact: Fact, world: World) -> OwnSecret | None:
         claim, own = fact.claim, self._campaign.npc(npc).entity_id

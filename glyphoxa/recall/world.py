@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import count, islice
@@ -209,6 +209,8 @@ _MOST_BROUGHT: Final = 8
 """The participants of a battle may be an army, and no prompt has room for it."""
 
 
+_MOST_INJECTED: Final = 64
+"""Entities of types that are in each prompt. The budget of a prompt has room for fewer."""
 _MOST_BY_WORDS: Final = 2
 _MOST_BY_MEANING: Final = 3
 _MOST_RELATIONS: Final = 5_000
@@ -256,8 +258,9 @@ class World:
         self._texts_of: dict[FactId, Iterable[str]] = {}
         self._changed: set[EntityId] = set()
         self._coined: set[EntityId] = set()
+        self._of_type: dict[str, set[EntityId]] = {}
         self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
-        self._identities: dict[tuple[NpcId, EntityId], tuple[IdentitySnapshot, float]] = {}
+        self._identities: dict[tuple[NpcId, EntityId, Set[str]], tuple[IdentitySnapshot, float]] = {}
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
 
     @property
@@ -376,7 +379,7 @@ class World:
         Args:
             of_type: Only entities of this type; empty for all.
         """
-        return self._listed(viewer, self._state.entities, of_type)
+        return self._listed(viewer, self._of_type.get(of_type, ()) if of_type else self._state.entities, of_type)
 
     def called(self, viewer: Viewer, name: str, *, of_type: str = "") -> Entity | None:
         """Return the entity with this name, else with this alias, else with either but for an article."""
@@ -442,23 +445,31 @@ class World:
         """Return a current fact, whoever may know it; None if it no longer holds."""
         return self._state.facts.get(fact)
 
-    def identity(self, npc: NpcId, entity: EntityId) -> IdentitySnapshot | None:
+    def identity(self, npc: NpcId, entity: EntityId, *, always: Set[str] = frozenset()) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself; None if there is no such entity for it.
 
         Args:
             entity: The NPC's own entity.
+            always: Types of entities that are in each prompt, with what the NPC knows of them.
         """
         known = self.known(npc, entity)
         if known is None:
             return None
-        kept = self._identities.get((npc, entity))
+        kept = self._identities.get((npc, entity, always))
         if kept is not None and kept[0].known is known and self._now_ms() < kept[1]:
             return kept[0]
         secrets = self._state.secrets_of(npc)
-        snapshot = IdentitySnapshot(known, tuple(fact for fact in secrets if self._may_see(npc, fact)))
+        others = (one for type_ in sorted(always) for one in self.entities(npc, of_type=type_) if one.id != entity)
+        first = nsmallest(_MOST_INJECTED, others, key=lambda one: (one.type, one.name, one.id))
+        facts = [*secrets, *(fact for one in first for fact in self._state.touching(one.id))]
+        snapshot = IdentitySnapshot(
+            known,
+            tuple(fact for fact in secrets if self._may_see(npc, fact)),
+            tuple(filter(None, (self.known(npc, one.id) for one in first))),
+        )
         if len(self._identities) >= _MOST_KEPT:
             self._identities.clear()
-        self._identities[npc, entity] = snapshot, self._same_until(secrets)
+        self._identities[npc, entity, always] = snapshot, self._same_until(facts)
         return snapshot
 
     def path(
@@ -576,6 +587,7 @@ class World:
             self._worded.drop(gone)
             self._fact_words.drop(gone)
         for entity in changes.entities_gone:
+            self._untype(entity)
             self._names.remove(entity)
             self._name_words.drop(entity)
             self._coined.discard(entity)
@@ -616,8 +628,14 @@ class World:
             if not having:
                 del self._texts[text]
 
+    def _untype(self, entity: EntityId) -> None:
+        for ids in self._of_type.values():
+            ids.discard(entity)
+
     def _put_entity(self, entity: WorldEntity) -> None:
         self._changed.add(entity.id)
+        self._untype(entity.id)
+        self._of_type.setdefault(entity.type, set()).add(entity.id)
         if entity.type == "concept" and entity.is_of_talk:
             self._coined.add(entity.id)
         else:

@@ -54,10 +54,12 @@ class IdentitySnapshot:
 
     Attributes:
         secrets: Secret or hidden facts it knows, about any entity.
+        always: Its knowledge of other entities that are in each prompt.
     """
 
     known: Known
     secrets: tuple[Fact, ...] = ()
+    always: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from random import Random
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Visibility, secret_of
+from glyphoxa.domain.node_types import NodeType
 from tests.support.memory import GraphTwin
 
 _WORD = re.compile(r"\b(?:Vek|Mor|Tul)\d+or\b", re.IGNORECASE)
@@ -39,7 +40,7 @@ class SecretCampaign:
 
     @classmethod
     def of(cls, seed: int) -> SecretCampaign:
-        """Those with an odd seed have examples of their own."""
+        """Those with an odd seed have examples of their own, and every third has types that are in each prompt."""
         random = Random(seed)
         npcs = [NpcId(f"n{n}") for n in range(5)]
         entities = [
@@ -62,6 +63,7 @@ class SecretCampaign:
             bible=bible,
             glossary={one.name: f"what {one.aliases[0]} says" for one in random.sample(entities, 3)},
             secrets=tuple(_secret(n, random, npcs, entities) for n in range(12)),
+            node_types={} if seed % 3 else {type_: NodeType(always_inject=True) for type_ in ("npc", "item", "quest")},
         )
         return cls(campaign, GraphTwin.of(campaign), random)
 

@@ -97,6 +97,9 @@ def test_what_an_npc_may_not_know_changes_nothing_of_what_is_called_for_it(
         assert answers[0] == answers[1]
 
 
+TYPES = ("npc", "location", "faction", "item", "event", "concept")
+
+
 def answers(world: World) -> list[object]:
     viewers: tuple[Viewer, ...] = (DM, *NPCS)
     questions = [f"Where is {entity.title()}, and who owns it?" for entity in (*ENTITIES, "Guild", "the lamp")]
@@ -106,6 +109,12 @@ def answers(world: World) -> list[object]:
         *(world.by_name(viewer, question) for viewer in viewers for question in questions),
         *(world.known(viewer, entity) for viewer in viewers for entity in ENTITIES),
         *(world.identity(npc, entity) for npc in NPCS for entity in ENTITIES),
+        *(world.identity(npc, entity, always=frozenset(TYPES)) for npc in NPCS for entity in ENTITIES),
+        *(
+            sorted(entity.id for entity in world.entities(viewer, of_type=type_))
+            for viewer in viewers
+            for type_ in TYPES
+        ),
     ]
 
 
