@@ -603,7 +603,7 @@ class Rehearsal:
         async with self._in_the_scene():
             self.context.prefetch.begin(player.id)
             prompt = state.conversations[self.npc.id].prompt(text, player.name)
-            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.context.facts_at
+            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.facts_at
             limits = PromptLimits(self.settings.budgets.window_tokens)
             return await compose(self.context, prompt, facts_at, limits=limits)
 

@@ -147,19 +147,21 @@ def _default(value: object) -> str:
 _PROFILES: Final = """\
 ## Profiles
 
-A profile sets how many tokens each part of a prompt may have; `context` overrides it. The profile depends on the model
-of `providers.llm`. The providers `openai` and `google` have the profile `large`. So do models of your own server if
-they have such a name. Local models have the profile `small`, and so do others whose name says 2 billion parameters or
-fewer. All others have the profile `middle`. For every model, a token is counted as 4 characters.
+A profile sets how many tokens each part of a prompt may have, and where recalled facts are; `context` overrides it. The
+profile depends on the model of `providers.llm`. The providers `openai` and `google` have the profile `large`. So do
+models of your own server if they have such a name. Local models have the profile `small`, and so do others whose name
+says 2 billion parameters or fewer. All others have the profile `middle`. For every model, a token is counted as 4
+characters.
 """
 
 
 def _profiles() -> Iterator[str]:
     yield _PROFILES
-    yield f"| profile | {' | '.join(f'`{name}`' for name in BUDGETS)} | tools |\n|---|{'---|' * len(BUDGETS)}---|"
+    names = (*BUDGETS, "facts_position")
+    yield f"| profile | {' | '.join(f'`{name}`' for name in names)} | tools |\n|---|{'---|' * len(names)}---|"
     for one in PROFILES:
         sizes = " | ".join(f"{getattr(one, name):,}" for name in BUDGETS)
-        yield f"| {one.name} | {sizes} | {'yes' if one.takes_tools else 'no'} |"
+        yield f"| {one.name} | {sizes} | `{one.facts_position}` | {'yes' if one.takes_tools else 'no'} |"
     yield ""
 
 

@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from glyphoxa.config.located_yaml import Wrong, short, written_as
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.prompt.prompt import Placement, Role
+from glyphoxa.prompt.prompt import Position, Role
 from glyphoxa.providers.building import NONE, names
 from glyphoxa.providers.rows import Kind
 from glyphoxa.turns.barge_in import AFTER_MS
@@ -178,9 +178,10 @@ class ContextSettings(Section):
         past_tokens: Budget for the summaries of earlier sessions.
         facts_tokens: Budget for what the NPC recalls.
         max_facts: Most sentences that are recalled. Default: one for each 22 tokens of `facts_tokens`.
-        facts_depth: Puts recalled sentences into a message of their own, followed by this many messages of the
-            conversation. Default: in the message of the question, after it. Speech-to-speech NPCs always use
-            the default.
+        facts_position: Where recalled sentences are: in the message of the question, after it, or in a message of their
+            own at `facts_depth`. Default: `depth` if `facts_depth` is set, otherwise the model's profile. `question`
+            keeps the prompt cache of a hosted model valid. Speech-to-speech NPCs always use `question`.
+        facts_depth: How many messages of the conversation follow that message. Default: 9999, before the conversation.
         facts_role: Role of that message. With `system`, recalled utterances follow it in a message of the user.
         history_tokens: Budget for this session's conversation with its summary. When its lines take three quarters,
             a summary replaces the older ones.
@@ -198,6 +199,7 @@ class ContextSettings(Section):
     past_tokens: Annotated[int, Field(ge=0, le=4_000)] | None = None
     facts_tokens: Annotated[int, Field(ge=0, le=20_000)] | None = None
     max_facts: Annotated[int, Field(ge=0, le=500)] | None = None
+    facts_position: Position | None = None
     facts_depth: Annotated[int, Field(ge=0, le=9999)] | None = None
     facts_role: Role = "system"
     history_tokens: Annotated[int, Field(ge=0, le=100_000)] | None = None
@@ -205,17 +207,10 @@ class ContextSettings(Section):
     memory_interval: Annotated[int, Field(ge=1, le=50)] = 4
     guard_secrets: bool = True
 
-    @property
-    def facts_at(self) -> Placement:
-        """Return where in the prompt the facts stand."""
-        return Placement(self.facts_depth, self.facts_role)
-
     def contradictions(self) -> Wrong:
-        role = self.facts_role
-        if self.facts_depth is None and role != "system":
-            text = f"context.facts_role {role} needs context.facts_depth, 0 to 9999"
-            yield ("facts_role",), text
-        elif self.facts_depth == 0 and role == "assistant":
+        if self.facts_position == "question" and self.facts_depth is not None:
+            yield ("facts_depth",), f"context.facts_depth {self.facts_depth} needs context.facts_position depth"
+        if self.facts_depth == 0 and self.facts_role == "assistant":
             text = "context.facts_role assistant at context.facts_depth 0 would look like the NPC's own answer"
             yield ("facts_role",), f"{text}; valid: system, user"
 

@@ -43,7 +43,14 @@ from glyphoxa.config.sections import (
     wrong_engine,
 )
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.prompt.prompt import BUDGETS, STANDING_TOKENS, Budgets
+from glyphoxa.prompt.prompt import (
+    BEFORE_THE_TALK,
+    BEHIND_THE_QUESTION,
+    BUDGETS,
+    STANDING_TOKENS,
+    Budgets,
+    Placement,
+)
 from glyphoxa.providers.building import (
     CHRONICLE,
     EMBEDDINGS,
@@ -178,6 +185,9 @@ class Settings(Section):
         for name, value in self.engines.items():
             if wrong := wrong_engine(name, value):
                 yield ("engines", name), wrong
+        if (role := self.context.facts_role) != "system" and self.facts_at.depth is None:
+            text = f"context.facts_role {role} needs context.facts_position depth, or context.facts_depth, 0 to 9999"
+            yield ("context", "facts_role"), text
         yield from _over_budget(self)
         yield from _not_local(self)
         for kind in KINDS:
@@ -230,6 +240,15 @@ class Settings(Section):
             max_facts=context.max_facts,
             recall_deadline_ms=context.recall_deadline_ms,
         )
+
+    @property
+    def facts_at(self) -> Placement:
+        """Return where in the prompt recalled facts are: as set, else as the profile has it."""
+        depth = self.context.facts_depth
+        position = self.context.facts_position or ("depth" if depth is not None else self.profile.facts_position)
+        if position == "question":
+            return BEHIND_THE_QUESTION
+        return Placement(BEFORE_THE_TALK if depth is None else depth, self.context.facts_role)
 
     @property
     def filler_after_ms(self) -> int:

@@ -87,6 +87,8 @@ class HotContextSource(Protocol):
 
 
 Role = Literal["system", "user", "assistant"]
+Position = Literal["question", "depth"]
+"""Whether recalled items are in the question's message, or in a message of their own at a depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class Placement:
 
     Attributes:
         depth: In a message of its own, with that many messages of the transcript after it. 0 is after the question, and
-            a number above the number of messages is before the transcript. None: in the question's message, after it.
+            a number above the number of messages is before the transcript, after the examples. None: in the question's
+            message, after it.
         role: Role of that message. Past utterances never have the role `system`: they follow, as the user's.
     """
 
@@ -117,6 +120,8 @@ class Placement:
 
 
 BEHIND_THE_QUESTION: Final = Placement()
+BEFORE_THE_TALK: Final = 9999
+"""A depth greater than any number of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +206,7 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
         asked = f"{asked}\n{DIRECTION}{in_one_line(direction)}"
     talk = [*between, replace(last, content=asked)]
     if facts_at.depth is not None:
-        at = max(0, len(talk) - facts_at.depth)
+        at = max(prompt.n_examples, len(talk) - facts_at.depth)
         talk[at:at] = _apart(facts_at.role, facts, remembered)
     return replace(prompt, messages=(first, *talk))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from rich.filesize import decimal
 
@@ -195,6 +195,8 @@ class Profile:
         context_tokens: Reliable size of prompt and reply together.
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
             `glyphoxa.prompt.prompt.Budgets`.
+        facts_position: In the question's message, where a small model uses recalled facts better, or before the
+            conversation.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.
         needs_repairs: Whether a small model's slips are repaired (see `glyphoxa.judgement.small_model`), the prompt
             lists what the NPC does not know, and questions about that bypass the model.
@@ -210,12 +212,13 @@ class Profile:
     history_tokens: int
     takes_tools: bool
     needs_repairs: bool = False
+    facts_position: Literal["question", "depth"] = "question"
 
 
 SMALL: Final = Profile("small", 2_048, 120, 60, 120, 60, 90, 500, takes_tools=False, needs_repairs=True)
 MIDDLE: Final = Profile("middle", 4_096, 200, 100, 200, 150, 750, 1_000, takes_tools=True)
 """A self-hosted server may truncate a prompt silently: Ollama's default context is 4,096 tokens."""
-LARGE: Final = Profile("large", 128_000, 500, 300, 600, 600, 1_500, 1_500, takes_tools=True)
+LARGE: Final = Profile("large", 128_000, 500, 300, 600, 600, 1_500, 1_500, takes_tools=True, facts_position="depth")
 
 PROFILES: Final = (SMALL, MIDDLE, LARGE)
 

@@ -27,12 +27,12 @@ from glyphoxa_processors.tools import ToolRounds
 
 def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
     """Return the stage that adds the NPC's memory to the prompt. First in every mouth."""
-    spec, settings = parts.spec, parts.spec.settings.context
+    spec = parts.spec
     return HotContextInjector(
         spec.context,
         speaker,
         tools=spec.tools,
-        facts_at=settings.facts_at,
+        facts_at=spec.settings.facts_at,
         shrug=parts.shrug,
         limits=parts.limits,
     )

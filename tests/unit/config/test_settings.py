@@ -12,6 +12,7 @@ from glyphoxa.config.check import Finding, check, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, Placement
 from glyphoxa.turns.effects import Floor
 
 
@@ -78,8 +79,29 @@ def test_large_model_may_have_more_memory_in_its_prompt(tmp_path: Path) -> None:
     [mistake] = mistakes(tmp_path, "context:\n  facts_depth: 0\n  facts_role: assistant\n")
     assert mistake.startswith("3: context.facts_role assistant at context.facts_depth 0 would look")
     [mistake] = mistakes(tmp_path, "context: {facts_role: user}\n")
-    assert mistake.endswith("needs context.facts_depth, 0 to 9999")
-    assert read(tmp_path, "context: {facts_depth: 9999, facts_role: user}\n").context.facts_depth == 9999
+    assert mistake.endswith("needs context.facts_position depth, or context.facts_depth, 0 to 9999")
+    [mistake] = mistakes(tmp_path, "context: {facts_position: question, facts_depth: 3}\n")
+    assert mistake == "1: context.facts_depth 3 needs context.facts_position depth"
+    assert read(tmp_path, "context: {facts_depth: 9999, facts_role: user}\n").facts_at == Placement(9999, "user")
+
+
+@pytest.mark.parametrize(
+    ("model", "context", "place"),
+    [
+        ("llama3.2:1b", "", BEHIND_THE_QUESTION),
+        ("qwen2.5-7b", "", BEHIND_THE_QUESTION),
+        ("gpt-4.1", "", Placement(9999)),
+        ("gpt-4.1", "context: {facts_role: user}", Placement(9999, "user")),
+        ("gpt-4.1", "context: {facts_depth: 2}", Placement(2)),
+        ("gpt-4.1", "context: {facts_position: question}", BEHIND_THE_QUESTION),
+        ("llama3.2:1b", "context: {facts_position: depth}", Placement(9999)),
+    ],
+)
+def test_large_model_reads_facts_before_the_conversation(
+    tmp_path: Path, model: str, context: str, place: Placement
+) -> None:
+    llm = f"providers: {{llm: {{name: openai-compatible, base_url: 'http://here', model: '{model}'}}}}\n"
+    assert read(tmp_path, f"{llm}{context}\n").facts_at == place
 
 
 def test_misspelt_key_is_reported_with_line_and_nearest_key(tmp_path: Path) -> None:

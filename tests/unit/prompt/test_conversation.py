@@ -229,7 +229,7 @@ def test_what_was_said_is_never_the_systems(depth: int) -> None:
     assert not any("said:" in message.content for message in asked if message.role == "system")
 
 
-@pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, 1)])
+@pytest.mark.parametrize(("depth", "place"), [(0, -1), (1, -2), (9999, -3)])
 def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: int) -> None:
     conversation = a_conversation()
     conversation.hear(an_utterance("Good evening.", id="u1"))
@@ -240,6 +240,13 @@ def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: 
     without = [message for message in asked if message is not asked[place]]
     assert tuple(without) == prompt.messages
     assert with_hot_context(prompt, HotContext(), Placement(depth)) == prompt
+
+
+def test_facts_before_the_conversation_follow_the_examples() -> None:
+    prompt = a_conversation(replace(GRIMJAW, examples=(Exchange("And?", "Aye."),))).prompt("Who was it?", "Tamsin")
+    asked = with_hot_context(prompt, HotContext(facts=("The bell is gone.",)), Placement(9999)).messages
+    assert asked[prompt.n_examples] == Message("assistant", "Aye.")
+    assert asked[prompt.n_examples + 1] == Message("system", "Facts: The bell is gone.")
 
 
 def test_an_npc_without_examples_has_some_in_the_form_that_questions_have() -> None:
