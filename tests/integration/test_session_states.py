@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.session_states import VERSION
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.world.events import Cause
@@ -17,6 +20,7 @@ from tests.support.world_tables import a_campaign_row
 
 TOWN, SESSION, MIRA = CampaignId("town"), SessionId("first"), View("mira")
 DM = Cause("dm", 1_000)
+DATA = Path(__file__).parents[1] / "data"
 
 
 def sentence(text: str, *lines: int) -> SummarySentence:
@@ -54,6 +58,36 @@ async def test_flags_may_precede_the_first_summary(town: Store) -> None:
     await town.states.note(TOWN, SESSION, DM_VIEW, {"decision_made": True})
     assert await town.states.cover(TOWN, SESSION, DM_VIEW, [FOUND], up_to=UtteranceId("u1"), after=0) == 1
     assert (await town.states.state(TOWN, SESSION, DM_VIEW)).flags == {"decision_made": True}
+
+
+INSERT = """
+INSERT INTO session_states (campaign_id, session_id, view, state) VALUES ('town', 'first', 'mira', $1::text::jsonb)
+"""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_state_of_each_version_is_read_and_written_as_the_newest(town: Store, version: int) -> None:
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(INSERT, (DATA / f"session-state-{version}.json").read_text("utf-8"))
+    assert await town.states.state(TOWN, SESSION, MIRA) == SessionState((FOUND,), {"new_npc": True}, 2)
+    assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND, OWED], up_to=UtteranceId("u4"), after=2) == 4
+    assert await town.states.state(TOWN, SESSION, MIRA) == SessionState((FOUND, OWED), {"new_npc": True}, 4)
+    async with town.database.use(TOWN) as connection:
+        assert (await connection.fetchval("SELECT state FROM session_states"))["version"] == VERSION
+
+
+async def test_state_of_a_later_version_is_refused_and_stays_as_it_is(town: Store) -> None:
+    async with town.database.use(TOWN) as connection:
+        await connection.execute(INSERT, '{"version": 3, "summary": {}, "flags": {}, "last_ordinal": 0}')
+        before = await connection.fetchval("SELECT state FROM session_states")
+    with pytest.raises(
+        InvalidInput, match="has version 3: this release reads versions 1 to 2; install a newer Glyphoxa"
+    ):
+        await town.states.states(TOWN, SESSION)
+    await town.states.note(TOWN, SESSION, MIRA, {"new_npc": True})
+    assert await town.states.cover(TOWN, SESSION, MIRA, [FOUND], up_to=UtteranceId("u4"), after=0) is None
+    async with town.database.use(TOWN) as connection:
+        assert await connection.fetchval("SELECT state FROM session_states") == before
 
 
 async def test_one_of_two_writers_is_refused(town: Store) -> None:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.sql import storable, storable_json
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 
+VERSION: Final = 2
+"""Version of the stored format. Version 1 has no `version`, and does not mark an NPC's own sentences."""
+
 
 class PostgresSessionStates(CampaignQueries):
-    """Implements `SessionStates`. Calls have a deadline of 1 s."""
+    """Implements `SessionStates`. Calls have a deadline of 1 s.
+
+    A state of a later version raises InvalidInput when it is read, and no write changes it.
+    """
 
     file = "transcript/session_states"
 
@@ -40,14 +47,17 @@ class PostgresSessionStates(CampaignQueries):
         where = (campaign, storable(session), storable(view))
         async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection, connection.transaction():
             await connection.execute(self._sql["lock"], campaign)
-            reached = await connection.fetchval(self._sql["cover"], *where, told, storable(up_to), after)
+            reached = await connection.fetchval(self._sql["cover"], *where, told, storable(up_to), after, VERSION)
         return None if reached is None else int(reached)
 
     async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
-        await self._fetch("note", campaign, storable(session), storable(view), storable_json(dict(flags)))
+        await self._fetch("note", campaign, storable(session), storable(view), storable_json(dict(flags)), VERSION)
 
 
 def _state(stored: Mapping[str, Any]) -> SessionState:
+    if (version := stored.get("version", 1)) > VERSION:
+        text = f"the stored memory of this session has version {version}: this release reads versions 1 to {VERSION}"
+        raise InvalidInput(f"{text}; install a newer Glyphoxa")
     summary = [
         SummarySentence(one["text"], tuple(map(UtteranceId, one["evidence"])), one.get("is_own", False))
         for one in stored["summary"]
