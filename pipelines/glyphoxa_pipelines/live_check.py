@@ -112,7 +112,7 @@ async def _ask_s2s(choice: Choice) -> str:
     try:
         await session.open()
         opened_ms = _ms_since(began_s)
-        await session.ask((Message("system", _SYSTEM), Message("user", "What colour is the sky?")))
+        await session.ask((Message("system", _SYSTEM), Message("user", "What colour is the sky?")), ())
         began_s = time.monotonic()
         async for given in session.respond(()):
             if isinstance(given, SpokenSound):

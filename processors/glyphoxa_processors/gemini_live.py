@@ -3,7 +3,8 @@
 Such a session cannot forget: no item can be deleted or cut. Therefore each connection answers one question. The next
 one is opened after the answer with the same instructions, and gets the conversation with the question. A session thus
 knows only the prompt, even after an interruption or a change by the DM. It stays below its limits of context and time,
-and a dropped connection loses nothing.
+and a dropped connection loses nothing. A connection declares its tools once. The one that is opened in advance declares
+those of the last question, and another one is opened if the next question has another tier.
 """
 
 from __future__ import annotations
@@ -135,7 +136,10 @@ class LiveSession:
             self._instructions = instructions
             await self._connect()
 
-    async def ask(self, messages: Sequence[Message]) -> None:
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
+        if [*tools] != [*self._tools]:
+            self._tools = tools
+            await self.close()
         await self.expect(instructions_of(messages))
         await self.open()
         line = self._open_line()
@@ -149,7 +153,6 @@ class LiveSession:
                 await line.live.send_realtime_input(text=messages[-1].content)
 
     async def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
-        # A connection declares its tools only once, so a call of a tool that this turn may not use is refused.
         line = self._open_line()
         is_made = has_given = False
         while True:

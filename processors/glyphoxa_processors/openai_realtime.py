@@ -122,7 +122,8 @@ class RealtimeSession:
     async def expect(self, instructions: str) -> None:
         """Do nothing: instructions are sent with the question."""
 
-    async def ask(self, messages: Sequence[Message]) -> None:
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
+        self._tools = tools  # for the next connection; `respond` declares them again
         if self._is_outdated:
             await self._connect()
         await self.open()

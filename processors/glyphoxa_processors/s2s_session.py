@@ -2,7 +2,7 @@
 
 Protocol of use, for each turn:
 
-1. `ask(messages)`: the session then knows exactly these messages.
+1. `ask(messages, tools)`: the session then knows exactly these messages and is shown exactly these tools.
 2. `respond()` until it ends. If it made tool calls, `answer` them and `respond()` again.
 3. `replied(text)`, and once known, `heard(text)`, so that the session does not believe it said more.
 4. `renew()` between turns, to prepare the next one.
@@ -86,13 +86,19 @@ class SpeechSession(Protocol):
         """Prepare for a question with these instructions."""
         ...
 
-    async def ask(self, messages: Sequence[Message]) -> None: ...
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
+        """Send a question.
+
+        Args:
+            tools: Tools of the question's tier.
+        """
+        ...
 
     def respond(self, tools: Sequence[ToolSpec]) -> AsyncIterator[Given]:
         """Yield the reply as it arrives. Ends with the reply or with tool calls.
 
         Args:
-            tools: Tools allowed in this response. A session that cannot restrict them may call others.
+            tools: Tools allowed in this response: those of the question, or none.
         """
         ...
 
@@ -118,7 +124,7 @@ class Endpoint(Protocol):
         """Create a session of one NPC, not connected yet.
 
         Args:
-            tools: All tools that the model may ever see.
+            tools: Tools of the highest tier, for a session that is opened before the first question.
             on_ending: Called when its connection ends or soon will, without a request. Then call `renew`.
         """
         ...

@@ -278,7 +278,7 @@ class SpeechToSpeechVoice(FrameProcessor):
         tools = self._tools if self._tools is None or begun.tier is None else self._tools.at(begun.tier.tier)
         offered = tools.declared if tools is not None else ()
         allowed = {spec.wire_name for spec in offered}
-        await self._session.ask(messages)
+        await self._session.ask(messages, offered)
         for n_round in range(_MAX_TOOL_ROUNDS + 2):
             may_call = n_round < _MAX_TOOL_ROUNDS
             calls: list[Call] = []

@@ -10,7 +10,7 @@ from benchmarks.servers.openai import ToolCall
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, Stage, Verdict
+from glyphoxa.domain.turn import Fault, Stage, TierChoice, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
 from glyphoxa.prompt.prompt import Message
 from glyphoxa_pipelines.s2s import make_endpoint
@@ -118,6 +118,20 @@ async def test_the_session_is_shown_the_tools_of_its_tier(kind: Any, tier: Budge
         names = Heard(server).tool_names
     assert names[0] == "memory_query_entities"
     assert len(names) == n_tools
+
+
+async def test_gemini_connection_declares_the_tools_of_each_question_only() -> None:
+    """A connection that was opened in advance for another tier is not used."""
+    replies = [SpokenReply("Aye.")] * 4
+    tiers: list[BudgetTier] = ["STANDARD", "FAST", "FAST", "DEEP"]
+    async with brisk(GeminiLiveServer, replies) as server, play_with(server, tools=tools_of(tier="DEEP")) as play:
+        for n, tier in enumerate(tiers):
+            assert (await play.answer(turn=f"t{n}", tier=TierChoice(tier, "", 500, tier))).heard == "Aye."
+        asked = [len(each.tool_names) for each in server.conversations if each.asked]
+        n_connections = len(server.conversations)
+    assert asked == [4, 1, 1, 4]
+    # Opened in advance for four tools, for one after the first FAST question, and once more at each change of the tier.
+    assert n_connections <= len(tiers) + 3
 
 
 @every_provider
