@@ -505,6 +505,7 @@ class _Wiring:
             memory,
             outside,
             tier=npc.budget_tier,
+            rules=self.opening.settings.tiers.rules,
             tell=tell,
             tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
             latencies=self._latencies,

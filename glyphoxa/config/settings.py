@@ -7,7 +7,8 @@ holds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,7 +43,9 @@ from glyphoxa.config.sections import (
     or_empty,
     wrong_engine,
 )
+from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
+from glyphoxa.npc.budget import DEFAULT_RULES, MemoryTool, TierRule
 from glyphoxa.prompt.prompt import (
     BEFORE_THE_TALK,
     BEHIND_THE_QUESTION,
@@ -118,10 +121,20 @@ class TiersSettings(Section):
     Attributes:
         deep_words: Phrases that request tier DEEP, such as "think carefully".
         standard_words: Phrases that request tier STANDARD, such as "remember".
+        fast_tools, standard_tools, deep_tools: Memory tools that an NPC's model sees in an answer of this tier.
     """
 
     deep_words: tuple[str, ...] = ()
     standard_words: tuple[str, ...] = ()
+    fast_tools: tuple[MemoryTool, ...] = DEFAULT_RULES["FAST"].tools
+    standard_tools: tuple[MemoryTool, ...] = DEFAULT_RULES["STANDARD"].tools
+    deep_tools: tuple[MemoryTool, ...] = DEFAULT_RULES["DEEP"].tools
+
+    @property
+    def rules(self) -> Mapping[BudgetTier, TierRule]:
+        """Return the limits of each tier, with its tools as set."""
+        tools = {"FAST": self.fast_tools, "STANDARD": self.standard_tools, "DEEP": self.deep_tools}
+        return {tier: replace(rule, tools=tools[tier]) for tier, rule in DEFAULT_RULES.items()}
 
 
 class ModelsSettings(Section):

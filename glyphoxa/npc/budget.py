@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.turn import TierChoice
@@ -24,17 +24,20 @@ from glyphoxa.language.lexicon import any_of, lexicon
 
 TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 
-QUERY_ENTITIES = "memory.query_entities"
-SEARCH_SESSIONS = "memory.search_sessions"
-GET_SESSION_SUMMARY = "memory.get_session_summary"
-SEARCH_FACTS = "memory.search_facts"
+MemoryTool: TypeAlias = Literal[
+    "memory.query_entities", "memory.search_sessions", "memory.get_session_summary", "memory.search_facts"
+]
+QUERY_ENTITIES: Final = "memory.query_entities"
+SEARCH_SESSIONS: Final = "memory.search_sessions"
+GET_SESSION_SUMMARY: Final = "memory.get_session_summary"
+SEARCH_FACTS: Final = "memory.search_facts"
 
 _DEEP_GAP_MS: Final = 30_000
 """Minimum time between two DEEP turns."""
 _BUSY_QUEUE: Final = 3
 """From this many waiting turns on, all answers are brief."""
 
-MEMORY_TOOLS = (QUERY_ENTITIES, SEARCH_SESSIONS, GET_SESSION_SUMMARY, SEARCH_FACTS)
+MEMORY_TOOLS: Final[tuple[MemoryTool, ...]] = (QUERY_ENTITIES, SEARCH_SESSIONS, GET_SESSION_SUMMARY, SEARCH_FACTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +46,12 @@ class TierRule:
 
     Attributes:
         ceiling_ms: Limit for a tool call. Parallel calls take as long as the longest, not the sum.
-        tools: The declared tools.
+        tools: The declared tools of memory.
         can_search_around: Whether talk may also be searched around an entity.
     """
 
     ceiling_ms: int
-    tools: tuple[str, ...]
+    tools: tuple[MemoryTool, ...]
     can_search_around: bool = False
 
 

@@ -12,6 +12,7 @@ from glyphoxa.config.check import Finding, check, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
 from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, Placement
 from glyphoxa.turns.effects import Floor
 
@@ -102,6 +103,17 @@ def test_large_model_reads_facts_before_the_conversation(
 ) -> None:
     llm = f"providers: {{llm: {{name: openai-compatible, base_url: 'http://here', model: '{model}'}}}}\n"
     assert read(tmp_path, f"{llm}{context}\n").facts_at == place
+
+
+def test_each_tier_declares_the_tools_that_the_settings_name(tmp_path: Path) -> None:
+    assert read(tmp_path, "").tiers.rules == DEFAULT_RULES
+    both = "[memory.query_entities, memory.search_facts]"
+    rules = read(tmp_path, f"tiers: {{fast_tools: {both}, deep_tools: []}}\n").tiers.rules
+    assert rules["FAST"] == TierRule(500, ("memory.query_entities", "memory.search_facts"))
+    assert rules["STANDARD"] == DEFAULT_RULES["STANDARD"]
+    assert rules["DEEP"] == TierRule(4_000, (), can_search_around=True)
+    [mistake] = mistakes(tmp_path, "tiers:\n  fast_tools: [memory.forget]\n")
+    assert mistake.startswith("2: tiers.fast_tools.0: 'memory.forget' is not valid")
 
 
 def test_misspelt_key_is_reported_with_line_and_nearest_key(tmp_path: Path) -> None:
