@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 _MOST_FACTS: Final = 50
 _MOST_SAID: Final = 20
+_MINUTE_MS: Final = 60_000
 _NEAREST: Final = 10
 _DEEPEST: Final = 10
 _GUEST: Final = PlayerId("guest")
@@ -251,13 +252,19 @@ def _time(text: str | None, option: str) -> int | None:
     "list a session's last utterances, oldest first, with what was heard where that differs, and what was rolled back",
     _LAST_SESSION,
     argument("--corrected", help="only what was corrected, from the beginning of the session"),
+    argument("--minutes", type=int, metavar="N", help="only the session's last N minutes"),
     limit(_MOST_SAID),
 )
 async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
+    if options.minutes is not None and (options.minutes < 1 or options.corrected):
+        raise InvalidInput(f"--minutes must be at least 1, and is not for --corrected; it is {options.minutes}")
     if options.corrected:
         found = await desk.inspection.corrected(desk.campaign, options.session, limit=options.limit)
     else:
         found = (await desk.inspection.recent(desk.campaign, options.session, limit=options.limit))[::-1]
+    if options.minutes is not None and found:
+        since_ms = found[-1].at_ms - options.minutes * _MINUTE_MS
+        found = [said for said in found if said.at_ms >= since_ms]
     rows = []
     for said in found:
         heard = said.raw_text if said.raw_text != said.text else ""

@@ -43,6 +43,12 @@ async def test_last_utterances_of_a_session_are_listed_in_order(cli: CommandLine
     ]
 
 
+async def test_last_minutes_of_a_session_are_listed(cli: CommandLine) -> None:
+    ordinals = [row[0] for row in rows(await cli.told("show", "transcript", "s1", "--minutes", "1"))]
+    assert ordinals == ["2", "3"]
+    assert len(rows(await cli.told("show", "transcript", "s1", "--minutes", "5"))) == 3
+
+
 async def test_memory_of_a_session_is_shown_for_each_view(cli: CommandLine) -> None:
     shown = await cli.told("show", "memory", "s1")
     assert [line.partition(":")[0] for line in shown.splitlines() if not line.startswith(" ")] == [
@@ -170,6 +176,7 @@ async def test_without_the_model_or_its_vectors_nothing_is_near(
     [
         (("transcript", "s11"), "no session 's11' in campaign 'saltmere': did you mean 's1'?"),
         (("transcript", "x", "--corrected"), "no session 'x' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
+        (("transcript", "s1", "--minutes", "0"), "--minutes must be at least 1, and is not for --corrected; it is 0"),
         (("entities", "itm"), "no entity of type 'itm': did you mean 'item'?"),
         (("relations", "Grimjow"), "no entity 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("relations", "Grimjaw", "--depth", "11"), "--depth must be from 0 to 10, not 11"),
