@@ -324,6 +324,7 @@ class _Wiring:
             tell=self.state.events.tell,
             now_ms=now_ms,
         )
+        self.memory.journal.delivery.check_minutes = settings.memory.check_minutes
         stack.push_step("memory", STEP_MS, self.memory.close)
         self.names = make_names(
             campaign,

@@ -69,6 +69,7 @@ from glyphoxa.providers.building import (
     runs_here,
 )
 from glyphoxa.providers.chat_models import Profile
+from glyphoxa.transcript.delivery import CHECK_MINUTES
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -97,6 +98,8 @@ class MemorySettings(Section):
             model is not used, as at an open table, the rules decide.
         backstop: Utterances after which those that were not worth remembering are judged again, with what was said
             after them.
+        check_minutes: Minutes after which an open table compares the utterances on disk with the database, and sends
+            again what the database lost.
     """
 
     postgres_dsn: DsnText = None
@@ -107,6 +110,7 @@ class MemorySettings(Section):
     summary_views: Literal["all", "dm"] = "all"
     judge: Literal["rules", "llm"] = "rules"
     backstop: Annotated[int, Field(ge=1, le=1000)] = CHECK_EVERY
+    check_minutes: Annotated[int, Field(ge=1, le=1440)] = CHECK_MINUTES
 
     @property
     def asks_a_model(self) -> bool:

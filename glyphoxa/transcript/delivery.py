@@ -1,8 +1,8 @@
 """Send utterances from the spool to the transcript log as soon as the log accepts them.
 
 The log is idempotent, so sending twice is harmless. An utterance that it can never store (`Unstorable`) is moved aside.
-Any other error counts as an outage, and sending is retried. Every ten minutes, and at the end, what is on disk is
-compared with the log, and what the log has lost is sent again.
+Any other error counts as an outage, and sending is retried. Every half an hour, and at the end, what is on disk is
+compared with the log, and what the log has lost is sent again: proof that the log is complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST_PAUSE_MS = 1_000
 _LONGEST_PAUSE_MS = 30_000
 _FLUSH_PAUSE_MS = 100
 _BATCH = 500
-_CHECK_MS = 10 * 60_000
+CHECK_MINUTES = 30
 _MOST_CHECKED = 10_000
 _WAITING_TURNS = 1_000
 
@@ -55,6 +55,7 @@ class Delivery:
     Attributes:
         sent: How far the log has stored the spool, even if the disk has no room to record that.
         disk_fails: The disk rejected the latest write. The writer sets it.
+        check_minutes: Time between two comparisons of disk and log.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Delivery:
     ) -> None:
         self.sent: SpoolPosition | None = None
         self.disk_fails = False
+        self.check_minutes = CHECK_MINUTES
         self._spool = spool
         self._log = log
         self._in_thread = in_thread
@@ -219,7 +221,7 @@ class Delivery:
 
     async def _check_for_ever(self) -> None:
         while True:
-            await asyncio.sleep(_CHECK_MS / 1_000)
+            await asyncio.sleep(60 * self.check_minutes)
             try:
                 await self.send_missing()
             except GlyphoxaError as error:

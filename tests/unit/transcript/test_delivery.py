@@ -46,6 +46,25 @@ async def test_lines_that_vanish_from_the_log_are_sent_again_while_playing() -> 
 
 
 @in_virtual_time
+async def test_log_is_compared_with_the_disk_at_the_interval_that_is_set() -> None:
+    log = ForgetfulLog()
+    journal = Journal(SpoolTwin(), log, thread=AtOnce())  # type: ignore[arg-type]
+    assert journal.delivery.check_minutes == 30
+    journal.delivery.check_minutes = 5
+    running = asyncio.create_task(journal.delivery.run())
+    for said in lines(3):
+        await journal.keep(said)
+    await asyncio.sleep(1)
+    log.lose(1)
+    await asyncio.sleep(4 * 60)
+    assert await log.count(CAMPAIGN, SESSION) == 2
+    await asyncio.sleep(60)
+    assert await log.count(CAMPAIGN, SESSION) == 3
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@in_virtual_time
 async def test_correction_is_refused_until_the_log_has_its_line() -> None:
     log = LogTwin()
     log.weather.away = True
