@@ -17,7 +17,7 @@ from functools import lru_cache
 from string import ascii_lowercase
 from typing import Literal
 
-from jellyfish import nysiis, soundex
+from jellyfish import match_rating_codex, nysiis, soundex
 from metaphone import doublemetaphone
 
 from glyphoxa.language.lexicon import primary_language
@@ -34,7 +34,7 @@ _metaphone = lru_cache(8192)(doublemetaphone)  # a partial transcript repeats th
 Coder = Callable[[str], tuple[str, ...]]
 """Lower-case letters without spaces or accents, to one or two codes; none for unknown letters."""
 
-Code = Literal["double_metaphone", "soundex", "nysiis"]
+Code = Literal["double_metaphone", "soundex", "nysiis", "match_rating"]
 Measure = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein"]
 """How the similarity of two spellings is measured."""
 
@@ -69,6 +69,8 @@ def coder_of(code: Code, *, length: int = LONGEST_CODE) -> Coder:
             return lambda word: _cut([soundex(word)], length)
         case "nysiis":
             return lambda word: _cut([nysiis(word)], length)
+        case "match_rating":
+            return lambda word: _cut([match_rating_codex("".join(filter(str.isalpha, word)))], length)
 
 
 def _cut(codes: Iterable[str], length: int) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ def test_name_of_the_same_code_prevents_the_fuzzy_comparison() -> None:
         ("katrin", "Catherine", {"code": "soundex"}, False),  # K365, C365
         ("feryn", "Pheryn", {"code": "nysiis"}, True),  # FARYN
         ("feryn", "Pheryn", {"code": "soundex"}, False),  # F650, P650
+        ("wilhelm", "Wilhelma", {"code": "match_rating"}, True),  # WLHLM
+        ("feryn", "Pheryn", {"code": "match_rating"}, False),  # FRYN, PHRYN
         ("elder", "Eldrinax", {}, True),  # ALTR
         ("elder", "Eldrinax", {"code_length": 32}, False),  # ALTR, ALTRNKS
         ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.8, "similarity": "levenshtein"}, False),
