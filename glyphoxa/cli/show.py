@@ -306,7 +306,7 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
     found = await desk.inspection.nearest(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
     rows = (
         (
-            f"{chunk.cosine:.3f}",
+            f"{chunk.distance:.3f}",
             chunk.session_id,
             moment(chunk.at_ms),
             chunk.content,
@@ -315,9 +315,9 @@ async def _nearest(desk: Desk, options: argparse.Namespace) -> int:
         )
         for chunk in found
     )
-    show_rows(("cosine", "session", "when", "said", "known to", ""), rows)
+    show_rows(("distance", "session", "when", "said", "known to", ""), rows)
     entities = await desk.inspection.near_entities(desk.campaign, vectors[0], model=embedder.name, limit=options.limit)
-    return show_rows(("cosine", "entity", "type"), ((f"{near:.3f}", *named) for near, *named in entities))
+    return show_rows(("distance", "entity", "type"), ((f"{far:.3f}", *named) for far, *named in entities))
 
 
 @VERB.action(

@@ -308,7 +308,7 @@ async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: st
         assert [row["content"] for row in await rows(store, query)] == ["Grimjaw: Grimjaw is blind."]
         vector = (await embedded(["Grimjaw: Grimjaw is blind."]))[0]
         near = await PostgresInspection(store.database).near_entities(CAMPAIGN, vector, model="words", limit=2)
-        assert near[0][1:] == ("Grimjaw", "npc") and near[0][0] == pytest.approx(1)
+        assert near[0][1:] == ("Grimjaw", "npc") and near[0][0] == pytest.approx(0)
     async with open_store(dsn, data_dir=tmp_path, embedding_dimensions=8, embedder=None, any_model=True) as store:
         short = Embedder("short", 8, shortly)
         await store.log.append([said(1, PROMISE)])

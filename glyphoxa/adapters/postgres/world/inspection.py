@@ -59,13 +59,13 @@ class Coverage:
 class NearChunk:
     """
     Attributes:
-        cosine: 1 is identical, 0 unrelated.
+        distance: 1 less the cosine: 0 is identical, 1 unrelated.
         knowers: NPCs that were present.
     """
 
     session_id: SessionId
     content: str
-    cosine: float
+    distance: float
     knowers: tuple[NpcId, ...]
     at_ms: int
     is_retracted: bool
@@ -198,7 +198,7 @@ class PostgresInspection(CampaignQueries):
     async def nearest(
         self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int
     ) -> list[NearChunk]:
-        """The chunks nearest to an embedding by cosine, exactly.
+        """The chunks nearest to an embedding by cosine distance, exactly, nearest first.
 
         Args:
             embedding: A vector of unit length.
@@ -208,7 +208,7 @@ class PostgresInspection(CampaignQueries):
             NearChunk(
                 SessionId(row["session_id"]),
                 row["content"],
-                row["cosine"],
+                row["distance"],
                 tuple(NpcId(npc) for npc in row["knowers"]),
                 at_ms(row["timestamp"]),
                 row["retracted"],
@@ -219,11 +219,11 @@ class PostgresInspection(CampaignQueries):
     async def near_entities(
         self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int
     ) -> list[tuple[float, str, str]]:
-        """Cosine, name and type of the nearest entities. Arguments as in `nearest`."""
+        """Distance, name and type of the nearest entities. Arguments as in `nearest`."""
         query = self._sql["near_entities"].replace("{{dimensions}}", str(len(embedding)))
         async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection:
             rows = await connection.fetch(query, campaign, embedding, model, limit)
-        return [(row["cosine"], row["name"], row["type"]) for row in rows]
+        return [(row["distance"], row["name"], row["type"]) for row in rows]
 
     async def entities(self, campaign: CampaignId, *, of_type: str | None = None) -> list[SeenEntity]:
         """All entities, whoever may know of them."""

@@ -173,9 +173,9 @@ SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_e
  ORDER BY s.started_at, s.id;
 
 -- nearest --
--- The chunks nearest to an embedding, by cosine. Exact: it reads all chunks of the campaign that the same model
+-- The chunks nearest to an embedding, by cosine distance. Exact: it reads all chunks of the campaign that the same model
 -- embedded, so that an approximation does not hide why something was not recalled.
-SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timestamp, 1 - (c.embedding <=> $2) AS cosine
+SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timestamp, c.embedding <=> $2 AS distance
   FROM chunks c
  WHERE c.campaign_id = $1 AND c.model = $3
  ORDER BY c.embedding <=> $2, c.id
@@ -183,7 +183,7 @@ SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timest
 
 -- near_entities --
 -- The entities whose name and description are nearest to an embedding. Served by idx_entity_vectors_embedding.
-SELECT e.name, e.type, 1 - (v.embedding <=> $2) AS cosine
+SELECT e.name, e.type, v.embedding <=> $2 AS distance
   FROM entity_vectors v
   JOIN entities e ON e.campaign_id = $1 AND e.id = v.entity_id
  WHERE v.campaign_id = $1 AND v.model = $3
