@@ -25,11 +25,13 @@ from benchmarks.runner import percent, percentiles, positive, run, tell
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
 from glyphoxa.language.sentences import tokens_of
+from glyphoxa.npc.memory_tools import MAX_FOUND
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, HotContext
 from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.transcript.ports import TalkQuery
 
 _WORD_MS: Final = 300
 _WAITED_FOR: Final = 4
@@ -72,6 +74,7 @@ class Spoken:
         earlier: At the one before it, when a word was still missing.
         final_ms: The time of gathering at the final transcript.
         partial_ms: The event-loop time of each partial.
+        tool_covers: A look-up by a memory tool finds some of the evidence. It is made only if the prompt has none.
     """
 
     final: Injected
@@ -79,6 +82,7 @@ class Spoken:
     earlier: Injected
     final_ms: float
     partial_ms: tuple[float, ...]
+    tool_covers: bool = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,7 +124,11 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 def figures(spoken: Sequence[Spoken]) -> dict[str, Any]:
     """Return coverage in percent of the questions."""
+    beyond = [one for one in spoken if not one.final.covers]
     return {
+        "beyond_prompt": percent(len(beyond), len(spoken), digits=2),
+        "found_by_tool": percent(sum(one.tool_covers for one in beyond), len(spoken), digits=2),
+        "found_by_neither": percent(sum(not one.tool_covers for one in beyond), len(spoken), digits=2),
         "coverage": _coverage([one.final for one in spoken]),
         "coverage_before_final": _coverage([one.early for one in spoken]),
         "coverage_before_last_word": _coverage([one.earlier for one in spoken]),
@@ -183,7 +191,16 @@ class Table:
         hot = await self._context.gather(WITNESS, text)
         took_ms = 1_000 * (perf_counter() - began)
         self.n_late += len(hot.omitted)
-        return Spoken(self._injected(hot, evidence), seen[-1], seen[-2], took_ms, tuple(partial_ms))
+        final = self._injected(hot, evidence)
+        is_found = bool(evidence) and not final.covers and await self._tool_finds(text, evidence)
+        return Spoken(final, seen[-1], seen[-2], took_ms, tuple(partial_ms), is_found)
+
+    async def _tool_finds(self, text: str, evidence: Sequence[str]) -> bool:
+        """Return whether the search of `memory.search_facts` finds some of the evidence."""
+        asked = TalkQuery(text, limit=2 * MAX_FOUND)
+        recalled = await self._past.recall(self._campaign.id, WITNESS, asked, patient=True)
+        found = [one for one in recalled if not one.is_own][:MAX_FOUND]
+        return any(turn_id(self._campaign.id, said) in evidence for one in found if (said := learned_from(one)))
 
     async def close(self) -> None:
         await self._prefetch.close()

@@ -510,7 +510,8 @@ class World:
     ) -> list[Reached]:
         """Return the entities at most so many relations away, with the entity itself: by depth, then name.
 
-        Only over accepted relations that hold now, and over entities that the viewer may know of.
+        Only over accepted relations that hold now, and over entities that the viewer may know of. An NPC's visible
+        subgraph is `reach(npc, its own entity, depth=1)`; `known` returns the relations.
 
         Args:
             limit: Maximum number of entities.

@@ -191,6 +191,13 @@ def test_coverage_and_tokens_are_of_all_that_was_asked() -> None:
     assert (found["tokens_mean"], found["tokens_max"]) == (15, 20)
 
 
+def test_evidence_outside_the_prompt_is_found_by_a_tool_or_not() -> None:
+    some, none = Injected(covers=True), Injected()
+    asked = [Spoken(some, none, none, 1.0, ()), *(Spoken(none, none, none, 1.0, (), it) for it in (True, False, False))]
+    found = prefetch_figures(asked)
+    assert (found["beyond_prompt"], found["found_by_tool"], found["found_by_neither"]) == (75, 25, 50)
+
+
 # -- arms
 
 

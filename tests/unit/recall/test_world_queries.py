@@ -43,6 +43,17 @@ RELATED = related(
 
 
 @pytest.mark.parametrize("seed", range(n_examples(30)))
+def test_visible_subgraph_of_an_npc_is_its_entity_and_what_is_directly_related(seed: int) -> None:
+    town = a_world(random.Random(seed), graphs=30)
+    world = world_of(list(town.entities.values()), list(town.facts.values()))
+    for viewer in VIEWERS:
+        known = world.known(viewer, CENTRE)
+        assert known is not None
+        related_to = {other.id for fact, other in known.relations if fact.status == "accepted"}
+        assert {one.entity.id for one in world.reach(viewer, CENTRE, depth=1)} == {CENTRE, *related_to}
+
+
+@pytest.mark.parametrize("seed", range(n_examples(30)))
 def test_path_is_as_short_as_any_the_viewer_may_know(seed: int) -> None:
     dice = random.Random(seed)
     town = a_world(dice, graphs=30)
