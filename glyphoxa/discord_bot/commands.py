@@ -188,7 +188,10 @@ async def _names(call: DiscordCall, kind: str) -> Iterable[str]:
     seen = _listed(await PostgresInspection(source.store.database).entities(source.campaign))
     names = PlayersView((), campaign)  # names of hidden entities matter for aliases and facts only
     known = [each.entity for each in seen if call.caller.is_dm or names.may_name(each.entity.name, each.visibility)]
-    return [*ENTITY_TYPES, *(each.type for each in known)] if kind == "type" else [each.name for each in known]
+    if kind == "type":
+        types = campaign.schema.entity_types if call.caller.is_dm else ENTITY_TYPES
+        return [*types, *(each.type for each in known)]
+    return [each.name for each in known]
 
 
 _ENTITY, _TYPE, _NPC, _SCENE = map(_suggested, ("entity", "type", "npc", "scene"))

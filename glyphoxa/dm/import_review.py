@@ -450,9 +450,9 @@ def where_stated(source: str, document: SourceDocument, claim: Claim) -> Documen
 
 
 def checked_edit(
-    edit: DocumentEdit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str]
+    edit: DocumentEdit, documents: Sequence[StoredDocument], types: Mapping[EntityId, str], own: Iterable[str] = ()
 ) -> DocumentEdit:
-    """Return an edit of these documents as it is stored. Raises: InvalidInput: It does not fit them."""
+    """Return an edit as it is stored; `own` are the campaign's types. Raises: InvalidInput: It does not fit them."""
     if (one := edit.name or edit.same_as) and len(documents) > 1:
         raise InvalidInput(f"{len(documents)} documents cannot all be {one!r}; name one of them")
     if edit.name is not None:
@@ -462,7 +462,7 @@ def checked_edit(
             raise InvalidInput(f"the name {name[:40]!r} is invalid: {valid_name}")
         edit = replace(edit, name=name)
     if edit.type is not None:
-        valid = {*ENTITY_TYPES, *types.values(), *(each.document.type for each in documents)}
+        valid = {*ENTITY_TYPES, *own, *types.values(), *(each.document.type for each in documents)}
         wanted = edit.type.strip().casefold()
         chosen = next((each for each in sorted(valid) if each.casefold() == wanted), None)
         if chosen is None:

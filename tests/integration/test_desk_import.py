@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import DeskSource, desk_of
+from glyphoxa.domain.node_types import NodeType
 from glyphoxa.imports.files import TEMPORARY
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
@@ -102,6 +104,18 @@ async def test_uploaded_file_is_read_and_needs_review(dm: Visitor, store: Store,
     assert await entities(store) == before
     assert (await upload(dm, file)).json()["lines"][0] == f"brinewatch ({SOURCE}): 4 unchanged"
     assert copies(file) == []
+
+
+async def test_a_document_gets_a_type_that_the_campaign_declares(dm: Visitor, store: Store, file: Path) -> None:
+    await upload(dm, file)
+    tower = {"source": SOURCE, "key": await key_of(dm, "Gull Tower")}
+    edited = {"do": "edit", **tower, "new_name": "Gull Tower", "new_type": "beacon", "same_as": "", "hidden": ""}
+    assert "nknown entity type" in await post(dm, edited)
+    campaign = await store.campaigns.get(SALTMERE)
+    await store.campaigns.load(replace(campaign, node_types={"beacon": NodeType()}))
+    assert await post(dm, edited) == "Changed: Gull Tower."
+    await post(dm, {"do": "accept", **tower})
+    assert (await entities(store))["Gull Tower"] == "beacon"
 
 
 async def test_documents_are_accepted_edited_and_skipped(dm: Visitor, store: Store, file: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -19,7 +20,8 @@ from glyphoxa.discord_bot.commands import COMMANDS, _card
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
-from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT
+from glyphoxa.domain.node_types import NodeType
+from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, SALTMERE
 from tests.support.discord_server import (
     GUILD,
     DiscordServer,
@@ -371,6 +373,15 @@ async def test_suggestions_come_from_the_campaign(discord: DiscordServer) -> Non
     assert await offered("say", "npc", "", words="x") == ["Elowen", "Grimjaw"]
     assert await offered("scene", "scene", "smi") == ["smithy"]
     assert await offered("entity list", "type", "sp") == ["spell"]
+
+
+async def test_own_types_are_suggested_to_the_dm_only(discord: DiscordServer) -> None:
+    source = discord.bot.services.source
+    campaign = await source.store.campaigns.get(SALTMERE)
+    await source.store.campaigns.load(replace(campaign, node_types={"lich": NodeType()}))
+    for caller, values in ((discord.dm, ["lich"]), (discord.tamsin, [])):
+        found = await caller.autocomplete(discord.channel, "entity list", "type", "lic")
+        assert [each["value"] for each in found] == values
 
 
 # Files

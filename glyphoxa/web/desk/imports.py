@@ -18,7 +18,6 @@ from glyphoxa.dm.import_review import Group
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
-from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.imports.files import MOST_BYTES, TEMPORARY
 from glyphoxa.imports.readers import READERS
 from glyphoxa.imports.source_reader import AlreadyReading, SourceReader
@@ -47,7 +46,8 @@ _TOOLS: Final[Mapping[ImportKind, str]] = {
 @PAGES.get("/desk/import", "import")
 async def import_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what needs review, in groups, and one page of the documents that the query selects."""
-    imports, asked = frame.memory().imports(), request.query_params
+    source, asked = frame.memory(), request.query_params
+    imports, stored = source.imports(), await source.store.campaigns.get(source.campaign)
     selection = _selection(asked)
     decision: Decision = "skipped" if asked.get("decision") == "skipped" else "waiting"
     at = number_in(asked.get("page") or "1", "page")
@@ -68,7 +68,7 @@ async def import_page(frame: DeskFrame, request: Request) -> Shown:
         "query": urlencode(query),
         "at": at,
         "n_pages": max(1, -(-n // PER_PAGE)),
-        "types": sorted({*ENTITY_TYPES, *(each.type for each in groups)}),
+        "types": sorted({*stored.schema.entity_types, *(each.type for each in groups)}),
         "names": sorted({entity.name for each in found for entity in each.like}),
     }
 

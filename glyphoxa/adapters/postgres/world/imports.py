@@ -153,11 +153,13 @@ class PostgresImports(CampaignQueries):
         Raises:
             InvalidInput: Several would get the same name or entity, or the type or name is invalid.
         """
+        described = await self._campaigns.described(self._campaign)
+        own = () if described is None else described.file.schema.entity_types
         async with self._deciding() as connection:
             rows = await self._need(connection, selection, "waiting")
             entities = await connection.fetch(self._sql["entities"], self._campaign)
             known = {EntityId(row["id"]): row["type"] for row in entities}
-            edit = checked_edit(edit, await asyncio.to_thread(_stored, rows), known)
+            edit = checked_edit(edit, await asyncio.to_thread(_stored, rows), known, own)
             changed = {part: value for part, value in asdict(edit).items() if value is not None}
             await connection.execute(self._sql["edit"], self._campaign, *_keys(rows), storable_json(changed))
         return len(rows)
