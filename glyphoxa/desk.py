@@ -33,6 +33,7 @@ from glyphoxa.chronicle.ports import SessionProgress, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.config.campaign_csv import TablesFile, read_tables
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.check import Finding
@@ -41,20 +42,23 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.nodes import MemoryNode, nodes_of
 from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Scene
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SceneId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
+from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NamesDesk
@@ -188,6 +192,42 @@ class Desk:
         if npc is None:
             lists["secrets"] = self._listed(fact for fact in so_far if fact.visibility.scope in ("secret", "hidden"))
         return SessionView(name, state, dict(sorted(terms.items())), lists)
+
+    def entities_like(self, name: str = "", type_: str = "", viewer: Viewer = DM) -> list[SeenEntity]:
+        """Return entities that a viewer may know of, by name.
+
+        Args:
+            name: Part of a name or alias.
+            type_: Their type, or their type of node.
+
+        Raises:
+            NotFound: There is no such type.
+        """
+        schema, wanted = self.resolver.schema, fold(name)
+        types = {*self.resolver.types, *schema.types}
+        if type_ and type_ not in types:
+            raise NotFound(f"no type {type_!r} in campaign {self.campaign!r}: {did_you_mean(type_, types)}")
+        found = [
+            each
+            for each in self.seen
+            if type_ in ("", each.entity.type, schema.name_of(each.entity.type))
+            and each.visibility.is_visible_to(viewer)
+            and any(wanted in fold(called) for called in each.entity.names)
+        ]
+        return sorted(found, key=lambda each: (fold(each.entity.name), each.entity.id))
+
+    async def nodes(self, of: Iterable[SeenEntity], viewer: Viewer = DM) -> list[MemoryNode]:
+        """Return entities as nodes of the memory graph, as far as a viewer may know them."""
+        entities = [each.entity for each in of]
+        facts = await self.inspection.of_subjects(self.campaign, viewer, [each.id for each in entities])
+        return nodes_of(entities, facts, self.resolver.schema)
+
+    async def lines_of(self, nodes: Iterable[EventNode]) -> dict[EntityId, list[CitedUtterance]]:
+        """Return the lines that the summaries of these event nodes rest on, in order."""
+        of = {node.id: node.lines for node in nodes}
+        found = await self.turns.turns.uttered(self.campaign, frozenset[UtteranceId]().union(*of.values()))
+        lines = {node: [found[line].said for line in ids if line in found] for node, ids in of.items()}
+        return {node: sorted(said, key=lambda each: (each.at_ms, each.ordinal)) for node, said in lines.items()}
 
     async def npc_form(self, name: str, campaign: Campaign, *, scene: SceneId | None = None) -> dict[str, str]:
         """Draft the form that adds a person of the world to the campaign file, as an NPC that speaks.

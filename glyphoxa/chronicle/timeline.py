@@ -232,6 +232,7 @@ class TimelineWriter:
 
         Args:
             summary: An NPC is told the sentences of which it heard all lines; without any, lines are selected for it.
+                A sentence without lines rests on those of all nodes, and is for NPCs that know each of them.
 
         Raises:
             InvalidInput: Nodes cannot be summed up together, or the world has changed meanwhile.
@@ -307,12 +308,16 @@ class _Pass:
                 raise InvalidInput(f"event nodes {fold[0].id!r} and {id_!r} are of different tiers")
         if len(fold) < 2:
             raise InvalidInput(f"name at least two event nodes to sum up, not {len(fold)}")
+        if summary and not self.teller.compress(summary):
+            raise InvalidInput(f"the summary is too long: use at most {NODE_TOKENS * 3 // 4} words or so")
         telling = await self._summed_up(fold)
         if summary:
             heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
-            told = dict(telling.told)
+            told, lines = dict(telling.told), sorted(frozenset[UtteranceId]().union(*(node.lines for node in fold)))
+            of_all = [replace(one, evidence=one.evidence or tuple(lines)) for one in summary]
             for npc in telling.heard:
-                heard = (one for one in summary if all(npc in heard_by.get(line, ()) for line in one.evidence))
+                known = of_all if all(node.of(npc) for node in fold) else [one for one in summary if one.evidence]
+                heard = (one for one in known if all(npc in heard_by.get(line, ()) for line in one.evidence))
                 told[npc] = self.teller.compress([*heard]) or told.get(npc, [])
             telling = replace(telling, told={npc: sentences for npc, sentences in told.items() if sentences})
         before = self.n_changed

@@ -46,6 +46,7 @@ from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.language.facts import (
     known_to,
     moment,
+    place,
     value_in_words,
     visibility_in_words,
     why_known,
@@ -98,6 +99,33 @@ async def _entities(desk: Desk, options: argparse.Namespace) -> int:
         for each in found
     )
     return show_rows(("type", "name", "also called", "id", "attributes", "known to"), rows, nothing="no entities")
+
+
+@VERB.action(
+    "list the nodes of the memory graph, with the fields of their types",
+    argument("--type", metavar="TYPE", default="", help="only of this type, such as character_sheet or event"),
+    argument("--npc", metavar="NPC", help="only what this NPC may know"),
+    argument("--json", help="as JSON"),
+    limit(_MOST_FACTS),
+)
+async def _nodes(desk: Desk, options: argparse.Namespace) -> int:
+    viewer = DM if options.npc is None else desk.resolver.npc(options.npc)
+    found = await desk.nodes(desk.entities_like("", options.type, viewer)[: options.limit], viewer)
+    if options.json:
+        print(json.dumps([each.as_json() for each in found], ensure_ascii=False, indent=2))
+        return 0
+    rows = (
+        (
+            each.type,
+            each.title,
+            each.id,
+            "; ".join(f"{name}: {value}" for name, value in each.values.items() if value),
+            "" if each.session is None else place(each.session, each.floor or 0, desk.resolver),
+        )
+        for each in found
+    )
+    headings = ("type", "title", "id", "fields", "last changed by")
+    return show_rows(headings, rows, nothing="no nodes", limit=options.limit, which="first")
 
 
 @VERB.action("show an entity and everything known about it", _NAME)

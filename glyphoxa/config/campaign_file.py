@@ -58,7 +58,7 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
-from glyphoxa.domain.node_types import TEMPLATES, Compression, NodeType, Schema
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType, Schema
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import RelationWords
@@ -133,13 +133,12 @@ class _Reading:
         """Return the declared types, each completed by the default type or template of its name."""
         made: dict[str, NodeType] = {}
         for name, block in self.document.entity_types.items():
-            base = TEMPLATES.get(name) or Schema({}).of_entity(name)
             given = {key: value for key, value in block if value is not None}
             if isinstance(block.compression, CompressionBlock):
                 given["compression"] = Compression(**block.compression.model_dump())
             elif block.compression == "none":
                 given["compression"] = None
-            made[name] = replace(base, **given)
+            made[name] = replace(DEFAULT_SCHEMA.named(name), **given)
         return made
 
     def result(self, also: Callable[[CampaignDocument], Wrong] | None) -> CampaignFile:

@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
-from glyphoxa.domain.node_types import ENTITY_TYPES
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
 from glyphoxa.names.resolve import Called, Resolver, called_player, entities_by_name, players_by_name
@@ -54,6 +54,7 @@ class NameResolver:
     scopes: Mapping[EntityId, Visibility] = field(default_factory=dict)
     facts: Mapping[FactId, str] = field(default_factory=dict)
     """Texts of facts."""
+    schema: Schema = DEFAULT_SCHEMA
 
     @classmethod
     def of(cls, campaign: Campaign, entities: Iterable[Entity], sessions: Iterable[SessionId] = ()) -> NameResolver:
@@ -64,7 +65,13 @@ class NameResolver:
         """
         by_id = {each.id: each for each in entities}
         numbers = {session: number for number, session in enumerate(sessions, start=1)}
-        return cls(campaign.id, by_id, campaign.npcs, campaign.players, RelationWords.of(campaign), numbers)
+        words = RelationWords.of(campaign)
+        return cls(campaign.id, by_id, campaign.npcs, campaign.players, words, numbers, schema=campaign.schema)
+
+    @property
+    def types(self) -> list[str]:
+        """Types that an entity may have: the usual ones, the campaign's own and those in use."""
+        return sorted({*self.schema.entity_types, *(each.type for each in self.entities.values())})
 
     def with_names(self, names: Mapping[EntityId, str]) -> NameResolver:
         """Return a copy in which these entities have other names."""
@@ -341,7 +348,7 @@ class EntityDesk(Decisions):
         return found[0]
 
     def _type(self, wanted: str, *, is_new: bool = False) -> str:
-        known = {*ENTITY_TYPES, *(each.type for each in self.resolver.entities.values())}
+        known = self.resolver.types
         called = " ".join(wanted.split())
         if not called or (called not in known and not is_new):
             raise InvalidInput(f"unknown entity type {wanted!r}: {did_you_mean(wanted, known)}")

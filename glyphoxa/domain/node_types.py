@@ -109,6 +109,14 @@ class Schema:
         declared = self.declared.get(type_)
         return declared if declared is not None else self.types.get(NODE_TYPE_OF.get(type_, type_), _PLAIN)
 
+    def named(self, name: str) -> NodeType:
+        """Return the type of this name; if the campaign does not declare it, as its name alone would declare it."""
+        return self.declared.get(name) or TEMPLATES.get(name) or self.of_entity(name)
+
+    def name_of(self, type_: str) -> str:
+        """Return the name of the type of node of an entity of this type."""
+        return type_ if type_ in self.declared else NODE_TYPE_OF.get(type_, type_)
+
     def always_injected(self) -> frozenset[str]:
         """Return the types of entities that are in each prompt."""
         return frozenset(each for each in self.entity_types if self.of_entity(each).always_inject)

@@ -120,7 +120,7 @@ class SafetyTopics:
     def allowed_in(self, value: Any) -> Any:
         """Return a JSON value without what must not come up; None if nothing is left. A dict goes with its first."""
         match value:
-            case str():
+            case str() if value:
                 return self.allowed(value) or None
             case list():
                 return [kept for each in value if (kept := self.allowed_in(each)) is not None]

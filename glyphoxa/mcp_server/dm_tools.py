@@ -1,6 +1,6 @@
-"""MCP tools for the DM: facts and who knows them, sessions, transcripts, and why an NPC said what it said.
+"""MCP tools for the DM: nodes, facts and who knows them, sessions, transcripts, and why an NPC said what it said.
 
-All tools are read-only and show the DM's view, including secrets.
+All tools show the DM's view, including secrets. All are read-only but `memory_compact_nodes`, which adds a node.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Final, get_args
 
+from glyphoxa.app.background import timeline_writer
+from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.desk import Desk
+from glyphoxa.dm.entities import MAX_FACTS
 from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Status
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.language.facts import (
     fact_row,
     knower_in_words,
+    known_to_in_words,
     moment,
     reason_in_words,
 )
@@ -179,6 +184,82 @@ async def _fact(
             **({"rests on": [desk.facts.words(each) for each in found.supports]} if found.supports else {}),
         }
     ]
+
+
+@_tool("dm.nodes", "List nodes of the memory graph: type, title, fields, and the last utterance about each (floor).")
+async def _nodes(
+    desk: Desk,
+    *,
+    type: Annotated[str, text("Only nodes of this type, such as character_sheet, event or location")] = "",  # noqa: A002
+    words: Annotated[str, text("Only nodes whose name or alias contains this")] = "",
+    npc: Annotated[str, text("Only what this NPC may know")] = "",
+    limit: Limit = _USUAL,
+) -> _Rows:
+    viewer = _npc(desk, npc) or DM
+    return [each.as_json() for each in await desk.nodes(desk.entities_like(words, type, viewer)[:limit], viewer)]
+
+
+@_tool("dm.node", "Show one node, its relations, the nodes that it sums up, and the lines that its summary rests on.")
+async def _node(
+    desk: Desk,
+    *,
+    node: Annotated[str, text("The node's id, as returned by dm_nodes, or its title")],
+    npc: Annotated[str, text("Only what this NPC may know")] = "",
+) -> _Rows:
+    viewer, entity = _npc(desk, npc) or DM, desk.resolver.entity(node)
+    seen = [each for each in desk.entities_like(viewer=viewer) if each.entity.id == entity.id]
+    about = await desk.inspection.current(desk.campaign, viewer, about=entity.id, limit=MAX_FACTS)
+    related = [fact for fact in about if fact.claim.object is not None and fact.status == "accepted"]
+    timeline = await desk.store.episodes.read(desk.campaign, viewer)
+    event = timeline.node(entity.id)
+    lines = [] if event is None else (await desk.lines_of([event]))[event.id]
+    return [
+        {
+            **each.as_json(),
+            "relations": [*map(desk.facts.words, related)],
+            **({} if event is None else {"tier": event.tier, "part of": event.parent}),
+            "children": [_event_in_short(desk, child) for child in timeline.nodes if child.parent == entity.id],
+            "lines": [
+                {"session": said.session_id, "ordinal": said.ordinal, "who": said.speaker_name, "said": said.text}
+                for said in lines
+            ],
+        }
+        for each in await desk.nodes(seen, viewer)
+    ]
+
+
+@_tool("memory.compaction_candidates", "List groups of event nodes that a node of the next tier may sum up now.")
+async def _compaction_candidates(desk: Desk) -> _Rows:
+    writer = await timeline_writer(desk.store, desk.campaign)
+    return [{"nodes": [_event_in_short(desk, node) for node in group]} for group in await writer.candidates()]
+
+
+@_tool("memory.compact_nodes", "Sum up event nodes of one tier by a new node, which replaces them in prompts.")
+async def _compact_nodes(
+    desk: Desk,
+    *,
+    nodes: Annotated[str, text("The nodes' ids or titles, separated by commas")],
+    summary: Annotated[
+        str, text("Your words (keep, fold, drop), for NPCs that heard all lines of the nodes; default: selected lines")
+    ] = "",
+) -> _Rows:
+    wanted = [desk.resolver.entity(each.strip()).id for each in nodes.split(",")]
+    own = [SummarySentence(summary, ())] if summary else []
+    made = await (await timeline_writer(desk.store, desk.campaign)).compact(wanted, own)
+    node = (await desk.store.episodes.read(desk.campaign)).node(made)
+    return [] if node is None else [_event_in_short(desk, node)]
+
+
+def _event_in_short(desk: Desk, node: EventNode) -> dict[str, object]:
+    return {
+        "id": node.id,
+        "title": desk.resolver.called(node.id),
+        "tier": node.tier,
+        "summaries": [
+            {"summary": fact.claim.content, "known to": known_to_in_words(fact, desk.resolver)}
+            for fact in node.summaries
+        ],
+    }
 
 
 @_tool("dm.turns", "List the latest turns: what was heard, which NPC was addressed, and the outcome.")

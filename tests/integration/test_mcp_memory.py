@@ -13,20 +13,22 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.background import chronicle_worker
+from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.app.memory import memory_of
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Provenance
+from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
+from glyphoxa.domain.node_types import NodeType
 from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.mcp_server.dm_tools import dm_tools
 from glyphoxa.mcp_server.offered import MAX_ANSWERED, ToolOffer, memory_tools
 from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
-from glyphoxa.world.events import Cause, FactStated
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import Cause, FactRejected, FactStated
 from tests.support.builders import an_utterance
-from tests.support.command_line import GRIMJAW, SALTMERE, SCARED, a_settings_file
+from tests.support.command_line import ELOWEN, GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (
     ELSEWHERE,
     HERE,
@@ -42,7 +44,20 @@ from tests.support.mcp import (
 )
 
 MEMORY = ["memory_query_entities", "memory_search_sessions", "memory_get_session_summary", "memory_search_facts"]
-DM_TOOLS = ["dm_sessions", "dm_session_state", "dm_said", "dm_threads", "dm_facts", "dm_fact", "dm_turns", "dm_turn"]
+DM_TOOLS = [
+    "dm_sessions",
+    "dm_session_state",
+    "dm_said",
+    "dm_threads",
+    "dm_facts",
+    "dm_fact",
+    "dm_nodes",
+    "dm_node",
+    "memory_compaction_candidates",
+    "memory_compact_nodes",
+    "dm_turns",
+    "dm_turn",
+]
 
 
 @pytest.fixture
@@ -176,6 +191,90 @@ async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
         ).replace("  ", " ").replace(" :", ":")
 
 
+async def promises(store: Store, n_scenes: int, *, only_grimjaw: int) -> None:
+    """Store a session of short scenes, in each of which Tamsin promises something, and its nodes of tier 0."""
+    said = []
+    for n in range(n_scenes):
+        one = an_utterance(f"I promise to bring Elowen the {n + 2} silver keys of house {n}.", id=f"k{n}")
+        heard = frozenset({GRIMJAW} if n == only_grimjaw else {GRIMJAW, ELOWEN})
+        at_ms = 4_000_500_000_000 + n * 11 * 60_000
+        said.append(replace(one, campaign_id=SALTMERE, session_id=SessionId("keys"), at_ms=at_ms, witnesses=heard))
+    await store.log.append(said)
+    campaign = await store.campaigns.get(SALTMERE)
+    not_summed_up = {"event": NodeType(("summary",), appends=True)}
+    await store.campaigns.load(replace(campaign, node_types={**campaign.node_types, **not_summed_up}))
+    await (await timeline_writer(store, SALTMERE)).write(SessionId("keys"), is_over=True)
+    await store.campaigns.load(campaign)
+
+
+async def test_the_dm_reads_nodes_as_the_memory_graph_shows_them(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+        [elowen] = (await answered(client, "dm_nodes", type="character_sheet", words="elow"))["found"]
+        assert [*elowen] == ["id", "type", "level", "title", "fields", "floor"]
+        assert (elowen["id"], elowen["type"], elowen["level"]) == ("elowen", "character_sheet", "semantic")
+        assert {"aliases", "traits", "goal", "language_sample"} <= elowen["fields"].keys()
+        assert elowen["fields"]["fears"] == "the sea" and elowen["floor"] == 1
+        [unaware] = (await answered(client, "dm_nodes", words="Elowen", npc="Elowen"))["found"]
+        assert "fears" not in unaware["fields"] and unaware["floor"] is None
+        assert "ferry" in str(await answered(client, "dm_nodes", npc="Grimjaw"))
+        assert "ferry" not in str(await answered(client, "dm_nodes", npc="Elowen"))
+        assert "did you mean 'location'" in await refused(client, "dm_nodes", {"type": "locations"})
+        [smith] = (await answered(client, "dm_node", node="Grimjaw"))["found"]
+        assert smith["title"] == "Grimjaw" and smith["relations"] and smith["children"] == smith["lines"] == []
+
+
+async def test_event_nodes_are_summed_up_expanded_and_set_free_by_an_undo(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    await promises(evenings, 6, only_grimjaw=1)
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+        [group] = (await answered(client, "memory_compaction_candidates"))["found"]
+        assert [node["tier"] for node in group["nodes"]] == [0, 0, 0]
+        three = ", ".join(node["title"] for node in group["nodes"])
+        long = "The party promised a great many silver keys to Elowen for house after house. " * 5
+        assert "too long" in await refused(client, "memory_compact_nodes", {"nodes": three, "summary": long})
+        [made] = (await answered(client, "memory_compact_nodes", nodes=three, summary="Keys were promised."))["found"]
+        told = {each["known to"]: each["summary"] for each in made["summaries"]}
+        assert [text for who, text in told.items() if "Grimjaw" in who] == ["Keys were promised."]
+        assert all("house 1." not in text for who, text in told.items() if "Elowen" in who)
+        [node] = (await answered(client, "dm_node", node=made["title"]))["found"]
+        assert [child["title"] for child in node["children"]] == three.split(", ")
+        [leaf] = (await answered(client, "dm_node", node=group["nodes"][1]["id"]))["found"]
+        assert leaf["part of"] == made["id"]
+        assert [line["said"] for line in leaf["lines"]] == ["I promise to bring Elowen the 3 silver keys of house 1."]
+        assert (await answered(client, "dm_node", node=leaf["title"], npc="Elowen"))["found"] == []
+        assert "is summed up already" in await refused(client, "memory_compact_nodes", {"nodes": three})
+        [added] = [
+            each.seq
+            for each in await evenings.world.events(SALTMERE, after=0, limit=10_000)
+            if isinstance(each.event, EntityAdded) and each.event.entity == made["id"]
+        ]
+        desk = await desk_at(evenings, read_settings(a_settings_file(tmp_path, evenings_dsn)), SALTMERE)
+        await desk.timeline.undo(added)
+        assert (await answered(client, "memory_compaction_candidates"))["found"] == [group]
+
+
+async def test_words_of_the_dm_reach_only_npcs_that_know_all_nodes(
+    evenings: Store, evenings_dsn: str, tmp_path: Path
+) -> None:
+    """One of the nodes has only the DM's own words, for Grimjaw: they rest on no line that Elowen could have missed."""
+    await promises(evenings, 2, only_grimjaw=-1)
+    first, second = (await evenings.episodes.read(SALTMERE)).nodes
+    told = FactStated(
+        Claim.attribute(second.id, "summary", "A lich sleeps under the quay."), Provenance(), secret_of([GRIMJAW])
+    )
+    for events in ([FactRejected(fact.id) for fact in second.summaries], [told]):
+        await evenings.world.commit(SALTMERE, events, Cause("dm", 1))
+    async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
+        nodes = f"{first.id}, {second.id}"
+        [made] = (await answered(client, "memory_compact_nodes", nodes=nodes, summary="Keys and a lich."))["found"]
+    told_to = {each["summary"]: each["known to"] for each in made["summaries"]}
+    assert "Grimjaw" in told_to["Keys and a lich."] and "Elowen" not in told_to["Keys and a lich."]
+    assert not any("lich" in text for text, who in told_to.items() if "Elowen" in who)
+
+
 async def test_the_dm_reads_what_each_view_has_in_mind_of_a_session(
     evenings: Store, evenings_dsn: str, tmp_path: Path
 ) -> None:
@@ -279,3 +378,20 @@ def _is_unknown(text: str, arguments: dict[str, Any]) -> bool:
         return True  # an error, of which was seen that it holds no secret
     told = json.loads(text)
     return told["found"] == [] or "nothing called" in told.get("note", "") or "around" in arguments
+
+
+async def test_an_npc_recalls_a_node_that_a_sum_keeps_out_of_its_prompt(evenings: Store) -> None:
+    await promises(evenings, 8, only_grimjaw=1)
+    await (await timeline_writer(evenings, SALTMERE)).write(SessionId("keys"), is_over=True)
+    later = replace(an_utterance("I promise to mend it.", id="later"), campaign_id=SALTMERE, at_ms=4_100_000_000_000)
+    await evenings.log.append([replace(later, session_id=SessionId("later"), witnesses=frozenset({GRIMJAW}))])
+    await (await timeline_writer(evenings, SALTMERE)).write(SessionId("later"), is_over=True)
+    arc = [one.text for one in await evenings.episodes.arc(SALTMERE, GRIMJAW, but=SessionId("now"))]
+    assert "house 1." in arc[0] and not any("house 0." in text for text in arc), "the sum has room for two of three"
+    async with a_client(await of_npc(evenings)) as client:
+        for tool in ("memory_search_facts", "memory_search_sessions"):
+            found = (await answered(client, tool, query="Who has the 2 silver keys of house 0?"))["found"]
+            assert "keys of house 0." in str(found), tool
+    async with a_client(await of_npc(evenings, ELOWEN)) as client:
+        found = await answered(client, "memory_search_facts", query="Who has the 3 silver keys of house 1?")
+        assert "house 1." not in str(found)

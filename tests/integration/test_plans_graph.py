@@ -167,3 +167,14 @@ async def test_talk_around_an_entity(store: Store, kind: str, viewer: str | None
     assert {"idx_chunks_entity_ids", "idx_chunks_embedding"} <= by
     by = await indexes(store, kind, RAG["by_words"], viewer, AN_ENTITY, 2, "word17 word18", "", 10)
     assert {"idx_chunks_entity_ids", "idx_session_entries_fts"} <= by
+
+
+@BOTH
+@pytest.mark.parametrize("viewer", [None, AN_NPC])
+async def test_facts_of_a_page_of_entities_are_read_by_their_subjects(
+    store: Store, kind: str, viewer: str | None
+) -> None:
+    query = load_queries("world/inspection")["of_subjects"]
+    by = await indexes(store, kind, query, viewer, [f"e{n}" for n in range(1_000, 1_100)])
+    assert "idx_attribute_facts_entity" in by
+    assert by & {"relationships_pkey", "idx_rel_source"}, "both begin with the campaign and the subject"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -25,6 +26,20 @@ async def test_utterances_of_each_session_are_counted(cli: CommandLine) -> None:
         ["1", "s1", "2096-10-02 07:07", "2096-10-02 07:09", "3"],
         ["2", "s2", "2096-10-03 07:07", "2096-10-03 07:08", "2"],
     ]
+
+
+async def test_nodes_are_listed_with_their_fields_and_as_json(cli: CommandLine) -> None:
+    people = rows(await cli.told("show", "nodes", "--type", "character_sheet"))
+    assert {row[0] for row in people} == {"character_sheet"} and "Elowen" in {row[1] for row in people}
+    assert people == rows(await cli.told("show", "nodes", "--type", "npc")) or len(people) > 2
+    found = {each["id"]: each for each in json.loads(await cli.told("show", "nodes", "--json", "--limit", "100"))}
+    assert found["elowen"]["fields"]["fears"] == "the sea"
+    assert set(found["elowen"]) == {"id", "type", "level", "title", "fields", "floor"}
+    assert "ferry" in await cli.told("show", "nodes", "--npc", "Grimjaw")
+    assert "ferry" not in await cli.told("show", "nodes", "--npc", "Elowen")
+    assert "no type 'npcs' in campaign 'saltmere': did you mean 'npc'" in await cli.problem(
+        "show", "nodes", "--type", "npcs"
+    )
 
 
 async def test_what_was_rolled_back_is_told_apart(cli: CommandLine) -> None:

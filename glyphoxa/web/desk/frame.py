@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import FastAPI, Request
@@ -17,6 +17,7 @@ from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Entrance, Links
@@ -29,6 +30,7 @@ _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 WITHIN_S: Final = 10.0
 """A page that takes longer shows an error; the table is not affected."""
 
+T = TypeVar("T")
 Shown = dict[str, Any]
 """The values that a template uses, for a page or for one item on it."""
 
@@ -233,6 +235,20 @@ def number_in(text: str, what: str, *, least: int = 1, most: int = 999_999_999) 
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
         raise InvalidInput(f"{what} {text!r} must be a number from {least} to {most}")
     return int(text)
+
+
+def paged(found: Sequence[T], page: str, *, most: int) -> tuple[Sequence[T], Shown]:
+    """Return one page of at most so many rows, and what its links need. Raises: InvalidInput: There is no such page."""
+    n_pages = max(1, -(-len(found) // most))
+    at = number_in(page or "1", "page", most=n_pages)
+    return found[(at - 1) * most : at * most], {"n": len(found), "at": at, "n_pages": n_pages}
+
+
+def viewer_of(desk: Desk, npc: str) -> tuple[Viewer, Shown]:
+    """Return who looks, the game master or an NPC, and the values of the field that chooses it."""
+    viewer = desk.resolver.npc(npc) if npc else DM
+    npcs = [{"id": each.id, "name": each.name} for each in desk.resolver.npcs]
+    return viewer, {"npcs": npcs, "npc": "" if viewer is DM else viewer}
 
 
 def page_of_desk(back: str, otherwise: str) -> str:

@@ -26,7 +26,7 @@ from glyphoxa.language.facts import (
     why_known,
 )
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk, session_names
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, page_of_desk, session_names, viewer_of
 
 MOST_FACTS: Final = 200
 _GROUPS: Final[Sequence[tuple[Status, str]]] = (
@@ -103,19 +103,18 @@ def _place(desk: Desk, session: SessionId, line: int) -> str:
 async def knowledge_page(frame: DeskFrame, request: Request) -> Shown:
     """Show the world as one NPC sees it, or the game master; now or `as_of` a time."""
     desk, asked = await frame.desk(), request.query_params
-    npc, about, as_of = asked.get("npc"), asked.get("about", ""), asked.get("as_of", "").strip()
+    npc, about, as_of = asked.get("npc", ""), asked.get("about", ""), asked.get("as_of", "").strip()
     named = session_names(desk)
     numbered = {name.removeprefix("session "): each for each, name in named.items()}
     as_of = numbered.get(as_of.removeprefix("session "), as_of)
-    viewer = DM if not npc else desk.resolver.npc(npc)
+    viewer, views = viewer_of(desk, npc)
     entity = desk.resolver.entity(about) if about else None
     of = None if entity is None else entity.id
     facts, _ = await desk.timeline.known(viewer, about=of, as_of=as_of, limit=MOST_FACTS)
     return {
         "as_of": as_of,
         "sessions": [{"id": each, "name": name} for each, name in reversed([*named.items()])],
-        "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
-        "npc": None if viewer is DM else viewer,
+        **views,
         "about": "" if entity is None else entity.name,
         "entities": sorted({each.entity.name for each in desk.seen}),
         "facts": [fact_shown(desk, fact) for fact in facts],

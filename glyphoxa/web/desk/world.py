@@ -16,11 +16,9 @@ from glyphoxa.dm.entities import json_or_text
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.domain.node_types import ENTITY_TYPES
+from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
-from glyphoxa.language.words import fold
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, paged, viewer_of
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import WorldEvent
@@ -53,27 +51,15 @@ async def world_page(frame: DeskFrame, request: Request) -> Shown:
     """
     desk, asked = await frame.desk(), request.query_params
     of_type, name = asked.get("type", ""), asked.get("name", "")
-    wanted = fold(name)
-    found = [
-        each
-        for each in desk.seen
-        if of_type in ("", each.entity.type)
-        and any(wanted in fold(called) for called in (each.entity.name, *each.entity.aliases))
-    ]
-    found.sort(key=lambda each: (fold(each.entity.name), each.entity.id))
-    n_pages = max(1, -(-len(found) // PER_PAGE))
-    at = number_in(asked.get("page") or "1", "page", most=n_pages)
+    rows, pages = paged(desk.entities_like(name, of_type), asked.get("page", ""), most=PER_PAGE)
     return {
+        **pages,
         "rows": [
-            {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)}
-            for each in found[(at - 1) * PER_PAGE : at * PER_PAGE]
+            {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)} for each in rows
         ],
-        "n": len(found),
-        "at": at,
-        "n_pages": n_pages,
         "type": of_type,
         "name": name,
-        "types": sorted({*ENTITY_TYPES, *(each.entity.type for each in desk.seen)}),
+        "types": desk.resolver.types,
     }
 
 
@@ -86,8 +72,8 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
         InvalidInput: `hops` is no such number.
     """
     desk, asked = await frame.desk(), request.query_params
-    entity, npc = desk.resolver.entity(request.path_params["entity"]), asked.get("npc", "")
-    viewer = desk.resolver.npc(npc) if npc else DM
+    entity = desk.resolver.entity(request.path_params["entity"])
+    viewer, views = viewer_of(desk, asked.get("npc", ""))
     depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
     facts = await desk.inspection.current(desk.campaign, viewer, about=entity.id, limit=MOST_FACTS)
     return {
@@ -99,10 +85,9 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
         "around": await _around(desk, viewer, entity.id, depth),
         "hops": depth,
         "most_hops": MOST_HOPS,
-        "npc": "" if viewer is DM else viewer,
-        "npcs": [{"id": each.id, "name": each.name} for each in desk.resolver.npcs],
+        **views,
         "names": sorted(each.entity.name for each in desk.seen if each.entity.id != entity.id),
-        "types": sorted({*ENTITY_TYPES, *(each.entity.type for each in desk.seen)}),
+        "types": desk.resolver.types,
         "can_speak": entity.type == "npc"
         and desk.settings.campaign is not None
         and all(each.entity_id != entity.id for each in desk.resolver.npcs),

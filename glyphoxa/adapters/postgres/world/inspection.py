@@ -103,6 +103,11 @@ class PostgresInspection(CampaignQueries):
         rows = await self._fetch("current", campaign, viewer_parameter(viewer), about, limit)
         return [fact_of_row(row) for row in rows]
 
+    async def of_subjects(self, campaign: CampaignId, viewer: Viewer, entities: Collection[EntityId]) -> list[Fact]:
+        """Return the accepted facts that begin at one of these entities, as far as the viewer may know them."""
+        rows = await self._fetch("of_subjects", campaign, viewer_parameter(viewer), list(entities))
+        return [fact_of_row(row) for row in rows]
+
     async def facts(self, campaign: CampaignId, ids: Collection[FactId]) -> list[Fact]:
         return [fact_of_row(row) for row in await self._fetch("facts", campaign, list(ids))] if ids else []
 

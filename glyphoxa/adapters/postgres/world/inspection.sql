@@ -26,6 +26,18 @@ SELECT f.*
  ORDER BY f.subject_id, f.predicate, f.fact_id
  LIMIT $4;
 
+-- of_subjects --
+-- Accepted facts with one of $3 as subject that the viewer $2 may know, as in the query `current`. Served by
+-- idx_rel_source or the key of relationships, and by idx_attribute_facts_entity.
+SELECT f.*
+  FROM facts f
+ WHERE f.campaign_id = $1 AND f.subject_id = ANY ($3) AND f.status = 'accepted'
+   AND glyphoxa_may_know($2, f.status, f.scope, f.knowers)
+   AND NOT EXISTS (SELECT FROM entities e
+                    WHERE e.campaign_id = $1 AND e.id IN (f.subject_id, f.object_id)
+                      AND NOT glyphoxa_may_know($2, e.scope, e.knowers))
+ ORDER BY f.subject_id, f.seq, f.fact_id;
+
 -- facts --
 -- Facts by their ids. Served by idx_rel_fact and the primary key of attribute_facts.
 SELECT * FROM facts WHERE campaign_id = $1 AND fact_id = ANY ($2) ORDER BY array_position($2, fact_id);
