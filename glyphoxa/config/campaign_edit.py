@@ -1,7 +1,7 @@
 """Change a campaign file: replace it, insert items into its text, read forms for such items, write a first file.
 
-An edit inserts a block and copies all other text, so the author's comments, order and line breaks stay. A YAML library
-that writes a whole document loses them.
+An edit inserts or replaces a block and copies all other text, so the author's comments, order and line breaks stay. A
+YAML library that writes a whole document loses them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.files import PRIVATE, new_version
 from glyphoxa.domain.ids import slug
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType
 
 
 def stamp_of(text: str) -> str:
@@ -82,7 +83,20 @@ class Insertion:
     value: str | Mapping[str, object]
 
 
-def insert_all(text: str, insertions: Sequence[Insertion]) -> str:
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Settings of a name in a section of a campaign file, instead of those that it has there.
+
+    Attributes:
+        place: The section and the name. A section that lists only names becomes one with settings.
+        value: Keys with texts, numbers, switches and lists or keys of these.
+    """
+
+    place: tuple[str, str]
+    value: Mapping[str, object]
+
+
+def insert_all(text: str, changes: Sequence[Insertion | Setting]) -> str:
     """Insert several items into a text.
 
     Args:
@@ -91,23 +105,29 @@ def insert_all(text: str, insertions: Sequence[Insertion]) -> str:
     Raises:
         InvalidInput: The place of an item was not found; the message shows the block to write by hand.
     """
-    for each in insertions:
+    for each in changes:
         text = insert(text, each)
     return text
 
 
-def insert(text: str, insertion: Insertion) -> str:
+def insert(text: str, change: Insertion | Setting) -> str:
     """Insert one item; see `insert_all`."""
     root = _root_of(text)
-    wanted = _with({} if root is None else root.value or {}, insertion)
+    before = {} if root is None else root.value or {}
+    if not isinstance(before, dict):
+        raise InvalidInput("this text has no sections: a campaign file begins with `campaign:`")
     try:
-        made = _inserted(text, root, insertion)
+        if isinstance(change, Setting):
+            wanted, made = _with_setting(before, change), _set(text, root, change)
+        else:
+            wanted, made = _with(before, change), _inserted(text, root, change)
         new_root = _root_of(made)
     except (InvalidFile, ValueError):
         new_root = None
     if new_root is None or new_root.value != wanted:
-        at = ".".join(str(step) for step in insertion.place)
-        block = textwrap.indent(_block(insertion.value).rstrip(), "  ")
+        at = ".".join(str(step) for step in change.place)
+        block = _settings({at: dict(change.value)}) if isinstance(change, Setting) else _block(change.value)
+        block = textwrap.indent(block.rstrip(), "  ")
         raise InvalidInput(f"no place under `{at}:` was found; add this there by hand:\n{block}")
     return made
 
@@ -157,6 +177,43 @@ def _with_new_list(text: str, root: Node | None, insertion: Insertion) -> str:
     return f"{text[:at]}\n{textwrap.indent(block, ' ' * owner.column).rstrip()}{text[at:]}"
 
 
+def _with_setting(value: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+    section, name = setting.place
+    before = value.get(section) or {}
+    if isinstance(before, list):
+        before = {str(each): {} for each in before}
+    if not isinstance(before, dict):
+        raise ValueError("a section has names")
+    return {**value, section: {**before, name: dict(setting.value)}}
+
+
+def _set(text: str, root: Node | None, setting: Setting) -> str:
+    """Replace the settings of one name; a list of names becomes a block of settings."""
+    section, name = setting.place
+    if root is None or section not in root.keys:
+        ending = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{ending}\n{_settings(_with_setting({}, setting))}"
+    line, owner = root.keys[section]
+    if owner.is_flow or not owner.keys:
+        block = _settings({section: _with_setting(root.value, setting)[section]})
+        end = owner.end if owner.is_flow else _end_of_line(text, _end(owner))
+        return text[: _start_of_line(text, line)] + block.rstrip() + text[end:]
+    block = textwrap.indent(_settings({name: dict(setting.value)}), " " * owner.column).rstrip()
+    if name not in owner.keys:
+        at = _end_of_line(text, _end(owner))
+        return f"{text[:at]}\n{block}{text[at:]}"
+    line, value = owner.keys[name]
+    return text[: _start_of_line(text, line)] + block + text[_end_of_line(text, _end(value)) :]
+
+
+def _settings(value: Mapping[str, object]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=None)
+
+
+def _start_of_line(text: str, line: int) -> int:
+    return sum(len(each) + 1 for each in text.split("\n")[: line - 1])
+
+
 def _find(node: Node | None, place: YamlPath) -> Node | None:
     for step in place:
         if node is None:
@@ -196,8 +253,8 @@ def _in_line(value: str | Mapping[str, object]) -> str:
 Form = Mapping[str, str]
 
 
-def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
-    """Return the items that a form adds.
+def additions(form: Form, campaign: Campaign | None) -> Sequence[Insertion | Setting]:
+    """Return what a form adds or sets.
 
     Args:
         form: `add` is one of `KINDS`, the others are its fields. Empty fields are left out.
@@ -284,13 +341,46 @@ def _secret(form: Form, _: Campaign | None) -> Sequence[Insertion]:
     return [Insertion(("secrets",), _filled(secret))]
 
 
-KINDS: Final[Mapping[str, Callable[[Form, Campaign | None], Sequence[Insertion]]]] = {
+def _type(form: Form, _: Campaign | None) -> Sequence[Setting]:
+    """Set a type of entity. Numbers that are none are kept, for the file's own error."""
+    name = _need(form, "name", "a type has a name")
+    usual = _all_settings(DEFAULT_SCHEMA.named(name))
+    limits = {key: _number(form, key) for key in asdict(Compression())}
+    given = {
+        "fields": _names(form, "fields"),
+        **{key: bool(form.get(key)) for key in ("appends", "always_inject", "active")},
+        "instructions": _field(form, "instructions"),
+        "every": _number(form, "every"),
+        "compression": _filled(limits) if form.get("compress") else "none",
+    }
+    own = {key: each for key, each in given.items() if each not in ("", [], usual[key])}
+    return [Setting(("entity_types", name), own)]
+
+
+def type_form(name: str, node: NodeType) -> dict[str, object]:
+    """Return the form that sets a type to what it is."""
+    limits = {**asdict(node.compression or Compression()), "compress": node.compression is not None}
+    return {**asdict(node), "name": name, "fields": ", ".join(node.fields), **limits}
+
+
+def _all_settings(node: NodeType) -> dict[str, object]:
+    limits = "none" if node.compression is None else asdict(node.compression)
+    return {**asdict(node), "fields": [*node.fields], "compression": limits}
+
+
+def _number(form: Form, name: str) -> int | str:
+    text = _field(form, name)
+    return int(text) if text.isascii() and text.isdecimal() else text
+
+
+KINDS: Final[Mapping[str, Callable[[Form, Campaign | None], Sequence[Insertion | Setting]]]] = {
     "person": _person,
     "entity": _entity,
     "relationship": _relationship,
     "player": _player,
     "scene": _scene,
     "secret": _secret,
+    "type": _type,
 }
 
 

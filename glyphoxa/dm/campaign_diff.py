@@ -555,6 +555,7 @@ def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
         {n.name: replace(n, aliases=()) for n in now.npcs},
         found,
     )
+    _tell("entity type", was.node_types, now.node_types, found)
     _tell("player", {p.name: p for p in was.players}, {p.name: p for p in now.players}, found)
     _tell("scene", {s.id: s for s in was.scenes}, {s.id: s for s in now.scenes}, found)
 

@@ -8,9 +8,11 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.background import timeline_writer
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import DeskSource
+from glyphoxa.domain.ids import SessionId
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_browser, a_page
@@ -26,6 +28,10 @@ PAGES = (
     "secrets",
     "world",
     "world/elowen?hops=3",
+    "memory?npc=grimjaw",
+    "memory?type=event",
+    "memory/timeline?node=episode-s1%231",
+    "memory/types",
     "sessions",
     "sessions/s1",
     "sessions/s1/recap",
@@ -50,6 +56,7 @@ async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_pat
         a_browser() as browser,
         a_page(browser, width=390, height=900) as page,
     ):
+        await (await timeline_writer(store, SALTMERE)).write(SessionId("s1"), is_over=True)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)

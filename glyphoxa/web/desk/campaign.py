@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
+from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.desk import CampaignDraft, CampaignEditor, voice_presets
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.errors import InvalidInput, counted
-from glyphoxa.domain.node_types import ENTITY_TYPES
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of
 
 PAGES: Final = Pages()
@@ -19,12 +19,14 @@ PAGES: Final = Pages()
 
 @PAGES.get("/desk/campaign", "campaign")
 async def campaign(frame: DeskFrame, request: Request) -> Shown:
-    """Show the campaign file; with `speak`, an entity's id, also a drafted form that lets this person speak."""
+    """Show the campaign file, with a filled form: `speak` lets this entity speak, `type` changes or adds this type."""
     editor = frame.memory().campaign_editor()
     draft = await editor.begin()
-    wanted = request.query_params.get("speak", "")
-    if not wanted or draft.campaign is None:
+    wanted, type_ = request.query_params.get("speak", ""), request.query_params.get("type", "")
+    if not (wanted or type_) or draft.campaign is None:
         return campaign_page(editor, draft)
+    if type_:
+        return campaign_page(editor, draft, filled=("type", type_form(type_, draft.campaign.schema.named(type_))))
     form = await (await frame.desk()).npc_form(wanted, draft.campaign, scene=frame.table.scene.id)
     return campaign_page(editor, draft, filled=("person", form))
 
@@ -83,7 +85,11 @@ def changes_shown(changes: CampaignChanges) -> list[Shown]:
 
 
 def campaign_page(
-    editor: CampaignEditor, draft: CampaignDraft, *, refused: str = "", filled: tuple[str, Mapping[str, str]] = ("", {})
+    editor: CampaignEditor,
+    draft: CampaignDraft,
+    *,
+    refused: str = "",
+    filled: tuple[str, Shown] = ("", {}),
 ) -> Shown:
     """
     Args:
@@ -108,7 +114,7 @@ def campaign_page(
         "refused": refused,
         "filled": {filled[0]: filled[1]} if filled[0] else {},
         "voices": sorted(voice_presets()),
-        "types": sorted(ENTITY_TYPES),
+        "types": sorted((DEFAULT_SCHEMA if described is None else described.schema).entity_types),
         "names": [] if described is None else sorted(each.name for each in described.entities),
         "npcs": [] if described is None else [each.name for each in described.npcs],
         "scenes": [] if described is None else [scene_of(scene, described) for scene in described.scenes],

@@ -32,7 +32,7 @@ from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.desk import campaign, imports, review, sessions, world
+from glyphoxa.web.desk import campaign, imports, memory, review, sessions, world
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of, session_names
 
 PAGES: Final = Pages()
@@ -41,7 +41,7 @@ PAGES: Final = Pages()
 def add_desk(app: FastAPI, parts: DeskParts) -> None:
     """Put the desk on a page's server."""
     frame = DeskFrame(parts)
-    for pages in (PAGES, review.PAGES, sessions.PAGES, world.PAGES, campaign.PAGES, imports.PAGES):
+    for pages in (PAGES, review.PAGES, sessions.PAGES, world.PAGES, memory.PAGES, campaign.PAGES, imports.PAGES):
         frame.add(app, pages)
 
 

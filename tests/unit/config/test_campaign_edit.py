@@ -9,10 +9,21 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.config.campaign_edit import KINDS, Beginning, Insertion, additions, insert, template
+from glyphoxa.config.campaign_edit import (
+    KINDS,
+    Beginning,
+    Insertion,
+    Setting,
+    additions,
+    insert,
+    insert_all,
+    template,
+    type_form,
+)
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import read_yaml
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.node_types import DEFAULT_SCHEMA, DEFAULT_TYPES, TEMPLATES, Compression, NodeType
 from tests.support.proof import n_examples
 
 TEXTS = {
@@ -91,6 +102,12 @@ def test_block_is_shown_if_its_position_is_unclear(text: str) -> None:
         insert(text, Insertion(("npcs",), {"entity": "Bart"}))
 
 
+def test_nothing_is_added_to_a_text_without_sections() -> None:
+    for change in (Insertion(("npcs",), {"entity": "Bart"}), Setting(("entity_types", "relic"), {})):
+        with pytest.raises(InvalidInput, match="this text has no sections"):
+            insert("- a\n", change)
+
+
 def test_a_text_with_mistakes_grows_once_they_are_corrected() -> None:
     with pytest.raises(InvalidInput, match="2: key 'npcs' is here twice"):
         insert("npcs: []\nnpcs: []\n", Insertion(("npcs",), {"entity": "Bart"}))
@@ -107,6 +124,71 @@ def test_a_scene_at_a_new_place_makes_the_place() -> None:
     assert [each.place for each in made] == [("entities",), ("scenes",)]
     assert made[1].value == {"location": "The Rock", "npcs": ["Bart", "Ann"]}
     assert yaml.safe_load(insert("", made[0])) == {"entities": [{"name": "The Rock", "type": "location"}]}
+
+
+# Settings of a type of entity
+
+SECTIONS = {
+    "a list in one line": "campaign: {name: X}\nentity_types: [spell, relic]   # my own\nentities: []   # none\n",
+    "a list": "# before\nentity_types:\n  - spell\n  - relic\n# between\nscenes: []\n",
+    "a list that is not indented": "entity_types:\n- spell\n- relic\nscenes: []\n",
+    "settings": "entity_types:\n    spell: {every: 5}   # rare\n    relic:\n      fields: [age]   # in years\n"
+    "# end\nscenes: []\n",
+    "settings in one line": "entity_types: {spell: {every: 5}, relic: {}}\nscenes: []   # none\n",
+    "nothing": "",
+    "nothing in it": "entity_types:\nscenes: []\n",
+    "none": "scenes: []   # none\n",
+    "last, without an end of line": "scenes: []\nentity_types:\n  relic:\n    instructions: >-\n      Old\n"
+    "      things.",
+}
+
+
+@pytest.mark.parametrize("text", SECTIONS.values(), ids=SECTIONS.keys())
+@pytest.mark.parametrize("name", ["deity", "relic", "yes: no", "Göttin #1"])
+def test_settings_of_a_type_are_read_back_and_others_stay(text: str, name: str) -> None:
+    setting = {"fields": ["domain", "on"], "every": 3, "active": False, "instructions": "Only # gods."}
+    made = insert(text, Setting(("entity_types", name), setting))
+    before, after = value_of(text), value_of(made)
+    assert isinstance(before, dict) and isinstance(after, dict)
+    types = before.get("entity_types") or {}
+    others = {each: {} for each in types} if isinstance(types, list) else types
+    assert after == {**before, "entity_types": {**others, name: setting}}
+    assert all(
+        comment in made for comment in ("# my own", "# none", "# before", "# between", "# end") if comment in text
+    )
+    if name != "relic":
+        assert "# in years" in made or "# in years" not in text
+
+
+@pytest.mark.parametrize("text", ["entity_types: none\n", "entity_types: &a [spell]\nother: *a\n"])
+def test_settings_are_shown_if_their_position_is_unclear(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"add this there by hand:\n  entity_types.relic:"):
+        insert(text, Setting(("entity_types", "relic"), {"every": 2}))
+
+
+@pytest.mark.parametrize("name", [*DEFAULT_TYPES, *TEMPLATES, "npc", "spell"])
+def test_a_form_of_a_type_that_was_not_changed_sets_nothing(name: str) -> None:
+    form = {key: str(each) if each else "" for key, each in type_form(name, DEFAULT_SCHEMA.named(name)).items()}
+    assert [each.value for each in additions({**form, "add": "type"}, None)] == [{}]
+
+
+def test_a_form_of_a_type_sets_what_it_says_and_the_file_reads_it() -> None:
+    form = {"add": "type", "name": "event", "active": "yes", "appends": "yes", "every": "2", "fields": "summary, mood"}
+    compressed = {**form, "compress": "yes", "threshold": "9"}
+    text = template(Beginning("The Road", "en", "Marta", "Tamsin"))
+    for wanted, limits in ((compressed, Compression(threshold=9)), (form, None)):
+        text = insert_all(text, additions(wanted, None))
+        found = read_campaign(Path("first.yaml"), text).campaign.node_types["event"]
+        assert found == NodeType(("summary", "mood"), appends=True, every=2, compression=limits)
+
+
+def test_wrong_numbers_of_a_type_are_errors_of_the_file() -> None:
+    text = insert_all(
+        template(Beginning("The Road", "en", "Marta", "Tamsin")),
+        additions({"add": "type", "name": "spell", "active": "yes", "every": "often"}, None),
+    )
+    with pytest.raises(InvalidInput, match=r"first.yaml:\d+: .*every"):
+        read_campaign(Path("first.yaml"), text)
 
 
 # A first campaign file
