@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from loguru import logger
@@ -81,6 +82,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
         RelationWords.of(campaign),
         around=RecallAround(store.graph_rag, store.past_talk.vectors),
         people=campaign.people,
+        speaker_of=partial(store.past_talk.transcript(campaign.id).speaker_of, npc),
         safety=topics_of(campaign),
     )
 

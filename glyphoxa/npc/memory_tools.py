@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import islice
@@ -14,8 +14,8 @@ from loguru import logger
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import MAX_LISTED, InvalidInput, Unavailable, did_you_mean, nearest
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import EVER, Between, Fact, RecalledTalk
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Between, Fact, RecalledTalk, RecalledUtterance
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
@@ -112,6 +112,8 @@ _Talk = TypeVar("_Talk", bound=RecalledTalk)
 
 _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5
+_MOST_AROUND: Final = 200
+"""Passages around an entity among which those of a session, a speaker or a time are looked for."""
 _REFRESH_MS: Final = 100
 """Time for the latest changes of a world that is in memory."""
 
@@ -127,6 +129,7 @@ class NpcMemory:
         deep_talk: Past talk for tier DEEP; None: `talk`.
         is_at_table: The world is read in each turn; see `LookUps`.
         people: Names of those who speak, by their ids.
+        speaker_of: Returns the speaker's name of an utterance; empty if it is unknown.
         safety: Topics that no answer contains.
     """
 
@@ -140,6 +143,7 @@ class NpcMemory:
     deep_talk: PastTalk | None = None
     is_at_table: bool = False
     people: Mapping[str, str] = field(default_factory=dict)
+    speaker_of: Callable[[UtteranceId], str] = lambda _: ""
     safety: SafetyTopics = field(default_factory=SafetyTopics)
 
 
@@ -205,17 +209,26 @@ class LookUps:
         return None, f"; {did_you_mean(name, [one.name for one in few])}" if len(few) <= MAX_LISTED else ""
 
     @_tool(SEARCH_SESSIONS, estimated_ms=300)
-    async def search_sessions(self, *, query: str, around: str = "") -> Found:
-        note = ""
+    async def search_sessions(  # noqa: PLR0913 - the arguments of a tool
+        self,
+        *,
+        query: str,
+        around: str = "",
+        session: str = "",
+        speaker: str = "",
+        after: str = "",
+        before: str = "",
+    ) -> Found:
+        asked, note = _query(query, session, speaker, after, before), ""
         if around and self.memory.around is not None and self.rule.can_search_around:
-            answer, note = await self._search_around(self.memory.around, query, around)
+            answer, note = await self._search_around(self.memory.around, asked, around)
             if answer:
                 return found(answer)
-        recalled = await self._recall(query, limit=_TALK_FOUND)
+        recalled = await self._recall(asked, limit=_TALK_FOUND)
         everywhere = found([_said(one) for one in recalled])
         return {**everywhere, "note": note} if note and recalled else everywhere
 
-    async def _search_around(self, talk: TalkAround, query: str, name: str) -> tuple[list[object], str]:
+    async def _search_around(self, talk: TalkAround, query: TalkQuery, name: str) -> tuple[list[object], str]:
         """Return utterances, each with the related entity and its distance, else a note.
 
         On failure, talk is searched without the entity.
@@ -226,15 +239,17 @@ class LookUps:
             entity, instead = self._called(world, name)
             if entity is None:
                 return [], f"nothing called {name!r} is known; results are not limited to it{instead}"
-            asked = self.memory.campaign, npc, query
-            passages = await talk(*asked, around=entity.id, limit=2 * _TALK_FOUND)
+            asked = self.memory.campaign, npc, query.text
+            is_limited = query != TalkQuery(query.text)
+            passages = await talk(*asked, around=entity.id, limit=_MOST_AROUND if is_limited else 2 * _TALK_FOUND)
+            passages = [one for one in passages if _is_admitted(one.recalled, query)]
             world = await self._world()  # something may have been hidden meanwhile
         except (TimeoutError, Unavailable) as away:  # talk held in memory needs no database
             logger.debug("talk around an entity cannot be searched now: {}", away)
             return [], f"relations of {name!r} are unavailable; results are not limited to it"
         spoken_of = {one for passage in passages for one in passage.entity_ids}
         names = {one: known.name for one in spoken_of if (known := world.entity(npc, one)) is not None}
-        may_be_told = self._may_be_told(query, [passage.recalled for passage in passages])
+        may_be_told = self._may_be_told(query.text, [passage.recalled for passage in passages])
         told = [passage for passage in passages if passage.recalled in may_be_told][:_TALK_FOUND]
         return [_said_of(passage, names) for passage in told], (
             f"nothing found around {entity.name!r}; results are not limited to it"
@@ -247,16 +262,16 @@ class LookUps:
             return nothing(f"session {session!r} has no summary; use memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
 
-    async def _recall(self, query: str, *, limit: int, between: Between = EVER) -> list[RecalledTalk]:
+    async def _recall(self, query: TalkQuery, *, limit: int) -> list[RecalledTalk]:
         """Recall talk. In a long tier it waits for a remote embedder."""
         patient = self.rule.ceiling_ms >= _PATIENT_FROM_MS
         # About half of what an NPC has heard are its own words, which must not be reported.
-        asked = TalkQuery(query, limit=2 * limit, between=between)
+        asked = replace(query, limit=2 * limit)
         talk = self.memory.talk
         if self.tier == "DEEP" and self.memory.deep_talk is not None:
             talk = self.memory.deep_talk
         recalled = await talk.recall(self.memory.campaign, self.memory.npc, asked, patient=patient)
-        return self._may_be_told(query, recalled)[:limit]
+        return self._may_be_told(query.text, recalled)[:limit]
 
     def _may_be_told(self, query: str, recalled: Iterable[_Talk]) -> list[_Talk]:
         """Keep what may come up, and the NPC's own words only if the query asks for them.
@@ -270,11 +285,20 @@ class LookUps:
         return [one for one in recalled if not one.is_own]
 
     @_tool(SEARCH_FACTS, estimated_ms=200)
-    async def search_facts(self, *, query: str, after: str = "", before: str = "") -> Found:
-        between = Between(moment("after", after), moment("before", before))
-        recalled = await self._recall(query, limit=MAX_FOUND, between=between)
+    async def search_facts(
+        self, *, query: str, session: str = "", speaker: str = "", after: str = "", before: str = ""
+    ) -> Found:
+        asked = _query(query, session, speaker, after, before)
+        recalled = await self._recall(asked, limit=MAX_FOUND)
+
+        def is_wanted(fact: Fact) -> bool:
+            source, speaker_of = fact.provenance, self.memory.speaker_of
+            by = "" if source.utterance_id is None or not asked.speaker else speaker_of(source.utterance_id)
+            return asked.admits(source.session_id, source.at_ms, by)
+
         world = await self._world()  # last: something may have been hidden meanwhile
-        facts = self._asked_first(query, world.facts(self.memory.npc, query, between=between))[: MAX_FOUND // 2]
+        known = world.facts(self.memory.npc, query, is_wanted=is_wanted)
+        facts = self._asked_first(query, known)[: MAX_FOUND // 2]
         answers = (fact_found(fact, world, self.memory) for fact in facts)
         return found([*(one for one in answers if one is not None), *(_said(one) for one in recalled)])
 
@@ -283,6 +307,19 @@ class LookUps:
         predicates = {fact.claim.predicate for fact in facts}
         asked = asked_predicates(query, names=(), predicates=predicates, language=self.memory.words.language)
         return sorted(facts, key=lambda fact: asked.side_of(fact.claim.predicate) is None)
+
+
+def _query(query: str, session: str, speaker: str, after: str, before: str) -> TalkQuery:
+    """
+    Raises:
+        InvalidInput: A time is not in ISO 8601.
+    """
+    between = Between(moment("after", after), moment("before", before))
+    return TalkQuery(query, between=between, session=SessionId(session) if session else None, speaker=speaker)
+
+
+def _is_admitted(one: RecalledUtterance, query: TalkQuery) -> bool:
+    return query.admits(one.session_id, one.at_ms, one.speaker_name)
 
 
 @cache

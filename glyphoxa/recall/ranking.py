@@ -255,6 +255,11 @@ def rank_view(
         may_be_told &= seen.columns.at_ms >= between.after_ms
     if between.before_ms is not None:
         may_be_told &= seen.columns.at_ms < between.before_ms
+    if query.session is not None:
+        ids = [index.said(int(row)).session_id for row in seen.columns.rows[seen.columns.starts]]
+        may_be_told &= np.isin(seen.columns.sessions, [nth for nth, id_ in enumerate(ids) if id_ == query.session])
+    if query.speaker:
+        may_be_told &= np.isin(seen.columns.speakers, [heard[name] for name in heard if query.is_by(name)])
     about = _is_about_it(seen, weights.min_cosine)
     story = asked.times.story
     is_of_then = asked.time.tells_what_is_over(now_ms=asked.now_ms, story_day=None if story is None else story.today)

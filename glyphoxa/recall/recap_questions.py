@@ -77,7 +77,7 @@ class Recaps:
         happened = [_recalled(piece, ids[piece.session], ranked) for piece in pieces]
         # The middle is left out: a recap needs the beginning and the end.
         kept = np.linspace(0, len(happened) - 1, min(lines, len(happened))).round().astype(int)
-        happened = [happened[at] for at in kept if ranked.query.between.holds(happened[at].at_ms)]
+        happened = [one for at in kept if ranked.query.admits((one := happened[at]).session_id, one.at_ms, _by(one))]
         # Keep the first occurrence of each. A turn counts as the same whether it is complete or cut.
         found: dict[tuple[str, str], RecalledTalk] = {}
         for one in [*happened, *items]:
@@ -97,6 +97,10 @@ class Recaps:
             left_out.append(f"summaries: {str(error) or 'they took too long'}")
             return {}
         return {nth: summary for nth, session in ids.items() if (summary := summary_of(npc, session)) is not None}
+
+
+def _by(one: RecalledTalk) -> str:
+    return one.speaker_name if isinstance(one, RecalledUtterance) else ""
 
 
 def _talk_of(ranked: Ranked) -> RankedTalk:

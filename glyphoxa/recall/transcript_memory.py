@@ -26,7 +26,7 @@ from loguru import logger
 
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.table_calendar import ReadTimes, TableTimes
 from glyphoxa.recall.talk_index import TalkIndex
@@ -147,6 +147,12 @@ class TranscriptMemory:
     def index(self) -> TalkIndex | None:
         """The utterances in memory; None until they were read to the end."""
         return None if self._held is None else self._held.index
+
+    def speaker_of(self, npc: NpcId, utterance: UtteranceId) -> str:
+        """Return the speaker's name of an utterance; empty if this NPC did not hear it, or nothing is in memory."""
+        rows = [] if self.index is None else self.index.rows_of([utterance])
+        said = [self.index.said(row) for row in rows if self.index is not None]
+        return next((one.speaker_name for one in said if npc in one.witnesses), "")
 
     @property
     def table_times(self) -> TableTimes:

@@ -23,7 +23,7 @@ from loguru import logger
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
-from glyphoxa.domain.knowledge import EVER, MEANING, TOOK_PART, Between, Fact, Viewer
+from glyphoxa.domain.knowledge import MEANING, TOOK_PART, Fact, Viewer
 from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
@@ -410,7 +410,9 @@ class World:
     def _all_names(self, one: Entity) -> Called:
         return Called(one.id, (one.name,), (*one.aliases, *self._also_called.get(one.id, ())), one.type)
 
-    def facts(self, viewer: Viewer, text: str, *, between: Between = EVER, limit: int = 50) -> list[Fact]:
+    def facts(
+        self, viewer: Viewer, text: str, *, is_wanted: Callable[[Fact], bool] = lambda _: True, limit: int = 50
+    ) -> list[Fact]:
         """Return the facts that share a word with a text, in their own words or in the names of their entities.
 
         Those with the most words first, then the latest. A word that very many facts of the viewer contain ("know")
@@ -427,9 +429,10 @@ class World:
             shared.update({fact.id: named[entity] for fact in touching})
         n_words = shared or common
         found = (self._state.facts[fact] for fact in n_words)
-        within = [fact for fact in found if between.holds(fact.provenance.at_ms)]
         return nsmallest(
-            limit, within, key=lambda fact: (-n_words[fact.id], -(fact.provenance.at_ms or 0), -fact.seq, fact.id)
+            limit,
+            filter(is_wanted, found),
+            key=lambda fact: (-n_words[fact.id], -(fact.provenance.at_ms or 0), -fact.seq, fact.id),
         )
 
     def has_word(self, viewer: Viewer, word: str) -> bool:

@@ -15,6 +15,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, Utteran
 from glyphoxa.domain.knowledge import EVER, Between, RecalledTalk, Viewer
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.language.text import Text
 
 
 class TranscriptLog(Protocol):
@@ -158,13 +159,26 @@ class TalkQuery:
         text: The question.
         exclude: Utterances that are in the prompt already.
         limit: Most results.
-        between: The time of the results; others take no place in `limit`.
+        between: The time of the results; others take no place in `limit`. The same holds for those of another session
+            or speaker.
+        speaker: Words of a speaker's name, in any case; empty: everybody.
     """
 
     text: str
     exclude: Sequence[UtteranceId] = ()
     limit: int = 5
     between: Between = EVER
+    session: SessionId | None = None
+    speaker: str = ""
+
+    def admits(self, session: SessionId | None, at_ms: int | None, speaker: str = "") -> bool:
+        """Return whether something of this session, time and speaker may be a result."""
+        is_of_session = self.session is None or session == self.session
+        return is_of_session and self.between.holds(at_ms) and self.is_by(speaker)
+
+    def is_by(self, speaker: str) -> bool:
+        wanted = set(Text.of(self.speaker).folded)
+        return not self.speaker or (bool(wanted) and wanted <= set(Text.of(speaker).folded))
 
 
 class PastTalk(Protocol):

@@ -88,6 +88,11 @@ async def test_the_tools_find_what_the_npc_heard_and_knows(evenings: Store) -> N
         assert "ferry" in str(smith["keep secret"])
         said = await answered(client, "memory_search_sessions", query="Who fears the water?")
         assert "fears it" in said["found"][0]["said"]
+        of_it = {"session": said["found"][0]["session"], "speaker": said["found"][0]["said"].split(" said")[0]}
+        assert (await answered(client, "memory_search_sessions", query="Who fears the water?", **of_it))["found"]
+        for only in ({"session": "none"}, {"speaker": "Nobody"}, {"before": "1970-01-01"}):
+            nothing = await answered(client, "memory_search_sessions", query="Who fears the water?", **only)
+            assert nothing["found"] == []
         assert "fears" in str((await answered(client, "memory_search_facts", query="Elowen fears"))["found"])
         summary = await answered(client, "memory_get_session_summary", session="s1")
         assert summary == {"found": [], "note": "session 's1' has no summary; use memory_search_sessions instead"}

@@ -190,7 +190,7 @@ class LogTwin:
     ) -> list[RecalledTalk]:
         await self.weather.pass_through()
         found = self._found(npc, query.text, query.exclude, sys.maxsize)
-        return [one for one in found if query.between.holds(one.at_ms)][: query.limit]
+        return [one for one in found if query.admits(one.session_id, one.at_ms)][: query.limit]
 
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
         """Nothing is in memory."""

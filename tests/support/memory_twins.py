@@ -13,6 +13,7 @@ from glyphoxa.domain.knowledge import (
     Knower,
     Provenance,
     RecalledTalk,
+    RecalledUtterance,
     Visibility,
     secret_of,
     witnessed_by,
@@ -79,7 +80,11 @@ class Talk:
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
         self.asked_for.append(npc)
-        heard = [one for one in self.heard if query.between.holds(one.at_ms)]
+        heard = [
+            one
+            for one in self.heard
+            if query.admits(one.session_id, one.at_ms, one.speaker_name if isinstance(one, RecalledUtterance) else "")
+        ]
         return heard[: query.limit] if npc == GRIMJAW else []
 
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:

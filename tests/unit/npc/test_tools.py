@@ -7,8 +7,8 @@ import pytest
 
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import EntityId, SessionId
-from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledTalk
+from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.budget import TierRule
@@ -187,6 +187,57 @@ async def test_time_filter_is_not_crowded_out_by_other_times() -> None:
         "memory_search_facts", {"query": "sister", "after": "2026-10-31"}
     )
     assert recalled_line(NOVEMBER) in [one.get("said") for one in answer["found"]]  # type: ignore[attr-defined]
+
+
+MIRA = heard("The Reavers took my sister.", by="mira vale", session="s2", at_ms=1_794_000_000_001)
+IN_TIME = {"after": "2026-10-31", "before": "2026-11-30"}
+
+
+@pytest.mark.parametrize("tool", ["memory_search_sessions", "memory_search_facts"])
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        ({"session": "s2"}, [NOVEMBER, MIRA]),
+        ({"session": "s9"}, []),
+        ({"speaker": "MIRA"}, [MIRA]),
+        ({"speaker": "Mira Vale", "session": "s1"}, []),
+        ({"speaker": "?!"}, []),
+        ({"speaker": "nobody"}, []),
+        (IN_TIME, [NOVEMBER, MIRA]),
+        ({**IN_TIME, "speaker": "tamsin"}, [NOVEMBER]),
+    ],
+)
+async def test_search_is_limited_to_a_session_a_speaker_and_a_time(
+    tool: str, only: dict[str, str], said: list[RecalledUtterance]
+) -> None:
+    answer = await tools_of(talk=Talk((OCTOBER, NOVEMBER, TIMELESS, MIRA))).call(tool, {"query": "sister", **only})
+    assert [one["said"] for one in answer["found"]] == [recalled_line(one) for one in said]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("only", [{"session": "s2"}, {"speaker": "mira"}, IN_TIME])
+async def test_search_around_an_entity_is_limited_as_well(only: dict[str, str]) -> None:
+    crowd = [replace(OCTOBER, text=f"Day {n} of my sister.") for n in range(50)]
+
+    async def around(*args: object, limit: int, **kwargs: object) -> list[Passage]:
+        return [Passage(one, 1.0, (EntityId("wardens"),)) for one in (*crowd, MIRA)][:limit]
+
+    memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk(), around=around)
+    asked = {"query": "sister", "around": "the Wardens of the Tide", **only}
+    answer = await Toolbox(memory, tier="DEEP").call("memory_search_sessions", asked)
+    assert [one["said"] for one in answer["found"]] == [recalled_line(MIRA)]  # type: ignore[attr-defined]
+
+
+async def test_facts_are_limited_to_what_a_speaker_said_and_the_npc_heard() -> None:
+    graph = a_graph()
+    note = next(fact for fact in graph.of_world if fact.claim.content == "The Reavers of Skarn land at dawn.")
+    by_line = note.with_(provenance=replace(note.provenance, utterance_id=UtteranceId("u9")))
+    graph.of_world = [by_line if fact is note else fact for fact in graph.of_world]
+    speakers = {"u9": "Mira Vale"}
+    memory = NpcMemory(SALTMERE, GRIMJAW, WorldTwin(graph), Talk(), speaker_of=lambda one: speakers.get(one, ""))
+    ask = {"query": "When do the Reavers land?", "speaker": "Mira"}
+    [found] = (await Toolbox(memory, tier="DEEP").call("memory_search_facts", ask))["found"]  # type: ignore[misc]
+    assert found["fact"] == "The Reavers of Skarn land at dawn. (not certain)"
+    assert (await Toolbox(memory, tier="DEEP").call("memory_search_facts", {**ask, "speaker": "Orla"}))["found"] == []
 
 
 OWN = said_itself("It was Liora who stole the tithe box.", npc=GRIMJAW, at_ms=1)

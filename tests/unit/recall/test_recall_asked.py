@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Between, RecalledUtterance
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
@@ -269,3 +271,29 @@ async def test_what_was_left_out_once_is_not_said_of_a_later_answer() -> None:
     )
     feed.before = FeedTwin().before
     assert await recall.search(CAMPAIGN, SMITH, TalkQuery(question)) == first
+
+
+@pytest.mark.parametrize(
+    ("only", "found"),
+    [
+        ({"session": SessionId("s1")}, ["u1", "u2"]),
+        ({"session": SessionId("s3")}, []),
+        ({"speaker": "mira"}, ["u2"]),
+        ({"speaker": "Vale Mira", "session": SessionId("s2")}, []),
+        ({"speaker": "..."}, []),
+        ({"speaker": "Tamsin", "between": Between(before_ms=2_000)}, ["u1"]),
+    ],
+)
+@pytest.mark.parametrize("question", ["Where is the ferry?", "What happened with the ferry, in what order?"])
+async def test_only_lines_of_a_session_and_a_speaker_are_ranked(
+    question: str, only: dict[str, Any], found: list[str]
+) -> None:
+    feed = FeedTwin()
+    feed.tell(
+        said("u1", "The ferry leaves at noon.", at_ms=1_000),
+        said("u2", "The ferry sank.", ordinal=2, speaker="Mira Vale", at_ms=2_000),
+        *(said(f"v{n}", "The ferry, the ferry!", session="s2", ordinal=n, at_ms=9_000 + n) for n in range(1, 9)),
+    )
+    recall = Recall(feed, settings=PATIENT)
+    recalled = await recall.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=2, **only))
+    assert sorted(one.utterance_id for one in recalled if isinstance(one, RecalledUtterance)) == found

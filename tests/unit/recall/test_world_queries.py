@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import DM, Between, Claim, Fact, Validity, secret_of
+from glyphoxa.domain.knowledge import DM, Claim, Fact, Validity, secret_of
 from glyphoxa.recall.world import World
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples
@@ -82,6 +82,10 @@ def test_facts_and_entities_are_all_that_the_viewer_may_know_and_no_other(seed: 
     dice = random.Random(seed)
     town = a_world(dice, graphs=10)
     world = world_of(list(town.entities.values()), list(town.facts.values()))
+
+    def is_late(fact: Fact) -> bool:
+        return (fact.provenance.at_ms or 0) >= 5_000_000
+
     for viewer in VIEWERS:
         facts, there = town.facts_for(viewer), town.entities_for(viewer)
         assert {one.id for one in world.entities(viewer)} == there
@@ -89,8 +93,8 @@ def test_facts_and_entities_are_all_that_the_viewer_may_know_and_no_other(seed: 
             found = world.facts(viewer, f"what of the {word}", limit=1_000)
             assert {fact.id for fact in found} == {fact.id for fact in facts if word in town.words_of(fact)}
             assert world.facts(viewer, f"what of the {word}", limit=3) == found[:3]
-            late = world.facts(viewer, word, between=Between(after_ms=5_000_000), limit=1_000)
-            assert {fact.id for fact in late} == {f.id for f in found if (f.provenance.at_ms or 0) >= 5_000_000}
+            late = world.facts(viewer, word, is_wanted=is_late, limit=1_000)
+            assert {fact.id for fact in late} == {fact.id for fact in found if is_late(fact)}
         for entity in town.entities.values():
             called, like = world.called(viewer, entity.name.upper()), world.like(viewer, f"{entity.name}x")
             assert (None if called is None else called.id) == (entity.id if entity.id in there else None)
