@@ -46,8 +46,12 @@ class Episodes(Protocol):
         """Return a session's current summaries for all knowers."""
         ...
 
+    async def is_decided(self, campaign: CampaignId, session: SessionId) -> bool:
+        """Return whether the DM has written, hidden or removed a session's summary."""
+        ...
+
     async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
-        """Replace this author's summaries of a session, in one transaction."""
+        """Replace this author's summaries of a session, in one transaction, unless the DM has decided on them."""
         ...
 
 
@@ -69,14 +73,14 @@ class EpisodeWriter:
     async def write(self, session: SessionId) -> Mapping[NpcId, str] | None:
         """Write a session's summary for each NPC. Returns the current summaries.
 
-        None: the DM has written a summary, which stays.
+        None: the DM has decided on the summary, which stays.
 
         Raises:
             Unavailable: The database is unreachable; nothing was written.
         """
         campaign, forbids = self.campaign, topics_of(self.campaign).forbids
         known = await self.episodes.summaries(campaign.id, session)
-        if any(fact.provenance.origin != "talk" for fact in known):
+        if await self.episodes.is_decided(campaign.id, session):
             return None
         said = [each for each in await said_in(self.log, campaign.id, session) if not forbids(each.utterance.text)]
         names = names_of(await self.log.known(campaign.id), campaign.language)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,14 @@ from glyphoxa.app.background import chronicle_worker, episode_writer
 from glyphoxa.config.settings import read_settings
 from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary, Viewer
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.transcript.sessions import episode_of
+from glyphoxa.world.entity_events import EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactScoped
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 
@@ -155,6 +160,48 @@ async def test_dms_session_summary_is_kept(table: Store) -> None:
     assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None
     assert await recalled(table, SMITH) == "They met the smith."
     assert await recalled(table, INNKEEPER) is None
+
+
+async def rewritten(store: Store) -> str:
+    desk = SessionDesk(CAMPAIGN, store.world, PostgresInspection(store.database), store.talk_search, lambda: 3_000_000)
+    await desk.summarise(EVENING, "They met the smith.", [SMITH])
+    return "They met the smith."
+
+
+async def hidden(store: Store) -> None:
+    await store.world.commit(CAMPAIGN, [EntityScoped(episode_of(EVENING), HIDDEN)], Cause("dm", 3_000_000))
+
+
+async def hidden_by_its_fact(store: Store) -> None:
+    facts = await store.episodes.summaries(CAMPAIGN, EVENING)
+    await store.world.commit(CAMPAIGN, [FactScoped(fact.id, HIDDEN) for fact in facts], Cause("dm", 3_000_000))
+
+
+async def removed(store: Store) -> None:
+    await store.world.commit(CAMPAIGN, [EntityRemoved(episode_of(EVENING))], Cause("dm", 3_000_000))
+
+
+@pytest.mark.parametrize("decide", [rewritten, hidden, hidden_by_its_fact, removed])
+async def test_what_the_dm_decides_on_a_summary_stays_when_the_session_goes_on(
+    table: Store, decide: Callable[[Store], Awaitable[str | None]]
+) -> None:
+    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    wanted = await decide(table)
+    again = replace(an_utterance("I promise to bring the lantern back."), id=UtteranceId("u8"), session_id=EVENING)
+    await table.log.append([replace(again, at_ms=1_000_100, witnesses=frozenset({SMITH}))])
+    assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None
+    assert await recalled(table, SMITH) == wanted
+    assert await recalled(table, INNKEEPER) is None
+
+
+async def test_what_the_dm_writes_while_a_summary_is_made_stays(table: Store) -> None:
+    class WhileTheDmWrites:
+        async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
+            await rewritten(table)
+            return [SummarySentence("Tamsin promised crowns.", (said[0].id,))]
+
+    await (await episode_writer(table, CAMPAIGN, WhileTheDmWrites())).write(EVENING)
+    assert await recalled(table, SMITH) == "They met the smith."
 
 
 async def test_a_recap_for_the_players_names_nobody_they_may_not_know(

@@ -2,6 +2,17 @@
 -- The stored summary of the session whose entity is $2. Served by idx_attribute_facts_entity.
 SELECT * FROM facts WHERE campaign_id = $1 AND subject_id = $2 AND predicate = 'summary' AND object_id IS NULL;
 
+-- is_decided --
+-- Whether the DM has decided on the summary of the session whose entity is $2: on its words, on who may know it, or that
+-- there is none. Served by idx_attribute_facts_entity and idx_fact_history_subject.
+SELECT EXISTS (SELECT FROM facts f
+                 JOIN entities e ON e.campaign_id = $1 AND e.id = $2
+                WHERE f.campaign_id = $1 AND f.subject_id = $2 AND f.predicate = 'summary'
+                  AND (f.origin <> 'talk' OR (f.provenance ->> 'dm_confirmed')::boolean
+                       OR f.scope <> 'witnessed' OR e.scope <> 'witnessed'))
+    OR EXISTS (SELECT FROM fact_history
+                WHERE campaign_id = $1 AND subject_id = $2 AND predicate = 'summary' AND ended_as = 'entity_removed');
+
 -- written --
 -- Events about the session $2 as a whole. Served by idx_world_events_ordinal.
 SELECT seq FROM world_events
