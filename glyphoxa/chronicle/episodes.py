@@ -217,6 +217,6 @@ def summaries_of(node: EntityId, told: Told, said: Provenance) -> Iterator[FactS
     for npc, sentences in told.items():
         by_text.setdefault(" ".join(one.text for one in sentences), []).append(npc)
     for text, npcs in by_text.items():
-        rests_on = {"evidence": list(dict.fromkeys(line for one in told[npcs[0]] for line in one.evidence))}
+        rests_on = {"evidence": list(dict.fromkeys(line for npc in npcs for one in told[npc] for line in one.evidence))}
         knowers = witnessed_by(npcs, at_ms=said.at_ms)
         yield FactStated(Claim.attribute(node, "summary", text), said, knowers, attributes=rests_on)

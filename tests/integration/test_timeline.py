@@ -276,3 +276,21 @@ async def test_what_the_dm_writes_of_a_node_is_told_in_its_sum_and_the_lines_are
     told_now = [told(node, SMITH) for node in (await timeline(table)).nodes]
     assert not any("house 0." in text for text in told_now)
     assert len([text for text in told_now if "They talked of the feast." in text]) == 2
+
+
+async def test_the_same_words_are_known_to_each_npc_by_the_line_that_it_heard(table: Store) -> None:
+    words = "I promise to bring Orrin the silver keys of the mill."
+    said = [("k1", words, SMITH), ("k2", "Hm.", INNKEEPER), ("k3", words, INNKEEPER)]
+    lines = [replace(an_utterance(text, id=id_), witnesses=frozenset({npc})) for id_, text, npc in said]
+    await table.log.append([replace(one, session_id=SessionId("one"), at_ms=1_000_000_000) for one in lines])
+    await sum_up(table, CAMPAIGN, SessionId("one"))
+    summaries = await table.summaries(CAMPAIGN)
+    assert all(words in str(summaries(npc, SessionId("one"))) for npc in (SMITH, INNKEEPER))
+    await table.world.retract(CAMPAIGN, UtteranceId("k3"), LATER)
+    for told_by in ("what is stored", "what is told again"):
+        known = [told(node, INNKEEPER) for node in (await timeline(table)).nodes]
+        summaries = await table.summaries(CAMPAIGN)
+        assert not any(words in text for text in [*known, str(summaries(INNKEEPER, SessionId("one")))]), told_by
+        await sum_up(table, CAMPAIGN, SessionId("one"))
+    assert any(words in told(node, SMITH) for node in (await timeline(table)).nodes)
+    assert words in str(summaries(SMITH, SessionId("one")))
