@@ -252,7 +252,10 @@ class Past:
             return
         arc = list(await self._arc(npc)) if self._arc is not None else []
         earlier = (one for one in self._summaries(npc) if one.session_id != self._when.session)
-        latest = list(islice(earlier, 1 if arc else _MOST_SESSIONS))
+        latest = list(islice(earlier, _MOST_SESSIONS))
+        # The latest session that has a summary is told by it, or by a sum.
+        arc = [one for one in arc if one.score or one.session_id != latest[0].session_id] if latest else arc
+        latest = latest[:1] if arc else latest
         threads = await self._threads(npc) if self._threads is not None else ()
         told = [*latest, *arc]
         own = [line for line in holdings if not any(line in one.text for one in told)]

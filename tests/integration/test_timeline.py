@@ -185,17 +185,22 @@ async def test_two_writers_at_once_tell_each_node_once(table: Store) -> None:
     assert all(len(node.summaries) == 1 for node in found.nodes)
 
 
+async def past_of(store: Store, npc: NpcId, name: str = "next") -> str:
+    session = SessionId(name)
+    await store.read(CAMPAIGN)
+    arc = partial(store.episodes.arc, CAMPAIGN, but=session)
+    when, summaries = SaidWhen(a_campaign(), session, None), partial(store.earlier_sessions, CAMPAIGN)
+    past = Past(when, summaries, tokens=600, arc=arc)
+    await past.read(npc)
+    return past.of(npc)
+
+
 async def test_an_npc_begins_the_next_session_with_the_arc_of_all_before(table: Store) -> None:
     """Forty sessions fit into 600 tokens: the oldest as a part of what sums them up, the last evening in full."""
     for n in range(40):
         await play(table, f"s{n:02}", 3, begin=3 * n)
         await sum_up(table, CAMPAIGN, SessionId(f"s{n:02}"))
-    await table.read(CAMPAIGN)
-    when = SaidWhen(a_campaign(), SessionId("next"), None)
-    arc = partial(table.episodes.arc, CAMPAIGN, but=SessionId("next"))
-    past = Past(when, partial(table.earlier_sessions, CAMPAIGN), tokens=600, arc=arc)
-    await past.read(SMITH)
-    told = past.of(SMITH)
+    told = await past_of(table, SMITH)
     assert len(told) <= 4 * 600
     assert all(f"house {n}." in told for n in (117, 118, 119)), "the last evening"
     houses = [int(found) for found in re.findall(r"house (\d+)\.", told)]
@@ -294,3 +299,26 @@ async def test_the_same_words_are_known_to_each_npc_by_the_line_that_it_heard(ta
         await sum_up(table, CAMPAIGN, SessionId("one"))
     assert any(words in told(node, SMITH) for node in (await timeline(table)).nodes)
     assert words in str(summaries(SMITH, SessionId("one")))
+
+
+async def test_a_session_without_a_summary_is_told_by_its_nodes(table: Store) -> None:
+    await play(table, "one", 2)
+    await sum_up(table, CAMPAIGN, SessionId("one"))
+    await play(table, "two", 2, begin=2)
+    await (await timeline_writer(table, CAMPAIGN)).write(SessionId("two"), is_over=True)
+    told_now = await past_of(table, SMITH)
+    assert all(told_now.count(f"house {n}.") == 1 for n in range(4)), told_now
+
+
+async def test_a_session_that_goes_on_takes_nothing_of_earlier_ones_along(table: Store) -> None:
+    """A sum may rest on it and on earlier ones."""
+    for n in range(8):
+        await play(table, f"s{n}", 1, begin=n)
+        await sum_up(table, CAMPAIGN, SessionId(f"s{n}"))
+    assert "house 6." in await past_of(table, SMITH, "now")
+    await play(table, "now", 9, begin=8)
+    await (await timeline_writer(table, CAMPAIGN)).write(SessionId("now"))
+    summed_up = {node.id: node.parent for node in (await timeline(table)).nodes}
+    assert summed_up[EntityId("episode-s6#1")] == EntityId("episode-s6#1+1")
+    told_now = await past_of(table, SMITH, "now")
+    assert "house 6." in told_now and "house 7." in told_now and "house 8." not in told_now

@@ -54,14 +54,14 @@ class PostgresEpisodes(CampaignQueries):
         """Return what an NPC knows of the nodes that nothing sums up, in the order of the talk, each with its tier.
 
         Args:
-            but: The present session. It and the one before it have a summary of their own.
+            but: The present session, whose nodes are left out, and those that sum up some of it.
         """
         nodes = (await self.read(campaign, npc)).nodes
-        past = [node for node in nodes if node.end.session_id not in (None, but)]
+        past = {node.id: node for node in nodes if node.end.session_id not in (None, but)}
         return [
             RecalledSummary(SessionId(str(node.end.session_id)), str(fact.claim.content), node.end.at_ms, node.tier)
-            for node in past
-            if node.parent is None and (node.tier > 0 or node.end.session_id != past[-1].end.session_id)
+            for node in past.values()
+            if node.parent not in past
             for fact in node.summaries
         ]
 
