@@ -39,6 +39,8 @@ PAGES = (
     "sessions/s1/line?line=2",
     "sessions/s1/back?line=1",
     "names",
+    "campaign",
+    "campaign?type=event",
     "import",
     "import?decision=skipped&type=npc",
     "turns",
@@ -52,7 +54,7 @@ async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_pat
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (
         open_store(evenings_dsn, data_dir=tmp_path) as store,
-        a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door,
+        a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=CAMPAIGN_FILE), SALTMERE)) as door,
         a_browser() as browser,
         a_page(browser, width=390, height=900) as page,
     ):
