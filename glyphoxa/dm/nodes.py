@@ -12,6 +12,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.domain.node_types import Schema
+from glyphoxa.language.facts import value_in_words
 from glyphoxa.transcript.sessions import EPISODE
 
 _OF_THE_STORE: Final = ("kind", FLOOR)
@@ -37,7 +38,7 @@ class MemoryNode:
     @property
     def values(self) -> dict[str, str]:
         """Return each field as one text."""
-        return {name: "; ".join(map(str, values)) for name, values in self.fields.items()}
+        return {name: "; ".join(map(value_in_words, values)) for name, values in self.fields.items()}
 
     def as_json(self) -> dict[str, object]:
         """Return the node as the memory graph document shows it."""
