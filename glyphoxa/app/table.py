@@ -241,12 +241,10 @@ def table_context(settings: Settings, state: TableState, store: Store | None) ->
     """
     campaign = state.campaign
     budgets = settings.budgets
+    memory = None if store is None else store.world_memory(campaign.id)
+    world = KnownWorld(campaign, memory, accept_at=settings.memory.auto_accept)
     prefetch = Prefetch(
-        KnownWorld(
-            campaign,
-            None if store is None else store.world_memory(campaign.id),
-            accept_at=settings.memory.auto_accept,
-        ),
+        world,
         talk=None if store is None else store.past_talk,
         present=state.present_names,
         conversations=state.conversations,
@@ -267,7 +265,7 @@ def table_context(settings: Settings, state: TableState, store: Store | None) ->
         prefetch,
         when=when,
         budgets=budgets,
-        past=Past(when, summaries, tokens=budgets.past_tokens, threads=threads, arc=arc),
+        past=Past(when, summaries, tokens=budgets.past_tokens, threads=threads, arc=arc, world=lambda: world.current),
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )

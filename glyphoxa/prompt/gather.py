@@ -292,6 +292,8 @@ class HotContexts:
         parts: dict[str, Awaitable[Any]] = {}
         if self.world.is_stored:
             parts["facts"] = self.world.refresh()
+        if self.past is not None:
+            parts["past"] = self.past.read(npc, self.identities.read(npc).holdings)
         if self.prefetch.has_memory and question and not self.prefetch.has_answered(npc, question):
             if not read_time(question, language=self.campaign.language, days=_ANY_DAYS).is_timeless:
                 deadline_ms = max(deadline_ms, within_ms)

@@ -203,7 +203,8 @@ def _sentence(parts: list[str]) -> str:
 # What an NPC recalls of earlier sessions unasked: the arc of the campaign, the latest session, what it got or gave, and
 # what is still open.
 #
-# Read once, when the table opens, and the same for the whole session, because it precedes the transcript.
+# Read when the table opens, and the same for the whole session, because it precedes the transcript. It is read again
+# only after something was taken back, which makes the world another object.
 
 
 _MOST_SESSIONS: Final = 5
@@ -221,9 +222,10 @@ class Past:
         threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
         arc: Returns what an NPC knows of the timeline, in the order of the talk, each with its tier as score. Without
             it, the latest summaries are told.
+        world: Returns the world in memory; None without long-term memory, and while it is read again.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent parts, passed once
         self,
         when: SaidWhen,
         summaries: Callable[[NpcId], Iterable[RecalledSummary]] | None,
@@ -231,16 +233,18 @@ class Past:
         tokens: int,
         threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
         arc: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
+        world: Callable[[], object] = lambda: None,
     ) -> None:
         self._when = when
         self._summaries = summaries
         self._threads = threads
         self._arc = arc
         self._tokens = tokens
-        self._read: dict[NpcId, str] = {}
+        self._world = world
+        self._read: dict[NpcId, tuple[object, str]] = {}
 
     async def read(self, npc: NpcId, holdings: Sequence[str] = ()) -> None:
-        """Read the summaries, once for each NPC.
+        """Read the summaries, once for each NPC and world.
 
         Args:
             holdings: Lines about things that the NPC got or gave.
@@ -248,7 +252,8 @@ class Past:
         Raises:
             Unavailable: They are not in memory, or the database is unavailable. The next call tries again.
         """
-        if self._summaries is None or npc in self._read or not self._tokens:
+        world = self._world()
+        if self._summaries is None or (npc in self._read and self._read[npc][0] is world) or not self._tokens:
             return
         arc = list(await self._arc(npc)) if self._arc is not None else []
         earlier = (one for one in self._summaries(npc) if one.session_id != self._when.session)
@@ -272,11 +277,12 @@ class Past:
         for n, at in enumerate(by_weight):
             of_arc[at] = room.fitting([self._line(arc[at])], cuts=True, share=1 / (len(by_weight) - n))
         in_order = (text for at in sorted(of_arc) for text in of_arc[at])
-        self._read[npc] = " ".join((*in_order, *reversed(of_latest), *own))
+        self._read[npc] = world, " ".join((*in_order, *reversed(of_latest), *own))
 
     def _line(self, one: RecalledSummary) -> str:
         return recalled_line(self._when.dated(one))
 
     def of(self, npc: NpcId) -> str:
-        """Return the summaries in chronological order; empty if there are none, or they were not read."""
-        return self._read.get(npc, "")
+        """Return the summaries in chronological order; empty if there are none, or they were not read of this world."""
+        world, told = self._read.get(npc, (None, ""))
+        return told if world is self._world() else ""

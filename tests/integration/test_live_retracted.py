@@ -12,7 +12,8 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
-from glyphoxa.domain.ids import CampaignId, NpcId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SpeakerId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
 from glyphoxa.world.events import Cause, WorldEvent
@@ -128,6 +129,41 @@ async def test_what_is_rolled_back_leaves_the_prompt_too_and_stays_away_when_the
         assert "Grimjaw, who was it?" in prompt
     async with an_evening(settings, monkeypatch) as evening:
         assert CLAIM not in (await asked(evening, "Grimjaw, who was it, then?")).prompt.text
+
+
+async def retracted(store: Store, said: UtteranceId) -> None:
+    await store.world.retract(TOWN, said, BY_DM)
+
+
+async def withheld(store: Store, said: UtteranceId) -> None:
+    await store.world.consent(TOWN, ConsentChange(SpeakerId("bran"), "withheld", (said,)), Cause("player", 1))
+
+
+async def erased(store: Store, said: UtteranceId) -> None:
+    await PostgresErasure(store.database).erase(TOWN, Meant(player=PlayerId("bran")), at_ms=1)
+
+
+@pytest.mark.parametrize("take_back", [retracted, withheld, erased])
+async def test_what_is_taken_back_of_an_earlier_evening_leaves_the_prompts_of_an_open_table(
+    settings: Settings,
+    dsn: str,
+    monkeypatch: pytest.MonkeyPatch,
+    take_back: Callable[[Store, UtteranceId], Awaitable[None]],
+) -> None:
+    settings, crowns = with_chronicle(settings), "the six silver crowns"
+    async with an_evening(settings, monkeypatch, session="first", reply="Aye.") as evening:
+        ear = await evening.ear(evening.table.campaign.players[1])
+        ear.say(f"Grimjaw, I promise to bring you {crowns} before the feast.")
+        kept = await evening.until(
+            lambda: [e.utterance for e in evening.told if isinstance(e, UtteranceKept) and crowns in e.utterance.text]
+        )
+        await evening.table.kept()
+    async with an_evening(settings, monkeypatch, session="second", reply="Aye.") as evening:
+        assert crowns in (await asked(evening, "Grimjaw, nice weather today.")).prompt.text
+        async with open_store(dsn, data_dir=Path("unused")) as store:
+            await take_back(store, kept[0].id)
+        assert crowns not in (await asked(evening, "Grimjaw, lovely weather indeed.")).prompt.text
+        assert crowns not in (await asked(evening, "Grimjaw, what weather it is.")).prompt.text
 
 
 async def test_what_an_npc_said_is_no_fact_the_next_evening(
