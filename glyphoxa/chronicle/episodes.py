@@ -46,12 +46,11 @@ class Episodes(Protocol):
         """Return a session's current summaries for all knowers."""
         ...
 
-    async def is_decided(self, campaign: CampaignId, session: SessionId) -> bool:
-        """Return whether the DM has written, hidden or removed a session's summary."""
-        ...
+    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> bool:
+        """Replace this author's summaries of a session, in one transaction.
 
-    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
-        """Replace this author's summaries of a session, in one transaction, unless the DM has decided on them."""
+        False: the DM has written, hidden or removed one, and nothing was changed.
+        """
         ...
 
 
@@ -80,8 +79,6 @@ class EpisodeWriter:
         """
         campaign, forbids = self.campaign, topics_of(self.campaign).forbids
         known = await self.episodes.summaries(campaign.id, session)
-        if await self.episodes.is_decided(campaign.id, session):
-            return None
         said = [each for each in await said_in(self.log, campaign.id, session) if not forbids(each.utterance.text)]
         names = names_of(await self.log.known(campaign.id), campaign.language)
         told = await Teller(campaign, names, TOKENS, self.dated, self.summariser).tell(said)
@@ -95,7 +92,8 @@ class EpisodeWriter:
             if events:
                 links = await asyncio.to_thread(people_in, episode_of(session), said, names)
                 events += links_of(links, _sure(session, at_ms))
-            await self.episodes.replace(campaign.id, session, events, Cause("talk", at_ms, session))
+            if not await self.episodes.replace(campaign.id, session, events, Cause("talk", at_ms, session)):
+                return None
         return texts
 
     def _events(self, session: SessionId, told: Told, at_ms: int) -> list[Event]:

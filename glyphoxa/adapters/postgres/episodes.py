@@ -33,17 +33,14 @@ class PostgresEpisodes(CampaignQueries):
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
         return [fact_of_row(row) for row in await self._fetch("summaries", campaign, episode_of(session))]
 
-    async def is_decided(self, campaign: CampaignId, session: SessionId) -> bool:
-        row = await self._row("is_decided", campaign, episode_of(session))
-        return row is not None and bool(row[0])
-
-    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
+    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> bool:
         async with self._world.writing(campaign, amount=len(events)) as world:
             if await world.connection.fetchval(self._sql["is_decided"], campaign, episode_of(session)):
-                return
+                return False
             rows = await world.connection.fetch(self._sql["written"], campaign, session)
             await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
             await self._commit(world, events, cause)
+            return True
 
     async def read(self, campaign: CampaignId, viewer: Viewer = DM) -> StoredTimeline:
         """Return the timeline as far as a viewer may know it."""

@@ -325,11 +325,9 @@ class Transcript:
     async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
         return ()
 
-    async def is_decided(self, campaign: CampaignId, session: SessionId) -> bool:
-        return False
-
-    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> None:
+    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> bool:
         self.written += events
+        return True
 
 
 class Listening:
