@@ -81,10 +81,12 @@ class StoredTimeline:
     Attributes:
         ids: The entities of all nodes, also of those without a summary.
         nodes: Those with a summary, in the order of the talk.
+        gone: Nodes that the DM has removed or merged into other entities. They are not told again.
     """
 
     ids: frozenset[EntityId] = frozenset()
     nodes: tuple[EventNode, ...] = ()
+    gone: frozenset[EntityId] = frozenset()
 
     def node(self, wanted: EntityId) -> EventNode | None:
         return next((node for node in self.nodes if node.id == wanted), None)
@@ -328,9 +330,8 @@ class _Pass:
 
     def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
         """Return whether an NPC has a summary of a node already."""
-        known = self.stored.node(node)
-        told = () if known is None else known.summaries
-        return lambda npc: any(fact.visibility.is_visible_to(npc) for fact in told)
+        told = [fact for each in self.stored.nodes if each.id == node for fact in each.summaries]
+        return lambda npc: node in self.stored.gone or any(fact.visibility.is_visible_to(npc) for fact in told)
 
     async def _grow(self, telling: _Telling) -> None:
         events, timeline, campaign = telling.events(self.stored), self.writer.timeline, self.writer.campaign.id
@@ -349,7 +350,7 @@ class _Pass:
     ) -> Iterator[tuple[int, Sequence[NumberedUtterance]]]:
         """Yield stretches, each with the number of its first utterance. Those of existing nodes stay as they are."""
         campaign = self.writer.campaign
-        starts = sorted(n for node in self.stored.ids if (n := start_of(node, session)) is not None)
+        starts = sorted(n for node in self.stored.ids | self.stored.gone if (n := start_of(node, session)) is not None)
         for start, part in groupby(said, lambda each: max((n for n in starts if n <= each.ordinal), default=0)):
             if start and start != starts[-1]:
                 yield start, list(part)

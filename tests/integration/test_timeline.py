@@ -24,7 +24,7 @@ from glyphoxa.domain.knowledge import DM, HIDDEN, Claim
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -322,3 +322,22 @@ async def test_a_session_that_goes_on_takes_nothing_of_earlier_ones_along(table:
     assert summed_up[EntityId("episode-s6#1")] == EntityId("episode-s6#1+1")
     told_now = await past_of(table, SMITH, "now")
     assert "house 6." in told_now and "house 7." in told_now and "house 8." not in told_now
+
+
+@pytest.mark.parametrize("is_merged", [True, False])
+async def test_a_node_that_the_dm_removed_or_merged_is_not_told_again(table: Store, is_merged: bool) -> None:
+    feast = EntityAdded(EntityId("feast"), "event", "The Feast of Owls")
+    await table.world.commit(CAMPAIGN, [feast], Cause("dm", 1))
+    line = an_utterance("I promise to bring Orrin the silver keys to the Feast of Owls.", id="k1")
+    await table.log.append([replace(line, session_id=SessionId("one"), witnesses=frozenset({SMITH}))])
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    [node] = (await timeline(table)).nodes
+    gone = EntitiesMerged(feast.entity, node.id) if is_merged else EntityRemoved(node.id)
+    await table.world.commit(CAMPAIGN, [gone], LATER)
+    await play(table, "one", 9)
+    assert await writer.write(SessionId("one"), is_over=True) >= 9
+    found = await timeline(table)
+    assert not any("Feast of Owls" in told(each, SMITH) for each in found.nodes)
+    assert any("house 8." in told(each, SMITH) for each in found.nodes)
+    assert await writer.write(SessionId("one"), is_over=True) == 0

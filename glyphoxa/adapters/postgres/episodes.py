@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
@@ -71,7 +72,8 @@ class PostgresEpisodes(CampaignQueries):
         ids = await connection.fetch(self._sql["nodes"], campaign, EPISODE)
         rows = await connection.fetch(self._sql["timeline"], campaign, EPISODE, PART_OF, viewer_parameter(viewer))
         seen = {EntityId(row["id"]): visibility_of_row(row) for row in ids}
-        return timeline_of(seen, map(fact_of_row, rows), viewer)
+        gone = await connection.fetch(self._sql["gone"], campaign, EPISODE)
+        return replace(timeline_of(seen, map(fact_of_row, rows), viewer), gone=frozenset(row["id"] for row in gone))
 
     async def _commit(self, world: WorldWriting, events: Sequence[Event], cause: Cause) -> bool:
         """Commit events, unless a line they rest on was retracted meanwhile: the next ones will not contain it."""

@@ -27,6 +27,15 @@ SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_
 -- The entities of the timeline's nodes: of ids that begin with $2 and contain '#'. Served by the entities' primary key.
 SELECT id, scope, knowers, known_how FROM entities WHERE campaign_id = $1 AND id LIKE $2 || '-%#%';
 
+-- gone --
+-- The nodes that were removed or merged into other entities. Served by the key of entity_merges and
+-- idx_fact_history_subject.
+SELECT gone_id AS id FROM entity_merges WHERE campaign_id = $1 AND gone_id LIKE $2 || '-%#%'
+ UNION
+SELECT h.subject_id FROM fact_history h
+ WHERE h.campaign_id = $1 AND h.subject_id LIKE $2 || '-%#%' AND h.predicate = 'summary' AND h.ended_as = 'entity_removed'
+   AND NOT EXISTS (SELECT FROM entities e WHERE e.campaign_id = $1 AND e.id = h.subject_id);
+
 -- timeline --
 -- What the nodes tell the viewer $4, and which node sums them up, which is the relation $3.
 SELECT * FROM facts
