@@ -70,11 +70,11 @@ _SPEECH_MS_A_CHAR: Final = 65
 _PROOF: Final = {"lines": [1], "confidence": "high"}
 _BY_SCHEMA: Final[Mapping[str, tuple[str, dict[str, object]]]] = {
     "Notes": ("memory.summaries", {"sentences": [{"lines": [1], "text": "They took the road to the east."}] * 6}),
-    "judgement": (
+    "JudgementAnswer": (
         "memory.judge",
         {"mode": "in_world_answer", "risk": "low", "flags": [], "note": "They talk of rain.", "extract_memory": True},
     ),
-    "told": (
+    "TalkFindings": (
         "memory.chronicle",
         {
             "entities": [{"name": "The Road", "type": "place"}],

@@ -1,9 +1,9 @@
 """Define the prompt of an engine, and add the hot context to it.
 
-By default, memory is in the last user message, after the question. Everything before it stays the same from turn to
-turn, and the question is read while it is still being spoken, so a prompt cache (a provider's, or the local model's KV
-cache) is hit. The small local model also uses facts better there than before the question. An NPC's examples have the
-same form.
+Recalled memory is in the last user message, after the question. Everything before it stays the same from turn to turn,
+and the question is read while it is still being spoken, so a prompt cache (a provider's, or the local model's KV cache)
+is hit. The small local model also uses facts better there than before the question. An NPC's examples have the same
+form. For a large model, recalled memory is before the conversation, and only what precedes it is cached.
 """
 
 from __future__ import annotations

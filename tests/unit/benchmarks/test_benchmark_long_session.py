@@ -59,8 +59,8 @@ def test_growth_compares_the_last_quarter_with_the_second() -> None:
 def test_usage_counts_tokens_by_setting() -> None:
     start = "s" * 8_192  # 2,048 tokens, of which the provider has cached whole blocks
     asked = [{"messages": [{"role": "user", "content": start + end}]} for end in ("a" * 400, "b" * 800)]
-    form = {"json_schema": {"name": "told"}}
-    read = {"messages": [{"role": "user", "content": "c" * 3_962}], "response_format": form}
+    form = {"json_schema": {"name": "TalkFindings"}}
+    read = {"messages": [{"role": "user", "content": "c" * 3_954}], "response_format": form}
     evening = PriceList(hours=2, players=3, answers=2, usage={}, prices={})
     found = usage_of([*asked, read], ["d" * 80, ["e" * 40, "f" * 40]], evening)
     assert found["requests"] == {"providers.llm": 2, "memory.chronicle": 1}
