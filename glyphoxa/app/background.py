@@ -21,6 +21,7 @@ from glyphoxa.app.models import LocalModels, load_llama
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
+from glyphoxa.chronicle.curator import Curating, Curator, LookUp
 from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
@@ -29,7 +30,7 @@ from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
-from glyphoxa.chronicle.summaries import LlmSummariser, Summariser
+from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.chronicle.timeline import TimelineWriter
 from glyphoxa.config.provider_sections import CompletionSettings, CorrectionSettings
@@ -39,12 +40,17 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.judgement.safety import AllowedLines, SafetyTopics, topics_of
+from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
+from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.tool_spec import Found, nothing
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.when import days_in
 from glyphoxa.providers.building import (
     CHRONICLE,
+    CURATOR,
     LLM,
     NONE,
     RECALL,
@@ -55,7 +61,7 @@ from glyphoxa.providers.building import (
     maker_of,
     runs_here,
 )
-from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.recall import Recall, RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.reviser import Asking
 from glyphoxa.world.fact_events import FactStated
@@ -104,7 +110,7 @@ def open_structured_llm(
     """Open the language model of a background task. `stack` closes it.
 
     Args:
-        kind: Its section in the settings: `SECOND_LOOK`, `RECALL` or `CHRONICLE`.
+        kind: Its section in the settings: `SECOND_LOOK`, `RECALL`, `CHRONICLE` or `CURATOR`.
         llama: The model that "local" means; None if none runs here.
         options: Passed to the provider's factory.
 
@@ -164,6 +170,8 @@ _LOCAL_TOKENS: Final = 600
 _LOCAL_CONTEXT: Final = 4_096
 """Two cores read about 50 tokens a second and write 20, so a full stretch takes a minute."""
 _GATHER_MS: Final = 60_000
+_ROUNDS: Final = 3
+"""Rounds of the curator that may take the longest time for one answer."""
 _JUDGE_MS: Final = 180_000
 """For a stretch: twenty lines of players, with a local model."""
 
@@ -176,6 +184,7 @@ class TalkReaders:
         asking: The language model that assists; None: rules only.
         judging: The language model that judges; None: rules only.
         summing: The language model that sums up; None: lines are selected.
+        curating: The curator; None: there is none.
         check_every: Utterances after which the backstop runs.
         every: Replies of NPCs after which talk is read; None: see `gather_ms`.
         give_way: Waited for before each stretch; None: nothing has precedence.
@@ -184,6 +193,7 @@ class TalkReaders:
     asking: LlmReading | None = None
     judging: LlmJudging | None = None
     summing: LlmReading | None = None
+    curating: Curating | None = None
     check_every: int = CHECK_EVERY
     every: int | None = None
     give_way: Callable[[], Awaitable[None]] | None = None
@@ -197,29 +207,32 @@ class TalkReaders:
         Args:
             embedder: Helps the judge, if it is the model that the judge's weights were fitted with.
         """
-        narrators = (player.name for player in campaign.players if player.dm)
-        nobody = (*narrators, campaign.name, *campaign.glossary)
+        nobody = _nobody(campaign)
         rules = RulesExtractor(campaign.language, nobody=nobody)
         extractor: Extractor = rules
         topics = topics_of(campaign)
         if self.asking is not None:  # also about the pages of an import, which no judge reads
-            asking = replace(self.asking, llm=AllowedLines(self.asking.llm, topics))
-            extractor = LlmExtractor(rules, asking, campaign.language, nobody=nobody, schema=campaign.schema)
+            extractor = LlmExtractor(
+                rules, _safe(self.asking, campaign), campaign.language, nobody=nobody, schema=campaign.schema
+            )
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
         judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
         return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)
 
     def summariser(self, campaign: Campaign) -> LlmSummariser | None:
         """Return the model that sums up what is past; None: lines are selected."""
-        if self.summing is None:
-            return None
-        safe = replace(self.summing, llm=AllowedLines(self.summing.llm, topics_of(campaign)))
-        return LlmSummariser(safe, campaign.language)
+        return None if self.summing is None else LlmSummariser(_safe(self.summing, campaign), campaign.language)
+
+    def curator(self, campaign: Campaign) -> Curating | None:
+        """Return the curator of a campaign; None: there is none."""
+        asked = self.curating
+        return None if asked is None else replace(asked, asking=_safe(asked.asking, campaign))
 
     @property
     def extract_ms(self) -> int:
         """Time limit for one stretch."""
-        return EXTRACT_MS if self.asking is None else EXTRACT_MS + self.asking.longest_ms
+        models_ms = 0 if self.asking is None else self.asking.longest_ms
+        return EXTRACT_MS + models_ms + (0 if self.curating is None else self.curating.deadline_ms)
 
     @property
     def lease_ms(self) -> int:
@@ -230,7 +243,18 @@ class TalkReaders:
     @property
     def gather_ms(self) -> int:
         """How long an incomplete stretch waits for more, because each model call covers a whole stretch."""
-        return 0 if self.asking is None and self.judging is None and self.every is None else _GATHER_MS
+        gathers = (self.asking, self.judging, self.curating, self.every) != (None, None, None, None)
+        return _GATHER_MS if gathers else 0
+
+
+def _safe(reading: LlmReading, campaign: Campaign) -> LlmReading:
+    """Return a model that reads no line that touches what must not come up in a campaign."""
+    return replace(reading, llm=AllowedLines(reading.llm, topics_of(campaign)))
+
+
+def _nobody(campaign: Campaign) -> tuple[str, ...]:
+    """Return names that are nobody's in the story."""
+    return (*(player.name for player in campaign.players if player.dm), campaign.name, *campaign.glossary)
 
 
 RULES: Final = TalkReaders()
@@ -244,7 +268,8 @@ async def open_talk_readers(settings: Settings, stack: AsyncExitStack) -> TalkRe
         NotFound: Its weights are missing.
         Corrupt: Its weights are damaged.
     """
-    if not (settings.memory.asks_a_model and runs_here(CHRONICLE, settings.chronicle.llm.name)):
+    kinds = ((CHRONICLE, settings.memory.asks_a_model), (CURATOR, settings.memory.curator))
+    if not any(is_on and runs_here(kind, settings.chosen(kind).name) for kind, is_on in kinds):
         return talk_readers_at_table(settings, stack)
     llama = await load_llama(settings, stack, context_tokens=_LOCAL_CONTEXT)
     return talk_readers_at_table(settings, stack, llama=llama)
@@ -262,27 +287,38 @@ def talk_readers_at_table(
         InvalidInput: See `open_talk_readers`.
     """
     memory = settings.memory
-    reading = _reading(settings, stack, llama) if memory.asks_a_model else None
-    if reading is None:
-        return TalkReaders(check_every=memory.backstop, every=settings.chronicle.every)
-    at_once = _CLOUD_AT_ONCE if llama is None else 1
+    reading = _reading(settings, stack, CHRONICLE, llama) if memory.asks_a_model else None
+    curator = _reading(settings, stack, CURATOR, llama) if memory.curator else None
+    at_once = 1 if runs_here(CHRONICLE, settings.chronicle.llm.name) else _CLOUD_AT_ONCE
     return TalkReaders(
         reading if memory.chronicle == "llm" else None,
-        LlmJudging(reading, at_once, _JUDGE_MS) if memory.judge == "llm" else None,
+        LlmJudging(reading, at_once, _JUDGE_MS) if reading is not None and memory.judge == "llm" else None,
         reading if memory.summaries == "llm" else None,
+        None if curator is None else _curating(curator, settings),
         memory.backstop,
         settings.chronicle.every,
     )
 
 
-def _reading(settings: Settings, stack: AsyncExitStack, llama: LlamaServer | None = None) -> LlmReading | None:
-    """Open the chronicle's model; None if it would run here and no `llama` is reserved for it."""
-    if llama is None and runs_here(CHRONICLE, settings.chronicle.llm.name):
+def _curating(reading: LlmReading, settings: Settings) -> Curating:
+    is_alone = settings.memory.chronicle == "none"
+    return Curating(reading, _ROUNDS * reading.deadline_ms, settings.chronicle.max_rounds, is_alone)
+
+
+def _reading(
+    settings: Settings, stack: AsyncExitStack, kind: str, llama: LlamaServer | None = None
+) -> LlmReading | None:
+    """Open a model that reads the transcript; None if it would run here and no `llama` is reserved for it.
+
+    Args:
+        kind: `CHRONICLE` or `CURATOR`.
+    """
+    chosen, is_local = settings.chronicle, runs_here(kind, settings.chosen(kind).name)
+    if is_local and llama is None:
         return None
-    chosen = settings.chronicle
-    tokens = _CLOUD_TOKENS if llama is None else _LOCAL_TOKENS
-    llm = open_structured_llm(settings, stack, kind=CHRONICLE, llama=llama, max_tokens=tokens)
-    deadline_ms, limits = (_CLOUD_DEADLINE_MS, _CLOUD) if llama is None else (_LOCAL_DEADLINE_MS, _LOCAL)
+    tokens = _LOCAL_TOKENS if is_local else _CLOUD_TOKENS
+    llm = open_structured_llm(settings, stack, kind=kind, llama=llama, max_tokens=tokens)
+    deadline_ms, limits = (_LOCAL_DEADLINE_MS, _LOCAL) if is_local else (_CLOUD_DEADLINE_MS, _CLOUD)
     pace, breaker = _pace(chosen.calls_per_minute), CircuitBreaker(now_ms)
     return LlmReading(llm, pace, breaker, deadline_ms, limits, chosen.retries)
 
@@ -299,11 +335,8 @@ def summariser_at_table(settings: Settings, campaign: Campaign, stack: AsyncExit
     Raises:
         InvalidInput: See `open_talk_readers`.
     """
-    reading = _reading(settings, stack) if settings.memory.summaries == "llm" else None
-    if reading is None:
-        return None
-    safe = replace(reading, llm=AllowedLines(reading.llm, topics_of(campaign)))
-    return LlmSummariser(safe, campaign.language)
+    reading = _reading(settings, stack, CHRONICLE) if settings.memory.summaries == "llm" else None
+    return None if reading is None else LlmSummariser(_safe(reading, campaign), campaign.language)
 
 
 def chronicle_log(store: Store, readers: TalkReaders = RULES) -> PostgresChronicleLog:
@@ -321,11 +354,16 @@ async def chronicler_of(
         Unavailable: The database is unreachable.
     """
     stored = await store.campaigns.get(campaign)
+    extractor, judge = readers.readers(stored, store.embedder)
+    if (curating := readers.curator(stored)) is not None:
+        inner = None if curating.is_alone else extractor
+        extractor = Curator(inner, curating, *_read_tools(store, stored), _nobody(stored), stored.schema)
     return Chronicler(
         campaign,
         stored.language,
         log,
-        *readers.readers(stored, store.embedder),
+        extractor,
+        judge,
         Grafter(stored.language, {npc.id: npc.entity_id for npc in stored.npcs}, stored.scenes),
         extract_ms=readers.extract_ms,
         check_every=readers.check_every,
@@ -335,11 +373,37 @@ async def chronicler_of(
     )
 
 
-async def episode_writer(store: Store, campaign: CampaignId, summariser: Summariser | None = None) -> EpisodeWriter:
-    """Create the summary writer of a campaign.
+def _read_tools(store: Store, campaign: Campaign) -> tuple[Mapping[str, str], LookUp]:
+    """Return the memory tools of the NPCs for the curator."""
+    boxes = {npc.id: Toolbox(memory_of(store, campaign, npc.id), tier="DEEP") for npc in campaign.npcs}
+    specs = {spec.wire_name: spec for box in boxes.values() for spec in box.declared}
 
-    Args:
-        summariser: None: lines are selected.
+    async def look_up(npc: NpcId, tool: str, query: str) -> Found:
+        argument = next(iter((*specs[tool].required, *specs[tool].parameters)))
+        # An NPC that has left the campaign knows nothing any more.
+        return await boxes[npc].call(tool, {argument: query}) if npc in boxes else nothing("")
+
+    return {name: spec.description for name, spec in specs.items()}, look_up
+
+
+def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
+    """Return the memory of an NPC, for its tools."""
+    return NpcMemory(
+        campaign.id,
+        npc,
+        store.world_memory(campaign.id),
+        store.past_talk,
+        campaign.npc(npc).name,
+        RelationWords.of(campaign),
+        around=RecallAround(store.graph_rag, store.past_talk.vectors),
+        people=campaign.people,
+        speaker_of=partial(store.past_talk.transcript(campaign.id).speaker_of, npc),
+        safety=topics_of(campaign),
+    )
+
+
+async def episode_writer(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> EpisodeWriter:
+    """Create the summary writer of a campaign.
 
     Raises:
         NotFound: There is no such campaign.
@@ -348,26 +412,23 @@ async def episode_writer(store: Store, campaign: CampaignId, summariser: Summari
     stored = await store.campaigns.get(campaign)
     log = PostgresChronicleLog(store.database, store.world)
     dated = partial(days_in, times=await store.times.times(campaign), language=stored.language)
-    return EpisodeWriter(stored, log, store.episodes, dated, summariser)
+    return EpisodeWriter(stored, log, store.episodes, dated, readers.summariser(stored))
 
 
 async def sum_up(
-    store: Store, campaign: CampaignId, session: SessionId, summariser: Summariser | None = None
+    store: Store, campaign: CampaignId, session: SessionId, readers: TalkReaders = RULES
 ) -> Mapping[NpcId, str] | None:
     """Write what each NPC recalls of a session that is over, and the session's part of the timeline.
 
     See `EpisodeWriter.write`.
     """
-    told = await (await episode_writer(store, campaign, summariser)).write(session)
-    await (await timeline_writer(store, campaign, summariser)).write(session, is_over=True)
+    told = await (await episode_writer(store, campaign, readers)).write(session)
+    await (await timeline_writer(store, campaign, readers)).write(session, is_over=True)
     return told
 
 
-async def timeline_writer(store: Store, campaign: CampaignId, summariser: Summariser | None = None) -> TimelineWriter:
+async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> TimelineWriter:
     """Create the writer of a campaign's timeline.
-
-    Args:
-        summariser: None: lines are selected.
 
     Raises:
         NotFound: There is no such campaign.
@@ -381,7 +442,9 @@ async def timeline_writer(store: Store, campaign: CampaignId, summariser: Summar
         return "" if times.calendar is None or number is None else times.calendar.in_words(number)
 
     dated = partial(days_in, times=times, language=stored.language)
-    return TimelineWriter(stored, log, store.episodes, day, dated, summariser)
+    curating = readers.curator(stored)
+    curator = None if curating is None else curating.compact
+    return TimelineWriter(stored, log, store.episodes, day, dated, readers.summariser(stored), curator)
 
 
 def imports_of(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> PostgresImports:
@@ -434,7 +497,7 @@ def chronicle_worker(
         return made
 
     async def tell(of: CampaignId, session: SessionId) -> None:
-        await (await timeline_writer(store, of, readers.summariser(await store.campaigns.get(of)))).write(session)
+        await (await timeline_writer(store, of, readers)).write(session)
 
     return ChronicleWorker(
         log,

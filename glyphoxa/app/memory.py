@@ -7,7 +7,6 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from loguru import logger
@@ -25,10 +24,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.relations import RelationWords
-from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.session import EarlierTalk
 from glyphoxa.npc.table import Covered
 from glyphoxa.recall.recall import RecallAround
@@ -69,22 +65,6 @@ SUMMARISE_MS = 5_000
 """Time limit at the end of a session. `glyphoxa worker summarise` does the rest."""
 SAID_BEFORE = 80
 """Utterances restored from a continued session; as many as a page shows to a late player."""
-
-
-def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
-    """Return the memory of an NPC, for its tools."""
-    return NpcMemory(
-        campaign.id,
-        npc,
-        store.world_memory(campaign.id),
-        store.past_talk,
-        campaign.npc(npc).name,
-        RelationWords.of(campaign),
-        around=RecallAround(store.graph_rag, store.past_talk.vectors),
-        people=campaign.people,
-        speaker_of=partial(store.past_talk.transcript(campaign.id).speaker_of, npc),
-        safety=topics_of(campaign),
-    )
 
 
 class TableMemory:

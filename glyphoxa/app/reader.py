@@ -175,7 +175,7 @@ def open_reader(settings: Settings, store: Store | None, stack: ClosingStack) ->
 
     Its process starts with the first table. `stack` closes it.
     """
-    if store is None or (settings.memory.chronicle == "none" and not _embeds(settings)):
+    if store is None or not (settings.reads_talk or _embeds(settings)):
         return None
     reader, supervisor = BackgroundReader(settings, store.database), Supervisor()
     stack.push_step("background reading", _CLOSE_MS, supervisor.close)
@@ -223,14 +223,14 @@ async def _read() -> None:
         sys.stdout.buffer.flush()
         async with asyncio.TaskGroup() as group:
             tasks: list[asyncio.Task[None]] = []
-            if settings.memory.chronicle != "none":
+            if settings.reads_talk:
                 tasks.append(group.create_task(worker.run()))
             if _embeds(settings):
                 tasks.append(group.create_task(EmbeddingWork(store, gate).run(campaigns)))
             await _obey(orders, campaigns, gate)
             for task in tasks:
                 task.cancel()
-        if settings.memory.chronicle != "none":
+        if settings.reads_talk:
             gate.hurry()
             with suppress(TimeoutError, GlyphoxaError):
                 async with asyncio.timeout(FINISH_MS / 1_000):

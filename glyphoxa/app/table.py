@@ -23,6 +23,7 @@ from glyphoxa.app import engines
 from glyphoxa.app.background import (
     local_slots,
     make_names,
+    memory_of,
     open_asking,
     open_deep_recall,
     summariser_at_table,
@@ -30,7 +31,7 @@ from glyphoxa.app.background import (
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.languages import for_campaign, language_findings
-from glyphoxa.app.memory import TableMemory, memory_of, open_store_for
+from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
@@ -318,7 +319,7 @@ class _Wiring:
             campaign,
             settings.data_directory / "spool",
             mark=mark,
-            learns=settings.memory.chronicle != "none",
+            learns=settings.reads_talk,
             tell=self.state.events.tell,
             now_ms=now_ms,
         )

@@ -224,16 +224,17 @@ class LlmExtractor:
         if question is None:
             return found
         if question.n_left:
-            found = _noted(found, f"{question.n_left} lines of the stretch did not fit into the prompt")
+            found = noted(found, f"{question.n_left} lines of the stretch did not fit into the prompt")
         try:
             answer = await asking.ask(question.prompt)
         except (Unavailable, Unparseable) as error:
-            return _noted(found, f"read by rules only: {error}")
+            return noted(found, f"read by rules only: {error}")
         before = KnownBefore(known, self._rules.names, found, self._nobody)
         return await asyncio.to_thread(lambda: Merging(question, before, self._language).merge(answer))
 
 
-def _noted(found: Extraction, why: str) -> Extraction:
+def noted(found: Extraction, why: str) -> Extraction:
+    """Add a reason why something was rejected."""
     return replace(found, refused=(*found.refused, why))
 
 
@@ -270,15 +271,19 @@ _Part = TypeVar("_Part", FoundEntity, FoundRelation, FoundFact)
 
 
 class Merging:
-    """Merges one answer into the rules' findings."""
+    """Merges one answer into the findings so far.
 
-    def __init__(self, question: TalkQuestion, known: KnownBefore, language: str) -> None:
+    Args:
+        is_exact: See `VisibleLines`.
+    """
+
+    def __init__(self, question: TalkQuestion, known: KnownBefore, language: str, *, is_exact: bool = False) -> None:
         self._known = known
         self._talk = question.talk
         self._most = question.max_found
         self._types = question.types
         self._subjects = frozenset(question.subjects)
-        self._heard = VisibleLines(question.lines, language)
+        self._heard = VisibleLines(question.lines, language, is_exact=is_exact)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
         self._by_id = {entity.id: entity for entity in known.entities}

@@ -56,7 +56,7 @@ class Summariser(Protocol):
 # Selection: the most salient lines, verbatim.
 
 
-_MAX_LINE_CHARS: Final = 240
+MAX_LINE_CHARS: Final = 240
 """Characters. A longer line is cut at the end of a sentence or word."""
 _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
@@ -110,7 +110,7 @@ class LineSelection:
         kept = list[SummarySentence]()
         spoken = [Text.of(one.text) for one in before]
         for each in tellable(said):
-            text = shortened(in_one_line(each.text), _MAX_LINE_CHARS)
+            text = shortened(in_one_line(each.text), MAX_LINE_CHARS)
             one = SummarySentence(said_in_words(each.speaker_name, text, self.language), (each.id,))
             salience, now = judge.judge(each.text), Text.of(one.text)
             if salience.is_kept or (
@@ -133,7 +133,7 @@ class LineSelection:
             commits = partial(commits_speaker, people=people, is_salient=lambda text: judge.judge(text).is_kept)
             text = " ".join(sentence.text for sentence in filter(commits, sentences))
             if text:
-                words = quoted(shortened(text, _MAX_LINE_CHARS))
+                words = quoted(shortened(text, MAX_LINE_CHARS))
                 found.append(SummarySentence(form.format(what=words), (each.id,), is_own=True))
         return found
 
@@ -199,15 +199,17 @@ _MAX_SENTENCES: Final = 8
 _MAX_SENTENCE_CHARS: Final = 160
 
 
-class _Note(ModelAnswer):
+class Note(ModelAnswer):
+    """A sentence of a summary by a model, with the numbers of its lines."""
+
     lines: list[LineNumber] = Field(json_schema_extra={"minItems": 1, "maxItems": 4})
     text: str
 
 
 class Notes(ModelAnswer):
-    """A summary by a model: sentences, each with the numbers of its lines."""
+    """A summary by a model."""
 
-    sentences: list[_Note] = Field(json_schema_extra={"maxItems": _MAX_SENTENCES})
+    sentences: list[Note] = Field(json_schema_extra={"maxItems": _MAX_SENTENCES})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ summary, and the next pass tells the node again. Nothing else changes a node tha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, Protocol
@@ -196,6 +196,7 @@ class TimelineWriter:
         day: Returns the story day of a time in a session, in words; empty if it is unknown.
         dated: Returns a text that was said at a time in a session with days instead of words such as "yesterday".
         summariser: None: lines are selected.
+        curator: Sums up nodes of its choice before the oldest ones are, and returns how many; None: nobody does.
     """
 
     campaign: Campaign
@@ -204,6 +205,7 @@ class TimelineWriter:
     day: Callable[[SessionId, int], str] = lambda _session, _at_ms: ""
     dated: Callable[[str, SessionId, int], str] = lambda text, _session, _at_ms: text
     summariser: Summariser | None = None
+    curator: Callable[[TimelineWriter, SessionId], Awaitable[int]] | None = None
 
     async def write(self, session: SessionId, *, is_over: bool = False) -> int:
         """Add what is missing in a session's nodes, then sum up older ones. Returns how many nodes changed.
@@ -214,10 +216,11 @@ class TimelineWriter:
         Raises:
             Unavailable: The database is unreachable. What was committed so far stays.
         """
-        names = names_of(await self.log.known(self.campaign.id), self.campaign.language)
-        teller = Teller(self.campaign, names, NODE_TOKENS, self.dated, self.summariser)
-        growing = _Pass(self, teller, await self.timeline.read(self.campaign.id))
+        growing = await self._pass()
         await growing.tell(session, is_over=is_over)
+        if self.curator is not None:
+            growing.n_changed += await self.curator(self, session)
+            growing.stored = await self.timeline.read(self.campaign.id)
         rules = self.campaign.schema.of_entity("event").compression
         if rules is not None:
             await growing.sum_up(rules)
@@ -240,10 +243,16 @@ class TimelineWriter:
             InvalidInput: Nodes cannot be summed up together, or the world has changed meanwhile.
             Unavailable: The database is unreachable; nothing was stored.
         """
+        return await (await self._pass()).compact(nodes, summary)
+
+    async def lines(self, nodes: Sequence[EventNode]) -> list[NumberedUtterance]:
+        """Return the lines that nodes rest on, in order, each with the NPCs that know it from them as witnesses."""
+        return await (await self._pass()).lines(nodes)
+
+    async def _pass(self) -> _Pass:
         names = names_of(await self.log.known(self.campaign.id), self.campaign.language)
         teller = Teller(self.campaign, names, NODE_TOKENS, self.dated, self.summariser)
-        growing = _Pass(self, teller, await self.timeline.read(self.campaign.id))
-        return await growing.compact(nodes, summary)
+        return _Pass(self, teller, await self.timeline.read(self.campaign.id))
 
 
 @dataclass(slots=True)
@@ -277,26 +286,50 @@ class _Pass:
         """Tell what several nodes tell, from the same lines, and the DM's own words in them as they are."""
         first, tier = fold[0], fold[0].tier + 1
         node = first.parent or summary_of(first.id, tier)
-        has = self._has(node)
-        sessions = dict.fromkeys(each.end.session_id for each in fold if each.end.session_id is not None)
-        npcs = (npc.id for npc in self.writer.campaign.npcs if any(each.of(npc.id) for each in fold))
-        facts = {npc: [fact for each in fold if (fact := each.of(npc)) is not None] for npc in npcs}
-        knowers: defaultdict[UtteranceId, set[NpcId]] = defaultdict(set)
+        has, facts = self._has(node), self._known(fold)
+        told = await self.teller.tell(await self.lines(fold), but=has)
         for npc, known in facts.items():
+            own = _own_words(known)
+            if own and not has(npc):
+                told[npc] = self.teller.compress([*own, *told.get(npc, ())])
+        return _Telling(node, fold[-1].end, told, facts.keys(), fold)
+
+    async def _told_as(self, summary: Sequence[SummarySentence], fold: Sequence[EventNode]) -> Told:
+        """Return what each NPC is told by a summary of nodes. See `TimelineWriter.compact`."""
+        known_by = {one.utterance.id: one.utterance.witnesses for one in await self.lines(fold)}
+        heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
+        lines = sorted(frozenset[UtteranceId]().union(*(node.lines for node in fold)))
+        of_all = [replace(one, evidence=tuple(lines)) for one in summary if not one.evidence]
+        told: dict[NpcId, Sequence[SummarySentence]] = {}
+        for npc, known in self._known(fold).items():
+            knows_all = len(known) == len(fold) and all(npc in heard_by.get(line, ()) for line in lines)
+            cited = (one for one in summary if one.evidence)
+            heard = [one for one in cited if all(npc in known_by.get(line, ()) for line in one.evidence)]
+            shown = self.teller.compress([*(of_all if knows_all else ()), *heard])
+            # The DM's own words in the nodes stay, unless the summary is the DM's, too.
+            if shown and not of_all:
+                shown = self.teller.compress([*_own_words(known), *shown])
+            if shown:
+                told[npc] = shown
+        return told
+
+    def _known(self, nodes: Sequence[EventNode]) -> Mapping[NpcId, Sequence[Fact]]:
+        """Return what each NPC may know of nodes, if it may know any of it."""
+        npcs = (npc.id for npc in self.writer.campaign.npcs if any(each.of(npc.id) for each in nodes))
+        return {npc: [fact for each in nodes if (fact := each.of(npc)) is not None] for npc in npcs}
+
+    async def lines(self, nodes: Sequence[EventNode]) -> list[NumberedUtterance]:
+        """See `TimelineWriter.lines`."""
+        knowers: defaultdict[UtteranceId, set[NpcId]] = defaultdict(set)
+        for npc, known in self._known(nodes).items():
             for line in (line for one in known if not one.provenance.dm_confirmed for line in _lines_of(one)):
                 knowers[line].add(npc)
-        again = [
+        return [
             replace(one, utterance=replace(said := one.utterance, witnesses=said.witnesses & knowers[said.id]))
-            for session in sessions
+            for session in dict.fromkeys(each.end.session_id for each in nodes if each.end.session_id is not None)
             for one in await self._said_in(session)
+            if one.utterance.id in knowers
         ]
-        told = await self.teller.tell(again, but=has)
-        for npc, known in facts.items():
-            own = [one for one in known if one.provenance.dm_confirmed]
-            if own and not has(npc):
-                own_words = [SummarySentence(str(one.claim.content), tuple(_lines_of(one))) for one in own]
-                told[npc] = self.teller.compress([*own_words, *told.get(npc, ())])
-        return _Telling(node, fold[-1].end, told, facts.keys(), fold)
 
     async def compact(self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence]) -> EntityId:
         fold = [node for node in self.stored.nodes if node.id in set(nodes)]
@@ -313,15 +346,7 @@ class _Pass:
         if summary and not self.teller.compress(summary):
             raise InvalidInput(f"the summary is too long: use at most {NODE_TOKENS * 3 // 4} words or so")
         telling = await self._summed_up(fold)
-        if summary:
-            heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
-            told, lines = dict(telling.told), sorted(frozenset[UtteranceId]().union(*(node.lines for node in fold)))
-            of_all = [replace(one, evidence=one.evidence or tuple(lines)) for one in summary]
-            for npc in telling.heard:
-                known = of_all if all(node.of(npc) for node in fold) else [one for one in summary if one.evidence]
-                heard = (one for one in known if all(npc in heard_by.get(line, ()) for line in one.evidence))
-                told[npc] = self.teller.compress([*heard]) or told.get(npc, [])
-            telling = replace(telling, told={npc: sentences for npc, sentences in told.items() if sentences})
+        telling = replace(telling, told={**telling.told, **await self._told_as(summary, fold)})
         before = self.n_changed
         await self._grow(telling)
         if self.n_changed == before:
@@ -379,6 +404,12 @@ def _end(last: NumberedUtterance) -> Provenance:
     return Provenance(
         _SURE, "inferred", session_id=said.session_id, ordinal=last.ordinal, at_ms=said.at_ms, reason="selected lines"
     )
+
+
+def _own_words(known: Iterable[Fact]) -> list[SummarySentence]:
+    """Return what the DM wrote among facts."""
+    own = (fact for fact in known if fact.provenance.dm_confirmed)
+    return [SummarySentence(str(fact.claim.content), tuple(_lines_of(fact))) for fact in own]
 
 
 def _lines_of(fact: Fact) -> list[UtteranceId]:

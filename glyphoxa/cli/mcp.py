@@ -83,7 +83,7 @@ async def _dice(options: argparse.Namespace) -> int:
 
 
 async def _npc_tools(store: Store, desk: Desk, name: str) -> list[CallableTool]:
-    from glyphoxa.app.memory import memory_of
+    from glyphoxa.app.background import memory_of
     from glyphoxa.mcp_server.offered import memory_tools
 
     npc = desk.resolver.npc(name)

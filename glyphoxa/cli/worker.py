@@ -129,7 +129,6 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
         readers = await open_talk_readers(scope.settings, stack)
         log = chronicle_log(scope.store, readers)
         chronicler = await chronicler_of(scope.store, scope.campaign, log, readers)
-        campaign = await scope.store.campaigns.get(scope.campaign)
         bar = stack.enter_context(progress_bar(MofNCompleteColumn()))
         n_read = n_events = 0
         for each in await _chosen(scope, session):
@@ -144,7 +143,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
                 print(f"session {each.session} is being read by another worker")
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
-            await sum_up(scope.store, scope.campaign, each.session, readers.summariser(campaign))
+            await sum_up(scope.store, scope.campaign, each.session, readers)
         while await scope.store.atoms.consolidate(scope.campaign, least=1):
             pass
     told = f"read {counted(n_read, 'utterance')}, recorded {counted(n_events, 'event')}"

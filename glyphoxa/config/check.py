@@ -20,6 +20,7 @@ from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import counted
 from glyphoxa.providers.building import (
     CHRONICLE,
+    CURATOR,
     EMBEDDINGS,
     KINDS,
     LLM,
@@ -77,15 +78,18 @@ def check(
 
 def without_effect(settings: Settings) -> Iterator[str]:
     """Yield a warning for each setting that an open table does not follow, because its model runs on this machine."""
-    if not runs_here(CHRONICLE, settings.chronicle.llm.name):
-        return
-    cloud = "a model that runs elsewhere in chronicle.llm (openai, google or openai-compatible)"
+    cloud = "a model that runs elsewhere in {} (openai, google or openai-compatible)"
     worker = f"run `glyphoxa worker`, which uses the local model, or name {cloud}"
-    for name, instead in (("chronicle", worker), ("judge", worker), ("summaries", f"name {cloud}")):
-        if getattr(settings.memory, name) == "llm":
+    for name, value, section, instead in (
+        ("chronicle", "llm", CHRONICLE, worker),
+        ("judge", "llm", CHRONICLE, worker),
+        ("summaries", "llm", CHRONICLE, f"name {cloud}"),
+        ("curator", "on", CURATOR, worker),
+    ):
+        if getattr(settings.memory, name) in (value, True) and runs_here(section, settings.chosen(section).name):
             yield (
-                f"memory.{name}: llm has no effect at an open table, where the local model is reserved for the NPCs: "
-                f"{instead}"
+                f"memory.{name}: {value} has no effect at an open table, where the local model is reserved for the "
+                f"NPCs: {instead.format(section)}"
             )
 
 

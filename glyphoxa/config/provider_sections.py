@@ -332,6 +332,20 @@ class ChronicleLlmSettings(CompletionSettings):
     name: Annotated[str, NameOf("structured")] = "local"
 
 
+class CuratorLlmSettings(CompletionSettings):
+    """The language model that reads memory before it extracts facts and sums up the timeline, with `memory.curator`.
+
+    It needs several calls for each part of the transcript. `local` is the language model of the NPCs. `glyphoxa worker
+    read` and `glyphoxa worker` load it themselves. `openai-compatible` needs a `base_url`.
+    """
+
+    name: Annotated[str, NameOf("structured")] = "local"
+
+
+class CuratorSettings(Section):
+    llm: CuratorLlmSettings = CuratorLlmSettings()
+
+
 class ChronicleSettings(Section):
     """How a language model extracts facts from the transcript.
 
@@ -339,6 +353,7 @@ class ChronicleSettings(Section):
         calls_per_minute: Most calls to the model per minute and process; 0 for no limit. One call reads up to 40 lines,
             or judges one.
         retries: How often the model is asked again if its answer is of another form, within the time for one answer.
+        max_rounds: Most rounds of the curator for a session in one process. Each is a call to its model.
         every: Replies of NPCs after which talk is read. Default: with a model, 40 lines or a minute of silence; at once
             with the rules alone.
         llm: The language model.
@@ -346,5 +361,6 @@ class ChronicleSettings(Section):
 
     calls_per_minute: Annotated[int, Field(ge=0, le=600)] = 20
     retries: Annotated[int, Field(ge=0, le=10)] = 2
+    max_rounds: Annotated[int, Field(ge=1, le=100_000)] = 900
     every: Annotated[int, Field(ge=1, le=1_000)] | None = None
     llm: ChronicleLlmSettings = ChronicleLlmSettings()

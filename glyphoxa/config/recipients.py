@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.providers.building import CHRONICLE, EMBEDDINGS, LLM, RECALL, RERANK, S2S, SECOND_LOOK, STT, TTS
+from glyphoxa.providers.building import CHRONICLE, CURATOR, EMBEDDINGS, LLM, RECALL, RERANK, S2S, SECOND_LOOK, STT, TTS
 
 HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that are this machine."""
@@ -25,6 +25,7 @@ PROVIDERS: Final[Mapping[str, tuple[str, Callable[[Settings], bool]]]] = {
     RECALL: (RECALL, lambda settings: settings.has_memory and settings.recall.asks_a_model),
     RERANK: (RERANK, lambda settings: settings.has_memory and settings.recall.searches_by == "hybrid_rerank"),
     "memory.chronicle": (CHRONICLE, lambda settings: settings.has_memory and settings.memory.chronicle == "llm"),
+    "memory.curator": (CURATOR, lambda settings: settings.has_memory and settings.memory.curator),
     "memory.judge": (CHRONICLE, lambda settings: settings.has_memory and settings.memory.judge == "llm"),
     "memory.summaries": (CHRONICLE, lambda settings: settings.memory.summaries == "llm"),
 }

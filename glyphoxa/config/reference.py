@@ -39,9 +39,9 @@ _PROVIDERS: Final = """\
 ## Providers
 
 These are the values of `name`, by kind, each with its default model. `structured` is the kind of `correction.llm`,
-`recall.llm` and `chronicle.llm`. The languages are those of the default model and voice, by their tags; with `any`, the
-provider or your model decides. The key is read from this environment variable, unless `api_key_env` names another.
-Install the packages of a provider with `pip install 'glyphoxa[EXTRA]'`.
+`recall.llm`, `chronicle.llm` and `curator.llm`. The languages are those of the default model and voice, by their tags;
+with `any`, the provider or your model decides. The key is read from this environment variable, unless `api_key_env`
+names another. Install the packages of a provider with `pip install 'glyphoxa[EXTRA]'`.
 """
 _UNITS: Final = {"_ms": "ms", "_tokens": "tokens", "_facts": "sentences", "_depth": "messages"}
 """The unit of a setting, by the suffix of its name."""

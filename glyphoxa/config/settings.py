@@ -21,6 +21,7 @@ from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
     CorrectionSettings,
+    CuratorSettings,
     DeepRecallSettings,
     ProvidersSettings,
     in_turn,
@@ -56,6 +57,7 @@ from glyphoxa.prompt.prompt import (
 )
 from glyphoxa.providers.building import (
     CHRONICLE,
+    CURATOR,
     EMBEDDINGS,
     KINDS,
     LLM,
@@ -89,6 +91,9 @@ class MemorySettings(Section):
         chronicle: How facts are extracted from the transcript: `rules`; `llm`, which is the rules and the model of
             `chronicle.llm`; or `none`. An open table never uses a local model for this: `glyphoxa worker` and `glyphoxa
             worker read` do. These two use the rules with `none`.
+        curator: Whether the model of `curator.llm` looks up what is known and adds facts that are missing, in several
+            rounds: besides `chronicle`, or alone with `none`. It also sums up the timeline. A local model is used by
+            `glyphoxa worker` only.
         summaries: Who summarises a session and the timeline: `selection` keeps the most important lines; `llm` is the
             model of `chronicle.llm`. A local model is used by `glyphoxa worker` only: at a table it is the NPCs'.
         summary_views: Whose summaries of a running session the model of `summaries` writes: `all`, with a call for each
@@ -106,6 +111,7 @@ class MemorySettings(Section):
     embedding_dimensions: Annotated[int, Field(ge=1, le=2000)] = 384
     auto_accept: Annotated[float, Field(ge=0.0, le=1.0)] = AUTO_ACCEPT
     chronicle: Literal["rules", "llm", "none"] = "rules"
+    curator: bool = False
     summaries: Literal["selection", "llm"] = "selection"
     summary_views: Literal["all", "dm"] = "all"
     judge: Literal["rules", "llm"] = "rules"
@@ -183,6 +189,7 @@ class Settings(Section):
     correction: CorrectionSettings = CorrectionSettings()
     recall: DeepRecallSettings = DeepRecallSettings()
     chronicle: ChronicleSettings = ChronicleSettings()
+    curator: CuratorSettings = CuratorSettings()
     privacy: PrivacySettings = PrivacySettings()
     turns: TurnsSettings = TurnsSettings()
     context: ContextSettings = ContextSettings()
@@ -226,6 +233,12 @@ class Settings(Section):
         """Return the provider that a section names, then its fallbacks in order."""
         first = self.chosen(section)
         return (first, *getattr(first, "fallback", ()))
+
+    @property
+    def reads_talk(self) -> bool:
+        """Return whether a table has what is said read in the background."""
+        curates = self.memory.curator and not runs_here(CURATOR, self.curator.llm.name)
+        return curates or self.memory.chronicle != "none"
 
     @property
     def in_turn(self) -> list[Settings]:
@@ -343,6 +356,8 @@ def _not_local(settings: Settings) -> Wrong:
     for name in ("chronicle", "judge", "summaries"):
         if getattr(settings.memory, name) == "llm" and runs_here(CHRONICLE, settings.chronicle.llm.name):
             yield ("memory", name), f"llm needs chronicle.llm: {text}"
+    if settings.memory.curator and runs_here(CURATOR, settings.curator.llm.name):
+        yield ("memory", "curator"), f"it needs curator.llm: {text}"
 
 
 def _over_budget(settings: Settings) -> Wrong:

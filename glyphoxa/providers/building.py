@@ -39,6 +39,7 @@ SECOND_LOOK: Final = "correction.llm"
 RECALL: Final = "recall.llm"
 RERANK: Final = "recall.rerank"
 CHRONICLE: Final = "chronicle.llm"
+CURATOR: Final = "curator.llm"
 
 KINDS: Final[Mapping[str, Kind]] = {
     STT: "stt",
@@ -50,6 +51,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     RECALL: "structured",
     RERANK: "reranker",
     CHRONICLE: "structured",
+    CURATOR: "structured",
 }
 """The kind of provider for each section of the settings."""
 

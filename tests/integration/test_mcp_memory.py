@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.background import chronicle_worker, timeline_writer
-from glyphoxa.app.memory import memory_of
+from glyphoxa.app.background import chronicle_worker, memory_of, timeline_writer
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Unavailable

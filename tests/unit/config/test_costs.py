@@ -193,7 +193,12 @@ def test_every_remote_default_model_has_a_price_that_covers_its_usage() -> None:
 
 def test_usage_of_every_setting_is_counted_or_reported_as_missing() -> None:
     listed = price_list()
-    assert PROVIDERS.keys() - listed.usage.keys() == {"correction.llm", "recall.llm", "recall.rerank"}
+    assert PROVIDERS.keys() - listed.usage.keys() == {
+        "correction.llm",
+        "memory.curator",
+        "recall.llm",
+        "recall.rerank",
+    }
 
 
 def test_documented_cost_is_that_of_the_documented_settings() -> None:

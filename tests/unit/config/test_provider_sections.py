@@ -48,7 +48,8 @@ def choosing(section: str, name: str, **more: str) -> Settings:
     for key in reversed(section.split(".")):
         document = {key: document}
     document.setdefault("recall", {})["method"] = {"recall.llm": "llm", RERANK: "hybrid_rerank"}.get(section)
-    document.setdefault("memory", {})["chronicle"] = "llm" if section == "chronicle.llm" else "rules"
+    chronicle = "llm" if section == "chronicle.llm" else "rules"
+    document["memory"] = {"chronicle": chronicle, "curator": section == "curator.llm"}
     return Settings.model_validate(document)
 
 
@@ -115,7 +116,8 @@ def test_the_settings_take_the_names_of_the_rows_and_no_other(section: str, kind
         choosing(section, "somebody-else")
     for name in names(kind):
         assert f"'{name}'" in str(refused.value)
-    may_be_none = section not in ("providers.stt", "providers.llm", "providers.tts", "recall.llm", "chronicle.llm")
+    needed = ("providers.stt", "providers.llm", "providers.tts", "recall.llm", "chronicle.llm", "curator.llm")
+    may_be_none = section not in needed
     assert (f"'{NONE}'" in str(refused.value)) == may_be_none
 
 

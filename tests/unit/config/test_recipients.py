@@ -49,6 +49,7 @@ ON: dict[str, dict[str, Any]] = {
     "recall.llm": {"recall": {"llm": CLOUD}},
     "recall.rerank": {"recall": {"rerank": CLOUD | {"name": "cohere-compatible"}}},
     "memory.chronicle": {"memory": {"chronicle": "llm"}, "chronicle": {"llm": CLOUD}},
+    "memory.curator": {"memory": {"curator": True}, "curator": {"llm": CLOUD}},
     "memory.judge": {"memory": {"judge": "llm"}, "chronicle": {"llm": CLOUD}},
     "memory.summaries": {"memory": {"summaries": "llm"}, "chronicle": {"llm": CLOUD}},
     "logging.content": {"logging": {"content": True}},
@@ -143,13 +144,14 @@ def test_consent_text_has_one_sentence_more_for_a_setting_that_sends(setting: st
     assert any(each in new[0] for each in recipients), new
 
 
-@pytest.mark.parametrize("setting", ["memory.chronicle", "memory.judge", "memory.summaries"])
+@pytest.mark.parametrize("setting", ["memory.chronicle", "memory.curator", "memory.judge", "memory.summaries"])
 def test_consent_text_says_that_a_local_model_keeps_talk_here(setting: str) -> None:
-    [line] = [line for line in lines_of({"memory": {setting.partition(".")[2]: "llm"}}) if line not in lines_of({})]
+    local = {"memory": ON[setting]["memory"]}
+    [line] = [line for line in lines_of(local) if line not in lines_of({})]
     assert "stays on the machine" in line
 
 
-@pytest.mark.parametrize("setting", ["memory.chronicle", "memory.judge", "recall.llm"])
+@pytest.mark.parametrize("setting", ["memory.chronicle", "memory.curator", "memory.judge", "recall.llm"])
 def test_without_memory_its_models_receive_nothing(setting: str) -> None:
     forgetful = ON[setting] | {"memory": ON[setting].get("memory", {}) | {"postgres_dsn": "none"}}
     assert not [line for line in lines_of(forgetful) if "models.example" in line]

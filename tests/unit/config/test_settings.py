@@ -41,15 +41,23 @@ def findings(settings: Settings, **world: object) -> dict[str, Finding]:
     return {found.subject: found for found in check(settings, **{**everything, **world})}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["chronicle", "judge", "summaries"])
-def test_setting_without_effect_at_a_table_is_a_warning(name: str) -> None:
-    local = {"memory": {name: "llm"}}
+@pytest.mark.parametrize(
+    ("name", "value", "section"),
+    [
+        ("chronicle", "llm", "chronicle"),
+        ("judge", "llm", "chronicle"),
+        ("summaries", "llm", "chronicle"),
+        ("curator", "on", "curator"),
+    ],
+)
+def test_setting_without_effect_at_a_table_is_a_warning(name: str, value: str, section: str) -> None:
+    local = {"memory": {name: value}}
     [warning] = without_effect(Settings.model_validate(local))
-    assert warning.startswith(f"memory.{name}: llm has no effect at an open table")
-    assert "chronicle.llm" in warning and ("glyphoxa worker" in warning) == (name != "summaries")
+    assert warning.startswith(f"memory.{name}: {value} has no effect at an open table")
+    assert f"{section}.llm" in warning and ("glyphoxa worker" in warning) == (name != "summaries")
     found = check(Settings.model_validate(local), has_weights=lambda _: True)
     assert Finding("warning", "memory", warning) in found
-    assert [*without_effect(Settings.model_validate({**local, "chronicle": {"llm": {"name": "openai"}}}))] == []
+    assert [*without_effect(Settings.model_validate({**local, section: {"llm": {"name": "openai"}}}))] == []
 
 
 def test_default_settings_are_local_and_need_no_key() -> None:
@@ -169,6 +177,8 @@ def test_a_local_model_that_reads_talk_is_the_npcs_own(tmp_path: Path) -> None:
     cloud = "providers: {llm: {name: openai}}\n"
     [found] = mistakes(tmp_path, f"memory: {{chronicle: llm}}\n{cloud}")
     assert found.startswith("1: llm needs chronicle.llm: local means the model of providers.llm, and openai")
+    [found] = mistakes(tmp_path, f"memory: {{curator: on}}\n{cloud}")
+    assert found.startswith("1: it needs curator.llm: local means the model of providers.llm, and openai")
     assert read(tmp_path, cloud).memory.chronicle == "rules"
     assert read(tmp_path, f"memory: {{chronicle: llm}}\nchronicle: {{llm: {{name: google}}}}\n{cloud}")
     [found] = mistakes(tmp_path, "chronicle: {calls_per_minute: -1}\n")
