@@ -237,7 +237,7 @@ class TimelineWriter:
 
         Args:
             summary: An NPC is told the sentences of which it heard all lines; without any, lines are selected for it.
-                A sentence without lines rests on those of all nodes, and is for NPCs that know each of them.
+                A sentence without lines rests on those of all nodes, and is for NPCs that heard all that was said then.
 
         Raises:
             InvalidInput: Nodes cannot be summed up together, or the world has changed meanwhile.
@@ -299,10 +299,11 @@ class _Pass:
         known_by = {one.utterance.id: one.utterance.witnesses for one in await self.lines(fold)}
         heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
         lines = sorted(frozenset[UtteranceId]().union(*(node.lines for node in fold)))
+        said_then = [one.utterance.id for node in fold for one in await self._said_until(node)]
         of_all = [replace(one, evidence=tuple(lines)) for one in summary if not one.evidence]
         told: dict[NpcId, Sequence[SummarySentence]] = {}
         for npc, known in self._known(fold).items():
-            knows_all = len(known) == len(fold) and all(npc in heard_by.get(line, ()) for line in lines)
+            knows_all = len(known) == len(fold) and all(npc in heard_by.get(line, ()) for line in (*lines, *said_then))
             cited = (one for one in summary if one.evidence)
             heard = [one for one in cited if all(npc in known_by.get(line, ()) for line in one.evidence)]
             shown = self.teller.compress([*(of_all if knows_all else ()), *heard])
@@ -312,6 +313,12 @@ class _Pass:
             if shown:
                 told[npc] = shown
         return told
+
+    async def _said_until(self, node: EventNode) -> list[NumberedUtterance]:
+        """Return the lines of a node in the session of its last one; of a sum, all up to that one."""
+        session, last = SessionId(str(node.end.session_id)), node.end.ordinal or 0
+        first = start_of(node.id, session) or 0
+        return [one for one in await self._said_in(session) if first <= one.ordinal <= last]
 
     def _known(self, nodes: Sequence[EventNode]) -> Mapping[NpcId, Sequence[Fact]]:
         """Return what each NPC may know of nodes, if it may know any of it."""

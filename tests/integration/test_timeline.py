@@ -341,3 +341,25 @@ async def test_a_node_that_the_dm_removed_or_merged_is_not_told_again(table: Sto
     assert not any("Feast of Owls" in told(each, SMITH) for each in found.nodes)
     assert any("house 8." in told(each, SMITH) for each in found.nodes)
     assert await writer.write(SessionId("one"), is_over=True) == 0
+
+
+async def test_the_dms_words_for_nodes_reach_only_those_who_heard_all_that_was_said_then(table: Store) -> None:
+    open_line = (
+        "I promise to bring Orrin of the old mill by the northern river the seventeen silver keys of the granary."
+    )
+    own_line = "It is on his head, you know."
+    said = []
+    for n in range(2):
+        for at, (text, heard) in enumerate([(open_line, {SMITH, INNKEEPER}), (own_line, {SMITH})]):
+            one = an_utterance(text.replace("Orrin", _NAMES[n]), id=f"k{n}{at}")
+            at_ms = 1_000_000_000 + n * _BREAK_MS + at
+            said.append(replace(one, session_id=SessionId("one"), at_ms=at_ms, witnesses=frozenset(heard)))
+    await table.log.append(said)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    found = await timeline(table)
+    assert all(told(node, INNKEEPER) for node in found.nodes)
+    made = await writer.compact([node.id for node in found.nodes], [SummarySentence("The lich has the crown.", ())])
+    node = (await timeline(table)).node(made)
+    assert node is not None and told(node, SMITH) == "The lich has the crown."
+    assert "lich" not in told(node, INNKEEPER)
