@@ -200,7 +200,7 @@ async def test_what_the_dm_writes_while_a_summary_is_made_stays(table: Store) ->
             await rewritten(table)
             return [SummarySentence("Tamsin promised crowns.", (said[0].id,))]
 
-    await (await episode_writer(table, CAMPAIGN, WhileTheDmWrites())).write(EVENING)
+    await replace(await episode_writer(table, CAMPAIGN), summariser=WhileTheDmWrites()).write(EVENING)
     assert await recalled(table, SMITH) == "They met the smith."
 
 
