@@ -70,7 +70,7 @@ _SPEECH_MS_A_CHAR: Final = 65
 _PROOF: Final = {"lines": [1], "confidence": "high"}
 _BY_SCHEMA: Final[Mapping[str, tuple[str, dict[str, object]]]] = {
     "Notes": ("memory.summaries", {"sentences": [{"lines": [1], "text": "They took the road to the east."}] * 6}),
-    "JudgementAnswer": (
+    "judgement": (
         "memory.judge",
         {"mode": "in_world_answer", "risk": "low", "flags": [], "note": "They talk of rain.", "extract_memory": True},
     ),
