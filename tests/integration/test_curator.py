@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.fact_events import FactReplaced, FactStated
 from tests.integration.test_llm_chronicle import (
     CAMPAIGN,
     EVENING,
@@ -264,6 +264,22 @@ async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) 
         assert asked and "house 0." in json.dumps(asked) and "house 1." not in json.dumps(asked)
     told_of = [told(node, npc) for node in (await timeline(campaign)).nodes for npc in (SMITH, INNKEEPER)]
     assert any("house 0." in text for text in told_of) and not any("house 1." in text for text in told_of)
+
+
+async def test_what_the_dm_wrote_of_a_node_stays_in_the_sum_of_the_curator(campaign: Store) -> None:
+    await play(campaign, "one", 4)
+    await sum_up(campaign, CAMPAIGN, SessionId("one"))
+    second = (await timeline(campaign)).nodes[1]
+    in_words = Claim.attribute(second.id, "summary", "They talked of the feast.")
+    written = FactReplaced(second.summaries[0].id, in_words)
+    await campaign.world.commit(CAMPAIGN, [written], Cause("dm", 2_000_000_000))
+    await play(campaign, "two", 4, begin=4)
+    nodes = ("episode-one#1", "episode-one#3", "episode-one#5")
+    async with curator(compact(ruling("KEEP", 1, 2), nodes=nodes), DONE) as (readers, asked):
+        await sum_up(campaign, CAMPAIGN, SessionId("two"), readers)
+        assert "house 1." not in json.dumps(asked), "the line that the DM's words replace"
+    text = (await summaries(campaign, SMITH))["episode-one#1+1"]
+    assert "They talked of the feast." in text and "house 0." in text and "house 1." not in text
 
 
 async def test_words_of_an_npc_are_quoted_to_nobody(campaign: Store) -> None:

@@ -234,3 +234,13 @@ def test_nothing_that_a_tool_showed_reaches_a_claim(
             evidence = [lines[each] for each in event.attributes.get("evidence", [event.provenance.utterance_id])]  # type: ignore[union-attr, index]
             for knower in event.visibility.knowers:
                 assert all(knower.npc in line.witnesses for line in evidence)
+
+
+async def test_german_talk_is_curated_in_german() -> None:
+    talk = a_talk("Odo hütete früher den Leuchtturm.", language="de")
+    claim = fact("Odo", "hütete den Leuchtturm", 1, about="past")
+    llm = Script(step(FACTS, "Odo"), step(facts=[claim, fact("Odo", "hütete den verfluchten Leuchtturm", 1)]))
+    memory = Memory({SMITH: [{"fact": "Odo Fennimore ist verflucht."}]})
+    got = await Curator(None, curating(llm), TOOLS, memory.look_up).extract(talk, [ODO])
+    assert [one.evidence for one in got.facts] == [("u1",)] and "verfluchten" not in got.facts[0].value
+    assert "Was die Werkzeuge bisher gezeigt haben" in llm.asked[1]
