@@ -1,21 +1,30 @@
-"""Define an arm for each stage of the memory graph on top of the shipped ranking.
+"""Define arms over the memory graph: what it knows beside talk, and each of its stages on top.
 
-A stage is on by default only if it wins.
+"+known" is the shipped ranking of talk together with facts and summaries, "+pedsa" the same followed by that stage,
+"+graph" by all documented ones. "talk+pedsa" and "talk+graph" walk the graph of talk alone, and "graphrag" returns the
+nearest utterances around the entities that the question names, as the search around an entity does.
 
-An arm "+dpp" is the shipped ranking followed by that stage, "+graph" by all documented ones.
+Facts come from the rules' extractor over the same utterances, summaries from selected lines. A fact or summary counts
+as the lines it rests on, in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final, get_args
 
-from benchmarks.recall_arms import DEPTH, Ask, ids
-from benchmarks.recall_data import WITNESS, Question
+from benchmarks.recall_arms import DEPTH, Ask
+from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_world import LoadedTalk
+from benchmarks.runner import tell
+from glyphoxa.adapters.postgres.chunks.embedding_queue import EmbeddingQueue
+from glyphoxa.app.background import chronicle_log, chronicler_of, timeline_writer
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.knowledge import Recalled, RecalledSummary, RecalledUtterance, lines_of
 from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings, RecallStage
-from glyphoxa.recall.recall import RecallSettings
+from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallStage
+from glyphoxa.recall.recall import RecallAround, RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 
 _SHORT: Final = {
@@ -27,24 +36,85 @@ _SHORT: Final = {
     "diversity": "dpp",
     "per_type_cap": "cap",
 }
+_NO_STAGE: Final = MemoryGraphSettings()
 
 
 def graph_arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     """Return the arms by name."""
-    of_graph = [stage for stage in get_args(RecallStage) if stage != SECOND_HOP]
+    of_graph = tuple(stage for stage in get_args(RecallStage) if stage != "second_hop")
     stages = {_SHORT.get(stage, stage.replace("_", "-")): MemoryGraphSettings(stages=(stage,)) for stage in of_graph}
-    stages["graph"] = MemoryGraphSettings(stages=tuple(of_graph))
+    stages |= {"graph": MemoryGraphSettings(stages=of_graph), "known": _NO_STAGE}
+    of_talk = {name: stages[name] for name in ("pedsa", "graph")}
     return {
-        f"+{name}": lambda talk, settings=settings: _asking(talk, settings)  # type: ignore[misc]
-        for name, settings in stages.items()
+        **{f"+{name}": _arm(settings, knows=True) for name, settings in stages.items()},
+        **{f"talk+{name}": _arm(settings, knows=False) for name, settings in of_talk.items()},
+        "graphrag": _around,
     }
 
 
-def _asking(talk: LoadedTalk, settings: MemoryGraphSettings) -> Ask:
-    deep = DeepRecall(talk.recall_with(RecallSettings()), settings=settings)
+def _arm(settings: MemoryGraphSettings, *, knows: bool) -> Callable[[LoadedTalk], Ask]:
+    def arm(talk: LoadedTalk) -> Ask:
+        knowledge = talk.store if knows else None
+        deep = DeepRecall(talk.recall_with(RecallSettings()), knowledge=knowledge, settings=settings)
+
+        async def ask(question: Question) -> list[str]:
+            await _learn(talk, question.campaign)
+            found = await deep.recall(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH))
+            return _lines(talk, question.campaign, found.items)
+
+        return ask
+
+    return arm
+
+
+def _around(talk: LoadedTalk) -> Ask:
+    search = RecallAround(talk.store.graph_rag, talk.past_talk.vectors)
 
     async def ask(question: Question) -> list[str]:
-        found = await deep.recall(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH))
-        return ids(question, found.items)
+        campaign = question.campaign
+        await _learn(talk, campaign)
+        world = await talk.store.world_memory(campaign).refresh()
+        named = [one.known.entity.id for one in world.by_name(WITNESS, question.text) if one.is_named]
+        passages = [
+            one
+            for entity in named
+            for one in await search(campaign, WITNESS, question.text, around=entity, limit=DEPTH)
+        ]
+        passages.sort(key=lambda one: -one.score)
+        return list(dict.fromkeys(turn_id(campaign, one.recalled.utterance_id) for one in passages))[:DEPTH]
 
     return ask
+
+
+def _lines(talk: LoadedTalk, campaign: CampaignId, found: tuple[Recalled, ...]) -> list[str]:
+    """Return the lines of what was found, each once."""
+    world = talk.store.world_memory(campaign).world
+
+    def lines() -> Iterator[str]:
+        for one in found:
+            if isinstance(one, RecalledUtterance):
+                yield one.utterance_id
+            elif isinstance(one, RecalledSummary):
+                yield from one.evidence
+            elif world is not None and (fact := world.fact(one.fact_id)) is not None:
+                yield from lines_of(fact)
+
+    return list(dict.fromkeys(turn_id(campaign, line) for line in lines()))[:DEPTH]
+
+
+async def _learn(talk: LoadedTalk, campaign: CampaignId) -> None:
+    """Read a campaign's talk once, as the worker does, and accept all findings."""
+    world = await talk.store.world_memory(campaign).refresh()
+    if world.texts:
+        return
+    chronicler = await chronicler_of(talk.store, campaign, chronicle_log(talk.store))
+    writer = await timeline_writer(talk.store, campaign)
+    for session in dict.fromkeys(SessionId(turn.session) for turn in talk.data.turns[campaign]):
+        await replace(chronicler, findings="accept").run(session)
+        await writer.write(session, is_over=True)
+    while await talk.store.atoms.consolidate(campaign, least=1):
+        pass
+    if talk.questions.embedder is not None:
+        queue = EmbeddingQueue(lambda one: talk.store.database.use(one, deadline_ms=60_000), talk.questions.embedder)
+        await queue.survey(campaign)  # with the entities that are known now
+    tell(f"{campaign} is read")

@@ -61,7 +61,7 @@ from glyphoxa.providers.building import (
     maker_of,
     runs_here,
 )
-from glyphoxa.recall.recall import Recall, RecallAround
+from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.reviser import Asking
 from glyphoxa.world.fact_events import FactStated
@@ -596,7 +596,8 @@ _LOCAL_RECALL: Final = {"llm_lines": 16, "llm_rounds": 2}
 
 async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     settings: Settings,
-    recall: Recall,
+    store: Store,
+    campaign: Campaign,
     stack: AsyncExitStack,
     *,
     method: RecallMethod,
@@ -630,7 +631,15 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
             }
             chosen = chosen.model_copy(update=unset)
     reranker = _open_reranker(settings, stack) if method == "hybrid_rerank" else None
-    deep = DeepRecall(recall, settings=chosen, llm=llm, reranker=reranker)
+    deep = DeepRecall(
+        store.past_talk,
+        knowledge=store,
+        words=RelationWords.of(campaign),
+        always_injected=campaign.schema.always_injected(),
+        settings=chosen,
+        llm=llm,
+        reranker=reranker,
+    )
     stack.push_async_callback(deep.close)
     return deep
 

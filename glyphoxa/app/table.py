@@ -69,7 +69,6 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.providers.extras import need
 from glyphoxa.transcript.journal import SessionMark
-from glyphoxa.transcript.ports import PastTalk
 from glyphoxa.transcript.reviser import Reviser, SecondLook
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing
@@ -82,6 +81,7 @@ from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.mcp_servers import ServerRow
+    from glyphoxa.memory_graph.deep_recall import DeepTalk
     from glyphoxa.observability.metrics import TableMetrics
     from glyphoxa.observability.tracing import TurnTracer
 
@@ -303,7 +303,7 @@ class _Wiring:
 
     Attributes:
         to_room: Mailbox of the room. Ears and mouths use it before the room exists.
-        deep_talk: Past talk for NPCs of tier DEEP; None: as for all.
+        deep_talk: Search of memory for NPCs of tier DEEP; None: as for all.
     """
 
     def __init__(self, opening: Opening, stack: ClosingStack) -> None:
@@ -341,7 +341,7 @@ class _Wiring:
             self.state.events.subscribe(opening.observers.on)
         self.context = table_context(settings, self.state, store)
         stack.push_step("recall", STEP_MS, self.context.prefetch.close)
-        self.deep_talk: PastTalk | None = None
+        self.deep_talk: DeepTalk | None = None
         self._latencies = ToolLatencies()
 
     async def session(self, stack: ClosingStack) -> TableSession:
@@ -525,7 +525,8 @@ class _Wiring:
 
         deep = await open_deep_recall(
             settings,
-            memory.store.past_talk,
+            memory.store,
+            opening.campaign,
             stack,
             method=settings.recall.searches_by,
             safety=self.safety,

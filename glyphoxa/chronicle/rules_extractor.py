@@ -28,6 +28,7 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
 from glyphoxa.language.lexicon import primary_language
@@ -45,13 +46,13 @@ _OF_ANOTHER: Final = 0.75
 """Confidence that a known name with a title of somebody else is a new name."""
 
 
-def names_of(known: Iterable[WorldEntity], language: str, before: Gazetteer | None = None) -> Gazetteer:
+def names_of(known: Iterable[WorldEntity | Entity], language: str, before: Gazetteer | None = None) -> Gazetteer:
     """Return the gazetteer of these entities, made from an earlier one if there is one."""
     entries = [_entry_of(each, language) for each in known]
     return Gazetteer.build(entries, language=language) if before is None else before.having(entries)
 
 
-def _entry_of(entity: WorldEntity, language: str) -> Entry:
+def _entry_of(entity: WorldEntity | Entity, language: str) -> Entry:
     aliases = entity.aliases
     if primary_language(language) == "de":
         aliases = (*aliases, *(form for name in entity.names for form in _inflected(name)))

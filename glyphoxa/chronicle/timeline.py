@@ -25,7 +25,7 @@ from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Viewer, Visibility, witnessed_by
+from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Viewer, Visibility, lines_of, witnessed_by
 from glyphoxa.domain.node_types import Compression
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
@@ -67,7 +67,7 @@ class EventNode:
 
     @property
     def lines(self) -> frozenset[UtteranceId]:
-        return frozenset(line for fact in self.summaries for line in _lines_of(fact))
+        return frozenset(line for fact in self.summaries for line in lines_of(fact))
 
     def of(self, npc: NpcId) -> Fact | None:
         """Return the summary that an NPC may know."""
@@ -329,7 +329,7 @@ class _Pass:
         """See `TimelineWriter.lines`."""
         knowers: defaultdict[UtteranceId, set[NpcId]] = defaultdict(set)
         for npc, known in self._known(nodes).items():
-            for line in (line for one in known if not one.provenance.dm_confirmed for line in _lines_of(one)):
+            for line in (line for one in known if not one.provenance.dm_confirmed for line in lines_of(one)):
                 knowers[line].add(npc)
         return [
             replace(one, utterance=replace(said := one.utterance, witnesses=said.witnesses & knowers[said.id]))
@@ -416,9 +416,4 @@ def _end(last: NumberedUtterance) -> Provenance:
 def _own_words(known: Iterable[Fact]) -> list[SummarySentence]:
     """Return what the DM wrote among facts."""
     own = (fact for fact in known if fact.provenance.dm_confirmed)
-    return [SummarySentence(str(fact.claim.content), tuple(_lines_of(fact))) for fact in own]
-
-
-def _lines_of(fact: Fact) -> list[UtteranceId]:
-    lines = fact.attributes.get("evidence")
-    return [UtteranceId(str(each)) for each in lines] if isinstance(lines, list) else []
+    return [SummarySentence(str(fact.claim.content), tuple(lines_of(fact))) for fact in own]

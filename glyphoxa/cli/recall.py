@@ -46,6 +46,7 @@ _PATIENT: Final = RecallSettings(
 """Nobody waits for an answer at a table."""
 _SAME_WORDS: Final = "the prompt already contains the same words"
 _NOT_ASKED_FOR: Final = "more than a turn asks for"
+_SEARCHED: Final = "only a search finds it (tier DEEP)"
 _SELECTED = "if it searches (tier DEEP)"
 
 
@@ -106,8 +107,9 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
         if options.method is not None:
             from glyphoxa.app.background import open_deep_recall
 
+            campaign = await desk.store.campaigns.get(desk.campaign)
             deep = await open_deep_recall(
-                desk.settings, desk.store.past_talk, stack, method=options.method, safety=desk.safety
+                desk.settings, desk.store, campaign, stack, method=options.method, safety=desk.safety
             )
             known = contexts.standing(npc) if deep.asks_a_model else ()
             search = partial(deep.recall, desk.campaign, npc, world="\n".join(known))
@@ -150,7 +152,7 @@ def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
 # What is asked
 
 
-Search = Callable[[TalkQuery], Awaitable[RecallResult]]
+Search = Callable[[TalkQuery], Awaitable[RecallResult[Recalled]]]
 """Searches what an NPC heard."""
 
 
@@ -198,7 +200,8 @@ class ExplainedQuestion:
         asked = known.asked(self.npc, self.question) or self.question
         found = await self.search(TalkQuery(asked, limit=max(limit, most)))
         # A turn chooses among so many.
-        hot = self.contexts.recalled(self.npc, self.question, found.items[:most])
+        talk = [one for one in found.items if not isinstance(one, RecalledFact)]
+        hot = self.contexts.recalled(self.npc, self.question, talk[:most])
         chosen = [one for one in hot.recalled if recalled_line(one) in (*hot.facts, *hot.remembered)]
         told = [Rejected(one, "") for one in chosen] + [*hot.rejected]
         facts = [(one.recalled, one.why) for one in told if isinstance(one.recalled, RecalledFact)]
@@ -215,6 +218,8 @@ class ExplainedQuestion:
         said: list[RecalledThen] = []
         for rank, item in enumerate(found.items):
             why = next((one.why for one in told if one.recalled == item), _SAME_WORDS)
+            if isinstance(item, RecalledFact):
+                why = _SEARCHED
             said.append(RecalledThen(item, why_rejected=_NOT_ASKED_FOR if rank >= most else why))
         return AskedAbout(recalled, said[:limit], [*left_out, *found.left_out])
 

@@ -50,7 +50,7 @@ class PlayersView:
 
     def __init__(self, known: Sequence[WorldEntity], campaign: Campaign, secrets: Iterable[str] = ()) -> None:
         self._forbids = topics_of(campaign).forbids
-        self.guarded: Final = names_of(filter(_is_guarded, known), campaign.language)
+        self.guarded: Final = names_of([each for each in known if _is_guarded(each)], campaign.language)
         self._parts = {word.folded for each in known if not _is_guarded(each) for word in words(each.name)}
         public = content_of(name for each in known for name in each.names)
         self.secrets: Final = (*(each.text for each in campaign.secrets), *secrets)

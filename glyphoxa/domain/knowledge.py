@@ -146,6 +146,13 @@ class Validity:
     story_from: int | None = None
     story_to: int | None = None
 
+    @property
+    def is_open(self) -> bool:
+        return self.from_ms is None and self.to_ms is None
+
+    def holds(self, now_ms: int) -> bool:
+        return (self.from_ms is None or self.from_ms <= now_ms) and (self.to_ms is None or now_ms < self.to_ms)
+
 
 ALWAYS: Final = Validity()
 
@@ -316,6 +323,14 @@ class Fact:
         return replace(self, **changes)  # type: ignore[arg-type] # the fields' own types
 
 
+def lines_of(fact: Fact) -> tuple[UtteranceId, ...]:
+    """Return the utterances that a fact was learned from, or that it sums up, as far as they are recorded."""
+    lines = fact.attributes.get("evidence")
+    if isinstance(lines, list):
+        return tuple(UtteranceId(str(each)) for each in lines)
+    return () if fact.provenance.utterance_id is None else (fact.provenance.utterance_id,)
+
+
 @dataclass(frozen=True, slots=True)
 class EndedFact:
     """A fact that no longer holds, kept for the history."""
@@ -473,6 +488,7 @@ class RecalledSummary:
     Attributes:
         at_ms: When the session began.
         reason: "summary of session s1; asked about last session".
+        evidence: The lines it rests on, if they are known.
     """
 
     source: ClassVar[str] = "summary"
@@ -484,6 +500,7 @@ class RecalledSummary:
     at_ms: int | None = None
     score: float = 1.0
     reason: str = ""
+    evidence: tuple[UtteranceId, ...] = ()
 
 
 RecalledTalk: TypeAlias = RecalledUtterance | RecalledSummary

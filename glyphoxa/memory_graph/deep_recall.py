@@ -8,33 +8,45 @@ an NPC of tier DEEP and `glyphoxa recall --method` do.
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from loguru import logger
-from numpy import float32, float64, int32
+from numpy import float32, int32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance, Signal, Viewer
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId, FactId, NpcId
+from glyphoxa.domain.knowledge import (
+    Recalled,
+    RecalledFact,
+    RecalledSummary,
+    RecalledUtterance,
+    Signal,
+    Viewer,
+    lines_of,
+)
 from glyphoxa.domain.structured import StructuredLlm
-from glyphoxa.memory_graph.graph import Read, TalkGraph, graph_of_view
+from glyphoxa.language.facts import spoken, why_known
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords
+from glyphoxa.memory_graph.graph import Link, TalkGraph, graph_of_view
 from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.ranking import Ranked, RankingWeights
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
-from glyphoxa.recall.signals import SCALE, by_words, rarity
+from glyphoxa.recall.signals import SCALE, by_words, rarity, rarity_of_unsaid
 from glyphoxa.recall.table_calendar import Zone
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import SearchTerms
+from glyphoxa.recall.world import WorldSnapshot
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
 _BASE: Final = 400
@@ -45,18 +57,49 @@ _MOST_GRAPHS: Final = 8
 """Cached graphs; one of 10,000 turns takes 20 MB, most of it the turns' vectors."""
 
 
+_LEAST_SHARE: Final = 0.35
+"""A fact has a base score from this share of the question's words on, by rarity."""
+_OF_FACTS: Final = 0.8
+"""The base score of a fact with all words of the question; the best turn's is 1."""
+
+_NO_WORLD: Final = WorldSnapshot({}, ())
+
+
+class Knowledge(Protocol):
+    """Access to what is stored of a campaign besides talk. Both raise `Unavailable` if it cannot be read."""
+
+    async def snapshot(self, campaign: CampaignId) -> WorldSnapshot: ...
+
+    async def links(self, campaign: CampaignId, npc: NpcId) -> Sequence[Link]:
+        """Return the links beside facts, as far as an NPC heard the utterances they come from."""
+
+
 class _Made(NamedTuple):
     """A graph, finished or being built, of rows of an index. No two states of any index have the same `changes`."""
 
     changes: int
     rows: NDArray[int32]
+    world: WorldSnapshot
     graph: asyncio.Task[TalkGraph]
+
+    @property
+    def finished(self) -> TalkGraph | None:
+        return self.graph.result() if self.graph.done() and not _failed(self.graph) else None
+
+    def is_of(self, ranked: Ranked, world: WorldSnapshot) -> bool:
+        """Return whether nothing has changed: no utterance, no fact, and none has begun or ended to hold."""
+        is_same = self.changes == ranked.changes and self.world is world and not _failed(self.graph)
+        is_over = self.finished is not None and self.finished.known.until_ms <= now_ms()
+        return is_same and not is_over and np.array_equal(self.rows, ranked.seen.columns.rows)
 
 
 class DeepRecall:
     """
     Args:
         recall: Provides the ranking to start from.
+        knowledge: None: the graph is of talk only.
+        words: Words facts.
+        always_injected: Types of entities that are in each prompt. Facts about them are not recalled.
         settings: The method, and the active stages.
         llm: The language model, for methods that use one.
         reranker: For the method that reranks.
@@ -65,21 +108,25 @@ class DeepRecall:
         InvalidInput: The method needs a model that is not set.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is recalled from, and by whom
         self,
         recall: Recall,
         *,
+        knowledge: Knowledge | None = None,
+        words: RelationWords = IN_ENGLISH,
+        always_injected: Collection[str] = (),
         settings: MemoryGraphSettings | None = None,
         llm: StructuredLlm | None = None,
         reranker: Reranker | None = None,
     ) -> None:
         self.settings = settings or MemoryGraphSettings()
         self._recall = recall
+        self._knowledge = knowledge
+        self._worded: Mapping[str, Any] = {"words": words, "always_injected": always_injected}
         self._llm = llm
         self._reranker = reranker
         self._weights = with_second_hop(recall.weights) if SECOND_HOP in self.settings.stages else None
         self._made: OrderedDict[tuple[CampaignId, NpcId], _Made] = OrderedDict()
-        self._read: weakref.WeakKeyDictionary[TalkIndex, dict[int, Read]] = weakref.WeakKeyDictionary()
         by = self.settings.searches_by
         if self.asks_a_model and llm is None:
             raise InvalidInput(f"recall by {by} needs a language model; valid without one: hybrid")
@@ -99,8 +146,8 @@ class DeepRecall:
         recent: Sequence[str] = (),
         world: str = "",
         deadline_ms: int | None = None,
-    ) -> RecallResult:
-        """Return what an NPC witnessed that bears on a question, the most helpful first.
+    ) -> RecallResult[Recalled]:
+        """Return what an NPC witnessed or knows that bears on a question, the most helpful first.
 
         Args:
             query: A reranker or a filtering language model receives more than its limit.
@@ -119,17 +166,18 @@ class DeepRecall:
             return NOTHING_ASKED
         try:
             async with asyncio.timeout_at(until):
-                graph = await self._graph((campaign, npc), ranked)
-        except TimeoutError:
-            left_out.append("memory graph: not ready in time")
-            items: list[RecalledTalk] = [*ranked.items(query.limit)]
+                graph = await self._graph(campaign, npc, ranked)
+        except (TimeoutError, Unavailable) as error:
+            left_out.append(f"memory graph: {str(error) or 'not ready in time'}")
+            items: list[Recalled] = [*ranked.items(query.limit)]
         else:
             # Filtering or reordering starts from more than the wanted results.
             second_look = self.settings.searches_by in ("hybrid_llm", "hybrid_rerank")
             most = max(query.limit, self.settings.max_results) if second_look else query.limit
+            results = _Results(graph, ranked)
             recalling = GraphRecall(
                 graph,
-                lambda at: _line(ranked.recalled(at), ranked.question.times.zone),
+                lambda at: _line(results.recalled(at), ranked.question.times.zone),
                 self.settings.model_copy(update={"max_results": most}),
                 self._reranker,
                 self._llm,
@@ -138,28 +186,52 @@ class DeepRecall:
             )
             found = await recalling.recall(_asked(graph, ranked), query.text, recent=recent, world=world)
             left_out += found.left_out
-            items = _recalled(ranked, found)[: query.limit]
-        items = await self._recall.recaps.before(items, ranked, campaign, npc, left_out=left_out)
-        return RecallResult(tuple(items), tuple(left_out))
+            items = [*results.of(found, await self._known(campaign, npc, graph))][: query.limit]
+        talk = [one for one in items if not isinstance(one, RecalledFact)]
+        told = await self._recall.recaps.before(talk, ranked, campaign, npc, left_out=left_out)
+        return RecallResult(tuple(items if told is talk else told), tuple(left_out))
 
-    async def _graph(self, whose: tuple[CampaignId, NpcId], ranked: Ranked) -> TalkGraph:
-        """Build a graph in a thread, once for all callers.
+    async def _world(self, campaign: CampaignId) -> WorldSnapshot:
+        return _NO_WORLD if self._knowledge is None else await self._knowledge.snapshot(campaign)
 
-        10,000 turns take half a second, and a fifth of it if most of them were in an earlier one. A caller that cannot
-        wait leaves it for later ones.
+    async def _known(self, campaign: CampaignId, npc: NpcId, graph: TalkGraph) -> Collection[FactId]:
+        """Return the facts that an NPC still knows: something may have been hidden while a model was asked."""
+        if not graph.facts:
+            return ()
+        try:
+            world = await self._world(campaign)
+        except Unavailable:
+            return {fact.id for fact in graph.known.facts}
+        known = await asyncio.to_thread(world.known_to, npc, now_ms())
+        return {fact.id for fact in known.facts}
+
+    async def _graph(self, campaign: CampaignId, npc: NpcId, ranked: Ranked) -> TalkGraph:
+        """Build a graph once for all callers. A caller that cannot wait leaves it for later ones.
+
+        Raises:
+            Unavailable: The database cannot be reached in time.
         """
-        index, columns = ranked.index, ranked.seen.columns
+        whose, world = (campaign, npc), await self._world(campaign)
         made = self._made.get(whose)
-        is_of_it = made is not None and made.changes == ranked.changes and np.array_equal(made.rows, columns.rows)
-        if made is None or not is_of_it or _failed(made.graph):
-            read = self._read.setdefault(index, {})
-            task = asyncio.create_task(asyncio.to_thread(graph_of_view, index, columns, read=read))
+        if made is None or not made.is_of(ranked, world):
+            task = asyncio.create_task(self._build(whose, ranked, world, None if made is None else made.finished))
             task.add_done_callback(_failed)
-            made = self._made[whose] = _Made(ranked.changes, columns.rows, task)
+            made = self._made[whose] = _Made(ranked.changes, ranked.seen.columns.rows, world, task)
         self._made.move_to_end(whose)
         while len(self._made) > _MOST_GRAPHS:
             self._made.popitem(last=False)
         return await asyncio.shield(made.graph)
+
+    async def _build(
+        self, whose: tuple[CampaignId, NpcId], ranked: Ranked, world: WorldSnapshot, before: TalkGraph | None
+    ) -> TalkGraph:
+        """Build a graph in a thread. See `docs/measurements.md` for how long it takes."""
+        links = () if self._knowledge is None else await self._knowledge.links(*whose)
+        known = partial(world.known_to, whose[1], now_ms())
+        columns = ranked.seen.columns
+        return await asyncio.to_thread(
+            partial(graph_of_view, ranked.index, columns, known, links=links, before=before, **self._worded)
+        )
 
     async def close(self) -> None:
         """Cancel the work in progress; the owner of the ranking closes it."""
@@ -169,7 +241,7 @@ class DeepRecall:
 
 
 class DeepTalk:
-    """A `PastTalk` for the tools of an NPC of tier DEEP: it uses a method of the memory graph.
+    """Search for the tools of an NPC of tier DEEP: it uses a method of the memory graph.
 
     If the method fails, it falls back to words and meaning. A failure is logged once until a success.
 
@@ -198,7 +270,7 @@ class DeepTalk:
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
-    ) -> list[RecalledTalk]:
+    ) -> Sequence[Recalled]:
         """See `PastTalk.recall`."""
         recent, world = self._recent(npc), self._world(npc)
         try:
@@ -209,11 +281,7 @@ class DeepTalk:
             self._report(str(error))
             return await self._talk.recall(campaign, npc, query, patient=patient)
         self._report(next((part for part in found.left_out if part.startswith((LANGUAGE_MODEL, RERANK))), ""))
-        return list(found.items)
-
-    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
-        """See `PastTalk.recall_nowait`."""
-        return self._talk.recall_nowait(campaign, npc, query)
+        return found.items
 
     def _report(self, why: str) -> None:
         if why and not self._has_failed:
@@ -226,28 +294,36 @@ def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:
 
     A turn that must not be returned is not recallable, but may still lead to others.
     """
-    seen = ranked.seen
-    base = np.zeros(len(seen))
+    seen, turns = ranked.seen, slice(graph.n_turns)
+    base, lexical, cosines = np.zeros(len(graph)), np.zeros(len(graph)), np.zeros(len(graph))
     level = 1.0
     for at, score in ranked.best(_BASE):
         # The shipped order may put a lower score first; the stages start from its order.
         level = max(_LEAST, min(score, level - _LEAST))
         base[at] = level
-    may_be_told = ranked.may_be_told.copy()
-    may_be_told[_the_question(ranked)] = False
-
-    def with_names(of_turns: NDArray[np.generic]) -> NDArray[float64]:
-        """Extend values of turns to all nodes; names get 0."""
-        return np.append(of_turns.astype(float64), np.zeros(len(graph) - graph.n_turns))
-
-    return GraphQuestion(
-        with_names(base),
-        with_names(by_words(seen)),
-        with_names(np.zeros(len(seen)) if seen.cosines is None else seen.cosines),
-        ranked.question.vector,
-        graph.anchors(ranked.question.text),
-        with_names(may_be_told) > 0,
-    )
+    lexical[turns] = by_words(seen)
+    vector = ranked.question.vector
+    if vector is not None:
+        cosines = graph.cosines(vector)
+    if seen.cosines is not None:
+        cosines[turns] = seen.cosines
+    among = graph.recallable.copy()
+    among[turns] &= ranked.may_be_told
+    among[_the_question(ranked)] = False
+    for node, fact in graph.facts.items():
+        source, turns_of = fact.fact.provenance, list(fact.turns)
+        is_new = bool(ranked.may_be_told[turns_of].any()) if turns_of else not ranked.query.speaker
+        among[node] &= is_new and ranked.query.admits_time(source.session_id, source.at_ms)
+    asked, rarities = 0.0, np.zeros(len(graph))
+    for term in ranked.question.terms:
+        matches = ranked.index.look(ranked.viewer, (term,)).matches
+        rare = rarity(matches[0], len(seen)) if matches else rarity_of_unsaid(len(seen))
+        asked += rare
+        rarities[graph.postings.get(term, [])] += rare
+    lexical += rarities
+    share = rarities / asked if asked else rarities
+    base += np.where(share >= _LEAST_SHARE, _OF_FACTS * share, 0.0)
+    return GraphQuestion(base, lexical, cosines, vector, graph.anchors(ranked.question.text), among)
 
 
 def _the_question(ranked: Ranked) -> list[int]:
@@ -259,15 +335,43 @@ def _the_question(ranked: Ranked) -> list[int]:
     return [at for at in places if ranked.is_the_question(at)]
 
 
-def _recalled(ranked: Ranked, found: Recollection) -> list[RecalledTalk]:
-    most = max((hit.score for hit in found.hits), default=0.0)
-    items: list[RecalledTalk] = []
-    for hit in found.hits:
-        recalled = ranked.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
-        # The shipped ranking's reasons are included already, in more detail than the base of the stages.
-        why = {} if set(hit.why) == {"base"} else {Signal(name): round(value, 4) for name, value in hit.why.items()}
-        items.append(replace(recalled, signals={**recalled.signals, **why}))
-    return items
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """Presents nodes of a graph as what an NPC recalls."""
+
+    graph: TalkGraph
+    ranked: Ranked
+
+    def of(self, found: Recollection, known: Collection[FactId]) -> Iterator[Recalled]:
+        """Yield the hits, without facts that are not known any more."""
+        most = max((hit.score for hit in found.hits), default=0.0)
+        texts: set[str] = set()
+        for hit in found.hits:
+            fact = self.graph.facts.get(hit.node)
+            if fact is not None and (fact.fact.id not in known or fact.text in texts):
+                continue  # a node may sum up another with the same words
+            texts |= set() if fact is None else {fact.text}
+            recalled = self.recalled(hit.node, score=hit.score / most if most > 0 else 0.0)
+            # The shipped ranking's reasons are included already, in more detail than the base of the stages.
+            why = {} if set(hit.why) == {"base"} else {Signal(name): round(value, 4) for name, value in hit.why.items()}
+            if isinstance(recalled, RecalledUtterance):
+                yield replace(recalled, signals={**recalled.signals, **why})
+                continue
+            reasons = ", ".join(f"{name} {value:.2f}" for name, value in hit.why.items())
+            if isinstance(recalled, RecalledFact):
+                yield replace(recalled, path=reasons)
+            else:
+                yield replace(recalled, reason=f"{recalled.reason}; {reasons}")
+
+    def recalled(self, node: int, *, score: float = 1.0) -> Recalled:
+        if (found := self.graph.facts.get(node)) is None:
+            return self.ranked.recalled(node, score=score)
+        fact, source = found.fact, found.fact.provenance
+        if found.is_summary and source.session_id is not None:
+            reason = f"summary of session {source.session_id}"
+            return RecalledSummary(source.session_id, spoken(fact), source.at_ms, score, reason, lines_of(fact))
+        why = why_known(fact.visibility, NpcId(str(self.ranked.viewer)), session=source.session_id)
+        return RecalledFact(fact.id, found.text, source.session_id, source.utterance_id, source.at_ms, score, why)
 
 
 def _failed(task: asyncio.Task[TalkGraph]) -> bool:
@@ -275,7 +379,7 @@ def _failed(task: asyncio.Task[TalkGraph]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
-def _line(recalled: RecalledUtterance, zone: Zone) -> str:
+def _line(recalled: Recalled, zone: Zone) -> str:
     """Format a memory for a language model, with the day on the table's clock."""
     line = recalled_line(recalled)
     if recalled.at_ms is None:

@@ -6,18 +6,31 @@ knowledge of others does not affect its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy import bool_, float32, float64, int64, intp
 from numpy.typing import NDArray
 
+from glyphoxa.chronicle.episodes import NAMED_IN
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.timeline import OCCURRED_AT, PART_OF
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.ids import EntityId, UtteranceId
+from glyphoxa.domain.knowledge import TOOK_PART, Fact, lines_of
+from glyphoxa.domain.node_types import NODE_TYPE_OF
+from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.text import Text
-from glyphoxa.memory_graph.diffusion import Edges, joined, semantic_layer, temporal_layer
+from glyphoxa.memory_graph.diffusion import CONDUCTANCE, Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.prompt.select import told_sentence
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.witnessed import ViewColumns
+from glyphoxa.recall.world import NOTHING_KNOWN, ViewerWorld
+from glyphoxa.transcript.sessions import is_episode
 
 _CO_OCCURRENCE: Final = 0.1
 _SHORTEST_NAME: Final = 2
@@ -25,14 +38,62 @@ _SHORTEST_NAME: Final = 2
 _TURNS_BETWEEN_SESSIONS: Final = 30
 """Far enough apart that no temporal edge connects two sessions."""
 
-Read: TypeAlias = tuple[str, tuple[str, ...]]
-"""For a row of the transcript's index: the utterance's id, and the names in it."""
+_EDGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        TOOK_PART: "involved_in",
+        NAMED_IN: "involved_in",
+        OCCURRED_AT: "occurred_at",
+        "LOCATED_AT": "occurred_at",
+        PART_OF: "part_of",
+    }
+)
+"""The types of edges of relations; others are `related`, unless they have the name of a type."""
+_OF_RULES: Final = "rule_constraint"
+_TYPES: Final = ("event", "character_sheet", "location_state")
+_TINY: Final = 1e-9
+
+Edge: TypeAlias = tuple[int, int, str]
+Link: TypeAlias = tuple[str, str, str]
+"""An edge that is stored beside the facts: its type, and the ids of its ends: utterances, entities or facts."""
+
+
+class Said(NamedTuple):
+    """An utterance as a graph reads it."""
+
+    id: UtteranceId
+    speaker: str
+    text: str
+
+
+class Named(NamedTuple):
+    """The entities in an utterance, and its other names, folded; its speaker is among them."""
+
+    entities: tuple[EntityId, ...]
+    names: tuple[tuple[str, ...], ...]
+
+
+class FactNode(NamedTuple):
+    """A fact in a graph: its sentence, and the turns it was learned from or sums up, as far as the viewer heard them.
+
+    Attributes:
+        entities: Those that it is about.
+    """
+
+    fact: Fact
+    text: str
+    turns: tuple[int, ...]
+    entities: tuple[Entity, ...]
+
+    @property
+    def is_summary(self) -> bool:
+        return is_episode(self.entities[0])
 
 
 class MemoryGraph:
     """n nodes: events, entities, facts, rules; each has one place in every column.
 
-    An edge to a node without a time, such as an entity, also means that its source is about that node.
+    An edge to a node without a time, such as an entity, also means that its source is about that node; an edge from one
+    to a node with a time, such as evidence, means the same of its target.
 
     Args:
         ids: Unique.
@@ -63,7 +124,10 @@ class MemoryGraph:
         """Shape (n,), the order of the ids, which decides among equal scores, independent of storage."""
         self.vectors = vectors
         self.turns: NDArray[int64] = np.full(n, -1, int64) if turns is None else turns
-        pairs = {(node, entity) for node, entity, _ in edges if self.turns[entity] < 0 and node != entity}
+        self.rests_on: Mapping[int, Sequence[int]] = {}
+        """For a node that repeats others: these."""
+        ends = (edge[:2] if self.turns[edge[1]] < 0 else edge[1::-1] for edge in edges)
+        pairs = {(node, entity) for node, entity in ends if self.turns[entity] < 0 and node != entity}
         self._about = np.array(sorted(pairs), intp).reshape(-1, 2)
         nodes, entities = self._about.T
         active = self.turns.copy()
@@ -130,74 +194,182 @@ class MemoryGraph:
 
 
 class TalkGraph(MemoryGraph):
-    """Turns that one viewer may know, in the order in which they were said, then the names in them.
+    """Turns that one viewer may know, in the order in which they were said, then what it knows of the world.
 
-    Turns are events, linked by names and by time. Nodes before `n_turns` are turns.
+    Turns are events, linked by time, by the entities they name, and by names that are no entity's. Each entity is a
+    node, and so is each fact with a sentence: it leads to its entities and to the turns it was learned from. The order
+    of nodes: turns, names, entities, facts.
 
     Args:
-        ids: Ids of the turns.
-        names: The names that each turn mentions, in any case; its speaker too, if a name shall lead to what they said.
+        said: The turns.
         sessions: The session of each turn, never decreasing; None: one session.
         vectors: Embeddings of the turns, shape (turns, dimensions).
+        known: Entities and facts that the viewer may know.
+        links: Those with an end that is not in the graph are skipped.
+        before: An earlier graph of the viewer, whose reading of turns is reused.
+
+    Attributes:
+        n_turns: Nodes before this one are turns.
+        facts: The facts, by node.
+        recallable: Shape (n,): turns, and facts that are not in each prompt.
+        terms: The terms of the transcript's index in each sentence of a fact.
+        postings: The facts that contain a term.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - two memories, and how they are linked and worded
         self,
-        ids: Sequence[str],
-        names: Sequence[Iterable[str]],
+        said: Sequence[Said],
         *,
         sessions: NDArray[int64] | None = None,
         vectors: NDArray[float32] | None = None,
+        known: ViewerWorld = NOTHING_KNOWN,
+        links: Iterable[Link] = (),
+        words: RelationWords = IN_ENGLISH,
+        always_injected: Collection[str] = (),
+        before: TalkGraph | None = None,
     ) -> None:
-        n = self.n_turns = len(ids)
-        self._names: dict[tuple[str, ...], int] = {}
-        mentions: list[tuple[int, int, str]] = []
-        for turn, mentioned in enumerate(names):
-            for name in mentioned:
-                key = Text.of(name).folded
-                if sum(map(len, key)) >= _SHORTEST_NAME:
-                    mentions.append((turn, self._names.setdefault(key, n + len(self._names)), "mentions"))
+        n = self.n_turns = len(said)
+        self.known = known
+        people = (each for each in known.entities.values() if not is_episode(each))
+        self._gazetteer: Gazetteer = names_of(people, words.language, None if before is None else before._gazetteer)
+        earlier = before._read if before is not None and before._gazetteer is self._gazetteer else {}
+        self._read: dict[Said, Named] = {each: earlier.get(each) or _named_in(each, self._gazetteer) for each in said}
+        named = [self._read[each] for each in said]
+        names = dict.fromkeys(name for each in named for name in each.names)
+        self._names = {name: n + nth for nth, name in enumerate(names)}
+        self._entities = {id_: n + len(names) + nth for nth, id_ in enumerate(known.entities)}
+        turns = {each.id: turn for turn, each in enumerate(said)}
+        self.facts = self._facts_of(known, turns, words)
+        types = {id_: _type_of(each, always_injected) for id_, each in known.entities.items()}
+        all_types = ["event"] * n + ["character_sheet"] * len(names) + [*types.values()]
+        all_types += [types[fact.entities[0].id] for fact in self.facts.values()]
+        ids = [*turns, *("name " + " ".join(name) for name in names), *(f"entity {id_}" for id_ in self._entities)]
+        timeless = len(all_types) - n
+        if vectors is not None:
+            vectors = np.concatenate((vectors, np.zeros((timeless, vectors.shape[1]), float32)))
+            for node, fact in self.facts.items():
+                middle = vectors[list(fact.turns)].sum(axis=0)
+                vectors[node] = middle / max(float(np.linalg.norm(middle)), _TINY)
         numbers = np.zeros(n, int64) if sessions is None else sessions
         past = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
-        if vectors is not None:
-            vectors = np.concatenate((vectors, np.zeros((len(self._names), vectors.shape[1]), float32)))
         super().__init__(
-            [*ids, *("name " + " ".join(key) for key in self._names)],
-            ["event"] * n + ["character_sheet"] * len(self._names),
-            mentions,
-            turns=np.append(np.arange(n) + _TURNS_BETWEEN_SESSIONS * past, np.full(len(self._names), -1)),
+            [*ids, *(f"fact {fact.fact.id}" for fact in self.facts.values())],
+            all_types,
+            [*self._edges_of_talk(named), *self._edges_of_world(known), *self._linked(links, turns, named)],
+            turns=np.append(np.arange(n) + _TURNS_BETWEEN_SESSIONS * past, np.full(timeless, -1)),
             vectors=vectors,
         )
+        self.rests_on = {node: fact.turns for node, fact in self.facts.items() if fact.turns}
+        self.recallable: NDArray[bool_] = np.arange(len(self)) < n
+        for node, fact in self.facts.items():
+            self.recallable[node] = not any(each.type in always_injected for each in fact.entities)
+        self.terms: dict[str, tuple[str, ...]] = {}
+        self.postings: dict[str, list[int]] = {}
+
+    def _edges_of_talk(self, named: Sequence[Named]) -> Iterator[Edge]:
+        for turn, each in enumerate(named):
+            yield from ((turn, self._names[name], "mentions") for name in each.names)
+            yield from ((turn, self._entities[entity], "mentions") for entity in each.entities)
+        for node, fact in self.facts.items():
+            yield from ((node, turn, "evidence") for turn in fact.turns)
+
+    def _edges_of_world(self, known: ViewerWorld) -> Iterator[Edge]:
+        for claim in (fact.claim for fact in known.facts if fact.claim.object is not None):
+            kind = _EDGES.get(claim.predicate, claim.predicate.lower())
+            kind = kind if kind in CONDUCTANCE or claim.predicate in _EDGES else "related"
+            # An event leads to those who took part in it.
+            source, target = claim.ends[::-1] if kind == "involved_in" else claim.ends
+            yield self._entities[source], self._entities[target], kind
+        nodes = {fact.fact.id: node for node, fact in self.facts.items()}
+        for node, fact in self.facts.items():
+            yield from ((node, self._entities[each.id], "related") for each in fact.entities)
+            yield from ((node, nodes[other], "contradicts") for other in fact.fact.disputes if other in nodes)
+
+    def _linked(
+        self, links: Iterable[Link], turns: Mapping[UtteranceId, int], named: Sequence[Named]
+    ) -> Iterator[Edge]:
+        places: dict[str, int] = {fact.fact.id: node for node, fact in self.facts.items()}
+        for known in (self._entities, turns):
+            places.update(known.items())
+        for kind, source, target in links:
+            ends = places.get(source), places.get(target)
+            if ends[0] is not None and ends[1] is not None and _is_shown(ends[0], ends[1], named):
+                yield ends[0], ends[1], kind
+
+    def _facts_of(
+        self, known: ViewerWorld, turns: Mapping[UtteranceId, int], words: RelationWords
+    ) -> dict[int, FactNode]:
+        first = self.n_turns + len(self._names) + len(self._entities)
+        found: list[FactNode] = []
+        for fact in known.facts:
+            ends = tuple(known.entities[end] for end in fact.claim.ends)
+            if text := told_sentence(fact, *ends, words=words):
+                found.append(FactNode(fact, text, tuple(turns[one] for one in lines_of(fact) if one in turns), ends))
+        return {first + nth: fact for nth, fact in enumerate(found)}
 
     def anchors(self, text: str) -> list[int]:
-        """Return nodes of the names in a text with at least two letters, each once, in order."""
+        """Return nodes of the entities and names in a text, each once: entities by any of their names."""
         spoken = Text.of(text).folded
         longest = max(map(len, self._names), default=0)
-        found = (
+        spans = (
             self._names.get(spoken[first:end])
             for first in range(len(spoken))
             for end in range(min(first + longest, len(spoken)), first, -1)
         )
+        found = (*(self._entities[each] for each in self._gazetteer.entities_in(text)), *spans)
         return list(dict.fromkeys(node for node in found if node is not None))
 
 
-def graph_of_view(index: TalkIndex, columns: ViewColumns, *, read: MutableMapping[int, Read]) -> TalkGraph:
-    """Return a graph of a view's turns, in its order, with the names in them.
+def _named_in(said: Said, names: Gazetteer) -> Named:
+    text = Text.of(said.text)
+    mentions = names.mentions_in(text.words)
+    inside = {at for each in mentions for at in range(each.first, each.last + 1)}
+    speaker = names.entities_in(said.speaker)
+    others = [Text.of(word.text).folded for at, word in enumerate(text.words) if word.is_named and at not in inside]
+    others += [] if speaker else [Text.of(said.speaker).folded]
+    found = dict.fromkeys(name for name in others if sum(map(len, name)) >= _SHORTEST_NAME)
+    return Named(tuple(dict.fromkeys((*speaker, *(each.name.entity_id for each in mentions)))), tuple(found))
+
+
+def _type_of(entity: Entity, always_injected: Collection[str]) -> str:
+    """Return the type of node of an entity, as the memory graph document names them."""
+    kind = NODE_TYPE_OF.get(entity.type, entity.type)
+    return _OF_RULES if entity.type in always_injected else kind if kind in _TYPES else "other"
+
+
+def _is_shown(source: int, target: int, named: Sequence[Named]) -> bool:
+    """Return whether the viewer knows why two turns are linked: they share a name. Other links are always shown."""
+    if source >= len(named) or target >= len(named):
+        return True
+    one, other = named[source], named[target]
+    return not set(one.entities).isdisjoint(other.entities) or not set(one.names).isdisjoint(other.names)
+
+
+def graph_of_view(
+    index: TalkIndex,
+    columns: ViewColumns,
+    known: Callable[[], ViewerWorld],
+    *,
+    before: TalkGraph | None = None,
+    **more: Any,
+) -> TalkGraph:
+    """Return a graph of a view's turns, in its order, and of what its viewer knows.
 
     Args:
-        read: Cache of the index's rows; new rows are added. A row never changes.
+        before, more: See `TalkGraph`.
     """
-    turns: list[Read] = []
-    for row in columns.rows.tolist():
-        turn = read.get(row)
-        if turn is None:
-            said = index.said(row)
-            turn = read[row] = (said.utterance_id, (said.speaker_name, *Text.of(said.text).named))
-        turns.append(turn)
     vectors = index.vectors_at(columns, range(len(columns)))
-    return TalkGraph(
-        [utterance for utterance, _ in turns],
-        [names for _, names in turns],
+    graph = TalkGraph(
+        [Said(said.utterance_id, said.speaker_name, said.text) for said in map(index.said, columns.rows.tolist())],
         sessions=columns.sessions.astype(int64),
         vectors=vectors if vectors.any() else None,
+        known=known(),
+        before=before,
+        **more,
     )
+    earlier = {} if before is None else before.terms
+    for node, fact in graph.facts.items():
+        terms = graph.terms[fact.text] = earlier.get(fact.text) or tuple(index.terms.of_turn("", fact.text))
+        for term in terms:
+            graph.postings.setdefault(term, []).append(node)
+    return graph

@@ -151,7 +151,8 @@ class _Recall:
         ):
             if stage in stages and len(pool):
                 pool = select(pool)
-        return Recollection(tuple(self._hit(int(node)) for node in pool[: settings.max_results]), tuple(self._left_out))
+        hits = [self._hit(node) for node in self._without_repeats(pool.tolist())[: settings.max_results]]
+        return Recollection(tuple(hits), tuple(self._left_out))
 
     # -- evidence for a node
 
@@ -265,6 +266,15 @@ class _Recall:
         return None
 
     # -- order and reasons
+
+    def _without_repeats(self, pool: Sequence[int]) -> list[int]:
+        """Leave out what only repeats better hits, as a fact does the utterance that it was learned from."""
+        rank = {node: nth for nth, node in enumerate(pool)}
+        return [
+            node
+            for nth, node in enumerate(pool)
+            if not (lines := self._graph.rests_on.get(node)) or any(rank.get(line, nth) >= nth for line in lines)
+        ]
 
     def _best(self, most: int, among: NDArray[intp]) -> NDArray[intp]:
         return best(self._scores, among, most=most, ties=self._graph.ties)

@@ -15,7 +15,7 @@ from loguru import logger
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import MAX_LISTED, InvalidInput, Unavailable, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Between, Fact, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.knowledge import Between, Fact, Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
@@ -27,7 +27,7 @@ from glyphoxa.prompt.select import told_sentence
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.recall.world import World, WorldMemory
-from glyphoxa.transcript.ports import PastTalk, TalkQuery
+from glyphoxa.transcript.ports import MemorySearch, PastTalk, TalkQuery
 from glyphoxa.world.graph import Known, Passage, TalkAround
 
 # Tool results: JSON values only, worded by `glyphoxa.language.facts`.
@@ -108,7 +108,7 @@ def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-_Talk = TypeVar("_Talk", bound=RecalledTalk)
+_Talk = TypeVar("_Talk", bound=Recalled)
 
 _PATIENT_FROM_MS: Final = 1_500
 _TALK_FOUND: Final = 5
@@ -126,7 +126,7 @@ class NpcMemory:
         name: The NPC's name.
         words: The campaign's language, and its sentences for relations.
         around: Searches talk around an entity; None: there is none.
-        deep_talk: Past talk for tier DEEP; None: `talk`.
+        deep_talk: Searches talk, facts and summaries for tier DEEP; None: `talk`.
         is_at_table: The world is read in each turn; see `LookUps`.
         people: Names of those who speak, by their ids.
         speaker_of: Returns the speaker's name of an utterance; empty if it is unknown.
@@ -140,7 +140,7 @@ class NpcMemory:
     name: str = ""
     words: RelationWords = IN_ENGLISH
     around: TalkAround | None = None
-    deep_talk: PastTalk | None = None
+    deep_talk: MemorySearch | None = None
     is_at_table: bool = False
     people: Mapping[str, str] = field(default_factory=dict)
     speaker_of: Callable[[UtteranceId], str] = lambda _: ""
@@ -225,7 +225,7 @@ class LookUps:
             if answer:
                 return found(answer)
         recalled = await self._recall(asked, limit=_TALK_FOUND)
-        everywhere = found([_said(one) for one in recalled])
+        everywhere = found(await self._told(recalled))
         return {**everywhere, "note": note} if note and recalled else everywhere
 
     async def _search_around(self, talk: TalkAround, query: TalkQuery, name: str) -> tuple[list[object], str]:
@@ -262,16 +262,29 @@ class LookUps:
             return nothing(f"session {session!r} has no summary; use memory_search_sessions instead")
         return found([{"summary": summary, "session": session}])
 
-    async def _recall(self, query: TalkQuery, *, limit: int) -> list[RecalledTalk]:
+    async def _recall(self, query: TalkQuery, *, limit: int) -> list[Recalled]:
         """Recall talk. In a long tier it waits for a remote embedder."""
         patient = self.rule.ceiling_ms >= _PATIENT_FROM_MS
         # About half of what an NPC has heard are its own words, which must not be reported.
         asked = replace(query, limit=2 * limit)
-        talk = self.memory.talk
+        talk: MemorySearch = self.memory.talk
         if self.tier == "DEEP" and self.memory.deep_talk is not None:
             talk = self.memory.deep_talk
         recalled = await talk.recall(self.memory.campaign, self.memory.npc, asked, patient=patient)
         return self._may_be_told(query.text, recalled)[:limit]
+
+    async def _told(self, recalled: Sequence[Recalled]) -> list[Found]:
+        """Word what was recalled, facts as the world has them now."""
+        if not any(isinstance(one, RecalledFact) for one in recalled):
+            return [_said(one) for one in recalled]
+        world, memory = await self._world(), self.memory
+        told: list[Found | None] = []
+        for one in recalled:
+            if not isinstance(one, RecalledFact):
+                told.append(_said(one))
+            elif (fact := world.fact(one.fact_id, memory.npc)) is not None:
+                told.append(fact_found(fact, world, memory))
+        return [one for one in told if one is not None]
 
     def _may_be_told(self, query: str, recalled: Iterable[_Talk]) -> list[_Talk]:
         """Keep what may come up, and the NPC's own words only if the query asks for them.
@@ -282,7 +295,7 @@ class LookUps:
         recalled = [one for one in recalled if not memory.safety.forbids(one.text)]
         if looks_for_own_words(query, name=memory.name, language=memory.words.language):
             return recalled
-        return [one for one in recalled if not one.is_own]
+        return [one for one in recalled if not (isinstance(one, RecalledUtterance) and one.is_own)]
 
     @_tool(SEARCH_FACTS, estimated_ms=200)
     async def search_facts(
@@ -300,7 +313,8 @@ class LookUps:
         known = world.facts(self.memory.npc, query, is_wanted=is_wanted)
         facts = self._asked_first(query, known)[: MAX_FOUND // 2]
         answers = (fact_found(fact, world, self.memory) for fact in facts)
-        return found([*(one for one in answers if one is not None), *(_said(one) for one in recalled)])
+        shown = [one for one in answers if one is not None]
+        return found([*shown, *(one for one in await self._told(recalled) if one not in shown)])
 
     def _asked_first(self, query: str, facts: Sequence[Fact]) -> list[Fact]:
         """Sort facts of the requested relation ("who owns": OWNS) before those that share words."""
@@ -329,7 +343,7 @@ def specs_in(language: str) -> Mapping[str, ToolSpec]:
     return {name: spec.worded(worded[spec.wire_name]) for name, (spec, _) in _TOOLS.items()}
 
 
-def _said(one: RecalledTalk) -> Found:
+def _said(one: Recalled) -> Found:
     return {"said": recalled_line(one), "session": one.session_id, "when": when(one.at_ms)}
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.domain.knowledge import RecalledTalk, Viewer
+from glyphoxa.domain.knowledge import Recalled, RecalledTalk, Viewer
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap_questions import ReadSummaries, Recaps
 from glyphoxa.recall.table_calendar import ReadTimes
@@ -57,19 +57,22 @@ _IN_A_THREAD = 20_000
 thread waits longer for the interpreter than that."""
 
 
+R = TypeVar("R", bound=Recalled, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class RecallResult:
+class RecallResult(Generic[R]):
     """
     Attributes:
         items: Best first.
         left_out: Omitted signals and summaries, each with the reason: "meaning: the embedding was late".
     """
 
-    items: tuple[RecalledTalk, ...] = ()
+    items: tuple[R, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
-NOTHING_ASKED: Final = RecallResult(left_out=("everything: nothing was asked",))
+NOTHING_ASKED: Final[RecallResult[Any]] = RecallResult(left_out=("everything: nothing was asked",))
 
 
 class Recall:
@@ -139,7 +142,7 @@ class Recall:
         *,
         by_words: bool = False,
         patient: bool = False,
-    ) -> RecallResult:
+    ) -> RecallResult[RecalledTalk]:
         """Recall as `recall` does, and report what was not considered.
 
         The same question at the same ordinal gets the same answer.

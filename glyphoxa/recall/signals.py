@@ -98,7 +98,7 @@ def said_at_best(question: RecallQuestion, seen: ViewSnapshot, led_up: Values) -
     transcripts of the weights, by 2.2 over that of a table, and LoCoMo's own questions lose nothing that can be shown.
     """
     asked = sum(rarity(match, len(seen)) for match in seen.matches)
-    asked += (len(question.terms) - len(seen.matches)) * _idf(0, max(len(seen), _LEAST_TURNS))
+    asked += (len(question.terms) - len(seen.matches)) * rarity_of_unsaid(len(seen))
     return float(led_up.max(initial=0.0)) / asked if asked > 0 else 1.0
 
 
@@ -137,6 +137,11 @@ def _hits_of(seen: ViewSnapshot) -> _Hits:
 def rarity(match: TermMatch, n: int) -> float:
     """Return the inverse document frequency of a term in a view of n turns, as in BM25, above 0."""
     return _idf(len(match.places), max(n, _LEAST_TURNS))
+
+
+def rarity_of_unsaid(n: int) -> float:
+    """Return the rarity of a term that no turn of a view of n turns contains."""
+    return _idf(0, max(n, _LEAST_TURNS))
 
 
 def _idf(df: int, n: int) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import count, islice
 from math import inf
@@ -23,7 +23,7 @@ from loguru import logger
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
-from glyphoxa.domain.knowledge import MEANING, TOOK_PART, Fact, Viewer
+from glyphoxa.domain.knowledge import DM, MEANING, TOOK_PART, Fact, Viewer, Visibility
 from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.text import Text
@@ -54,6 +54,43 @@ from glyphoxa.world.state import Changes, WorldEntity, WorldState
 # what is not valid at that time is removed before names are matched, so it hides nothing and hints at nothing. A name
 # inside a longer one ("Tankard" in "Rusty Tankard") does not match, unless a relation connects the two ("Marek" in
 # "Marek's wife"). A question without a name calls for nothing, however long it is.
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerWorld:
+    """Entities and facts of a world that a viewer may know, and that hold at one time.
+
+    Attributes:
+        until_ms: When the first of the facts begins or ends to hold.
+    """
+
+    entities: Mapping[EntityId, Entity] = field(default_factory=dict)
+    facts: Sequence[Fact] = ()
+    until_ms: float = inf
+
+
+NOTHING_KNOWN: Final = ViewerWorld()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorldSnapshot:
+    """A world's rows at one moment, whoever may know them, for work in another thread."""
+
+    entities: Mapping[EntityId, WorldEntity]
+    facts: Sequence[Fact]
+
+    def known_to(self, viewer: Viewer, now_ms: int) -> ViewerWorld:
+        entities = {id_: each for id_, each in self.entities.items() if each.visibility.is_visible_to(viewer)}
+
+        def visibility_of(entity: EntityId) -> Visibility | None:
+            found = entities.get(entity)
+            return None if found is None else found.visibility
+
+        known = [fact for fact in self.facts if may_know(viewer, fact, visibility_of)]
+        facts = tuple(fact for fact in known if fact.validity.holds(now_ms))
+        until_ms = _same_until(known, now_ms)
+        return ViewerWorld({id_: _entity(each) for id_, each in entities.items()}, facts, until_ms)
+
 
 KnownOf = Callable[[EntityId], Known | None]
 """Returns what the viewer may know of an entity and what holds; None if there is none for this viewer."""
@@ -261,6 +298,7 @@ class World:
         self._of_type: dict[str, set[EntityId]] = {}
         self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
         self._identities: dict[tuple[NpcId, EntityId, Set[str]], tuple[IdentitySnapshot, float]] = {}
+        self._snapshot: WorldSnapshot | None = None
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
 
     @property
@@ -284,6 +322,7 @@ class World:
             self._is_new = False
         self._kept.clear()
         self._identities.clear()
+        self._snapshot = None
         self._follow(self._state.changes())
 
     def by_name(
@@ -356,7 +395,7 @@ class World:
         known = _known(self._state, node, (fact for fact in facts if self._may_see(viewer, fact)))
         if len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
-        self._kept[viewer, own] = known, self._same_until(facts)
+        self._kept[viewer, own] = known, _same_until(facts, self._now_ms())
         return known
 
     def summary(self, npc: NpcId, session: SessionId) -> str | None:
@@ -444,9 +483,23 @@ class World:
         )
         return any(each.visibility.is_visible_to(viewer) for each in alike)
 
-    def fact(self, fact: FactId) -> Fact | None:
-        """Return a current fact, whoever may know it; None if it no longer holds."""
-        return self._state.facts.get(fact)
+    def fact(self, fact: FactId, viewer: Viewer = DM) -> Fact | None:
+        """Return a current fact; None if there is none for this viewer."""
+        found = self._state.facts.get(fact)
+        return found if found is not None and (viewer is DM or self._may_see(viewer, found)) else None
+
+    def snapshot(self) -> WorldSnapshot:
+        """Return the world as it is now; the same object until it changes."""
+        if self._snapshot is None:
+            also = self._also_called
+            self._snapshot = WorldSnapshot(
+                {
+                    id_: replace(each, aliases=(*each.aliases, *also[id_])) if id_ in also else each
+                    for id_, each in self._state.entities.items()
+                },
+                tuple(self._state.facts.values()),
+            )
+        return self._snapshot
 
     def identity(self, npc: NpcId, entity: EntityId, *, always: Set[str] = frozenset()) -> IdentitySnapshot | None:
         """Return what an NPC knows of itself; None if there is no such entity for it.
@@ -472,7 +525,7 @@ class World:
         )
         if len(self._identities) >= _MOST_KEPT:
             self._identities.clear()
-        self._identities[npc, entity, always] = snapshot, self._same_until(facts)
+        self._identities[npc, entity, always] = snapshot, _same_until(facts, self._now_ms())
         return snapshot
 
     def path(
@@ -568,21 +621,10 @@ class World:
                 found.append((not meaning, -last, known.entity.name, meaning))
         return [(term, meaning) for *_, term, meaning in sorted(found)]
 
-    def _same_until(self, facts: Iterable[Fact]) -> float:
-        """Return the time at which one of these facts begins or ends to hold next."""
-        now_ms = self._now_ms()
-        times = (at for fact in facts for at in (fact.validity.from_ms, fact.validity.to_ms))
-        return min((at for at in times if at is not None and at > now_ms), default=inf)
-
     def _may_see(self, viewer: Viewer, fact: Fact) -> bool:
-        return may_know(viewer, fact, self._state.visibility_of) and self._holds(fact)
-
-    def _holds(self, fact: Fact) -> bool:
-        since, until = fact.validity.from_ms, fact.validity.to_ms
-        if since is None and until is None:
-            return True
-        now_ms = self._now_ms()
-        return (since is None or since <= now_ms) and (until is None or now_ms < until)
+        if not may_know(viewer, fact, self._state.visibility_of):
+            return False
+        return fact.validity.is_open or fact.validity.holds(self._now_ms())
 
     def _follow(self, changes: Changes) -> None:
         # Removed facts first, because a fact may have moved to another entity.
@@ -656,6 +698,12 @@ class World:
             self._worded.put(fact.id, text)
         else:
             self._worded.drop(fact.id)
+
+
+def _same_until(facts: Iterable[Fact], now_ms: int) -> float:
+    """Return the time at which one of these facts begins or ends to hold next."""
+    times = (at for fact in facts for at in (fact.validity.from_ms, fact.validity.to_ms))
+    return min((at for at in times if at is not None and at > now_ms), default=inf)
 
 
 def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import EVER, Between, RecalledTalk, Viewer
+from glyphoxa.domain.knowledge import EVER, Between, Recalled, RecalledTalk, Viewer
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.text import Text
@@ -173,12 +173,24 @@ class TalkQuery:
 
     def admits(self, session: SessionId | None, at_ms: int | None, speaker: str = "") -> bool:
         """Return whether something of this session, time and speaker may be a result."""
-        is_of_session = self.session is None or session == self.session
-        return is_of_session and self.between.holds(at_ms) and self.is_by(speaker)
+        return self.admits_time(session, at_ms) and self.is_by(speaker)
+
+    def admits_time(self, session: SessionId | None, at_ms: int | None) -> bool:
+        return (self.session is None or session == self.session) and self.between.holds(at_ms)
 
     def is_by(self, speaker: str) -> bool:
         wanted = set(Text.of(self.speaker).folded)
         return not self.speaker or (bool(wanted) and wanted <= set(Text.of(speaker).folded))
+
+
+class MemorySearch(Protocol):
+    """Search of everything that one NPC may know."""
+
+    async def recall(
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
+    ) -> Sequence[Recalled]:
+        """See `PastTalk.recall`."""
+        ...
 
 
 class PastTalk(Protocol):

@@ -108,9 +108,11 @@ async def talk(store: Store) -> Store:
     return store
 
 
-async def asked(store: Store, settings: Settings, method: RecallMethod, **more: Any) -> RecallResult:
+async def asked(store: Store, settings: Settings, method: RecallMethod, **more: Any) -> RecallResult[Any]:
     async with AsyncExitStack() as stack:
-        deep = await open_deep_recall(settings, store.past_talk, stack, method=method, safety=SafetyTopics(), **more)
+        deep = await open_deep_recall(
+            settings, store, a_campaign(), stack, method=method, safety=SafetyTopics(), **more
+        )
         return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 

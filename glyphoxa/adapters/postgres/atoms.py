@@ -61,6 +61,13 @@ class PostgresAtoms(CampaignQueries):
             await connection.execute(self._sql["consolidated"], campaign, keys)
         return len(keys)
 
+    async def links(self, campaign: CampaignId, npc: NpcId) -> list[tuple[str, str, str]]:
+        """Return what connects the utterances that an NPC heard with entities, facts and each other.
+
+        Each is a type of edge and the ids of its two ends, which the NPC may not know of.
+        """
+        return [tuple(row) for row in await self._fetch("links", campaign, npc)]
+
     async def open_threads(
         self, campaign: CampaignId, session: SessionId | None = None, *, npc: NpcId | None = None, limit: int = 20
     ) -> list[OpenThread]:

@@ -64,6 +64,33 @@ INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
 -- consolidated --
 UPDATE state_atoms SET status = 'consolidated' WHERE campaign_id = $1 AND stable_key = ANY ($2);
 
+-- links --
+-- Edges of the memory graph that start at atoms of utterances that the NPC $2 heard, and those from a fact to the
+-- utterance of the one that it replaced, if the NPC knew that one.
+WITH heard AS MATERIALIZED (
+    SELECT a.stable_key, a.utterance_id, a.about, a.place
+      FROM state_atoms a
+      JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = a.utterance_id
+     WHERE a.campaign_id = $1 AND NOT e.retracted AND $2 = ANY (e.witnesses))
+SELECT 'involved_in' AS kind, utterance_id AS source, entity AS target
+  FROM heard CROSS JOIN LATERAL unnest(about) entity
+UNION ALL
+SELECT 'occurred_at', utterance_id, place FROM heard WHERE place IS NOT NULL
+UNION ALL
+SELECT CASE x.label WHEN 'continues_thread' THEN 'advances' ELSE 'related' END, s.utterance_id, t.utterance_id
+  FROM atom_edges x
+  JOIN heard s ON s.stable_key = x.from_key
+  JOIN heard t ON t.stable_key = x.to_key
+ WHERE x.campaign_id = $1
+UNION ALL
+SELECT 'updates', h.superseded_by, e.utterance_id
+  FROM fact_history h
+  JOIN session_entries e ON e.campaign_id = $1 AND e.utterance_id = h.provenance ->> 'utterance_id'
+ WHERE h.campaign_id = $1 AND h.superseded_by IS NOT NULL AND h.status = 'accepted'
+   AND (h.scope = 'public' OR h.scope <> 'hidden' AND $2 = ANY (h.knowers))
+   AND NOT e.retracted AND $2 = ANY (e.witnesses)
+ ORDER BY 1, 2, 3;
+
 -- open_threads --
 -- Threads that no later atom continues, latest first: of the session $2, and that the NPC $3 heard, unless NULL. What it
 -- did not hear does not close a thread for it. Served by idx_atom_edges_to.

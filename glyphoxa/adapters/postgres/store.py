@@ -25,7 +25,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledSummary
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.vectors import Embedder, TextVectors
-from glyphoxa.recall.world import WorldMemory
+from glyphoxa.recall.world import WorldMemory, WorldSnapshot
 
 
 class Store:
@@ -61,6 +61,7 @@ class Store:
         self.campaigns = PostgresCampaigns(database, self.world)
         self.states = PostgresSessionStates(database)
         self.atoms = PostgresAtoms(database)
+        self.links = self.atoms.links
 
     def world_memory(self, campaign: CampaignId) -> WorldMemory:
         """Return a campaign's world in memory, the same object to every caller. It closes with this object."""
@@ -71,6 +72,10 @@ class Store:
     async def summaries(self, campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
         """See `Recaps`."""
         return (await self.world_memory(campaign).refresh()).summary
+
+    async def snapshot(self, campaign: CampaignId) -> WorldSnapshot:
+        """Return the rows of a campaign's world. See `glyphoxa.memory_graph.deep_recall.Knowledge`."""
+        return (await self.world_memory(campaign).refresh()).snapshot()
 
     def earlier_sessions(self, campaign: CampaignId, npc: NpcId) -> Iterator[RecalledSummary]:
         """Return what an NPC may know of the summaries of sessions, the latest session first.

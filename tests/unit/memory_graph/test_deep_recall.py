@@ -60,12 +60,14 @@ def deep_over(
     return DeepRecall(a_recall(feed), settings=settings, llm=llm or PickingLlm(), reranker=RerankerTwin())
 
 
-async def asked(deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any) -> RecallResult:
+async def asked(
+    deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any
+) -> RecallResult[Any]:
     of_talk = {name: options.pop(name) for name in ("exclude", "limit", "between") if name in options}
     return await deep.recall(CAMPAIGN, npc, TalkQuery(question, **{"limit": 15, **of_talk}), **options)
 
 
-def ids(found: RecallResult) -> list[str]:
+def ids(found: RecallResult[Any]) -> list[str]:
     return [str(one.utterance_id) for one in found.items]
 
 
@@ -87,7 +89,7 @@ def test_with_no_stage_on_it_is_what_recall_is(texts: list[str], question: str, 
     feed.tell(*told(texts))
     exclude = [UtteranceId(f"u{excluded}")]
 
-    async def both() -> tuple[RecallResult, RecallResult]:
+    async def both() -> tuple[RecallResult[Any], RecallResult[Any]]:
         recall = a_recall(feed)
         plain = await recall.search(CAMPAIGN, SMITH, TalkQuery(question, exclude=exclude, limit=limit), patient=True)
         return plain, await asked(DeepRecall(recall), question, exclude=exclude, limit=limit)
@@ -229,10 +231,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading
     may_go_on.set()
     really = graph_of_view
 
-    def counted(index: Any, columns: Any, **options: Any) -> Any:
+    def counted(index: Any, columns: Any, *known: Any, **options: Any) -> Any:
         assert may_go_on.wait(DEADLINE_MS / 1_000)
         sizes.append(len(columns))
-        return really(index, columns, **options)
+        return really(index, columns, *known, **options)
 
     monkeypatch.setattr(deep_recall, "graph_of_view", counted)
     yield sizes, may_go_on
@@ -303,6 +305,3 @@ async def test_where_talk_cannot_be_read_at_all_the_other_way_is_taken(warnings:
         CAMPAIGN, SMITH, TalkQuery("Ilvara?")
     )
     assert len(warnings) == 1
-    assert talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery("Ilvara?")) == other.recall_nowait(
-        CAMPAIGN, SMITH, TalkQuery("Ilvara?")
-    )

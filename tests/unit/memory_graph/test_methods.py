@@ -12,7 +12,7 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.structured import Unparseable, validated
-from glyphoxa.memory_graph.graph import MemoryGraph, TalkGraph
+from glyphoxa.memory_graph.graph import MemoryGraph, Said, TalkGraph
 from glyphoxa.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
@@ -186,7 +186,8 @@ async def test_a_language_model_is_not_shown_what_may_not_be_recalled() -> None:
 
 
 async def test_name_leads_to_the_turns_that_mention_it() -> None:
-    of_talk = TalkGraph(["u1", "u2", "u3"], [["Grimjaw"], [], ["Grimjaw"]], sessions=np.array([0, 1, 2]))
+    said = [Said("u1", "Grimjaw", ""), Said("u2", "", ""), Said("u3", "Grimjaw", "")]
+    of_talk = TalkGraph(said, sessions=np.array([0, 1, 2]))
     texts = ("a sword", "rain", "steel", "Grimjaw")
     llm = PickingLlm([([], ["a sword"]), (["steel"], [])])
     settings = MemoryGraphSettings(method="llm", llm_lines=1)

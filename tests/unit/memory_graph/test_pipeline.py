@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory_graph.graph import MemoryGraph, TalkGraph
+from glyphoxa.memory_graph.graph import MemoryGraph, Said, TalkGraph
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection, recall
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallStage
 from tests.support.memory_graph import GRAPH_STAGES
@@ -322,8 +322,12 @@ TALK = ["grimjaw sword", "fine steel", "rain", "ordered grimjaw"]
 
 def talk() -> TalkGraph:
     return TalkGraph(
-        ["u1", "u2", "u3", "u4"],
-        [["Grimjaw"], [], ["The Sunken Inn"], ["Grimjaw", "sunken inn"]],
+        [
+            Said("u1", "Ash", "here is Grimjaw"),
+            Said("u2", "Birk", "fine steel"),
+            Said("u3", "The Sunken Inn", "it rains"),
+            Said("u4", "Dana", "they say Grimjaw ordered it"),
+        ],
         sessions=np.array([0, 0, 0, 1]),
     )
 
@@ -335,9 +339,10 @@ def asked_of(of_talk: TalkGraph, asked: str) -> GraphQuestion:
 
 def test_turns_come_first_and_names_behind_them() -> None:
     of_talk = talk()
-    assert of_talk.ids == ("u1", "u2", "u3", "u4", "name grimjaw", "name the sunken inn", "name sunken inn")
+    names = ("name grimjaw", "name ash", "name birk", "name the sunken inn", "name dana")
+    assert of_talk.ids == ("u1", "u2", "u3", "u4", *names)
     assert of_talk.n_turns == 4
-    assert of_talk.anchors("What of GRIMJAW and the Sunken Inn, Grimjaw's place?") == [4, 5, 6]
+    assert of_talk.anchors("What of GRIMJAW and the Sunken Inn, Grimjaw's place?") == [4, 7]
     assert of_talk.anchors("") == []
 
 
@@ -359,7 +364,7 @@ def test_a_name_that_is_asked_for_leads_to_the_turns_that_mention_it() -> None:
 
 
 def test_talk_may_have_meanings_and_may_be_empty() -> None:
-    of_talk = TalkGraph(["u1", "u2"], [["Mira"], []], vectors=np.eye(2, dtype=float32))
+    of_talk = TalkGraph([Said("u1", "Mira", "hm"), Said("u2", "", "hm")], vectors=np.eye(2, dtype=float32))
     found = recall(of_talk, question(of_talk, "", vector(0, 1), words=[], among=np.array([True, True, False])), ALL)
     assert ids(found)[0] == "u2"
-    assert recall(TalkGraph([], []), question(TalkGraph([], []), "a", words=[]), ALL).hits == ()
+    assert recall(TalkGraph([]), question(TalkGraph([]), "a", words=[]), ALL).hits == ()
