@@ -170,11 +170,15 @@ def quality(answers: Sequence[Answer]) -> dict[str, float]:
 def compared(arm: Sequence[Answer], base: Sequence[Answer]) -> dict[str, Any]:
     """Return the gain of an arm in R@10 over another with the same questions, in points, with the 95 % interval.
 
-    `mrr` and `hit10` have the same for those.
+    `mrr` and `hit10` have the same for those, `by_category` has it for R@10 in each category.
     """
     pairs = list(zip(arm, base, strict=True))
+    gains: dict[str, list[float]] = defaultdict(list)
+    for a, b in pairs:
+        gains[a.question.category].append(a.recall_at(10) - b.recall_at(10))
     return {
         **_interval([a.recall_at(10) - b.recall_at(10) for a, b in pairs]),
+        "by_category": {category: _interval(found) for category, found in sorted(gains.items())},
         "mrr": _interval([a.reciprocal_rank - b.reciprocal_rank for a, b in pairs]),
         "hit10": _interval([float(b.is_missed) - float(a.is_missed) for a, b in pairs]),
     }

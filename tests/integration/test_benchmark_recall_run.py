@@ -14,7 +14,20 @@ from tests.support.proof import proof_only
 INVENTED = ("--embeddings", "invented")
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
 TIMES = {"p50_ms", "p95_ms"}
-ARMS = {"and", "or", "bm25", "dense", "rrf", "convex", "full", "lexical", "no-neighbours", "no-speaker", "+dpp"}
+ARMS = {
+    "and",
+    "or",
+    "bm25",
+    "dense",
+    "rrf",
+    "convex",
+    "full",
+    "lexical",
+    "no-neighbours",
+    "no-speaker",
+    "+dpp",
+    "graphrag",
+}
 TALK = {
     "fen": (
         ("Merle", "The ferryman wants three silver for the crossing."),

@@ -166,6 +166,7 @@ def test_an_arm_is_compared_question_by_question() -> None:
     assert found["diff"] == 50
     assert 20 < found["low"] < 50 < found["high"] < 80
     assert found["hit10"]["diff"] == 50 and found["mrr"]["low"] > 20
+    assert [each["diff"] for each in found["by_category"].values()] == [50]
     assert compared(worse, worse)["diff"] == compared(worse, worse)["mrr"]["high"] == 0
 
 
