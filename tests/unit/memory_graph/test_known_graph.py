@@ -236,6 +236,12 @@ async def test_summary_is_recalled_where_its_lines_are_not_and_not_beside_them()
     assert SUMMARY not in texts(await recalled(asked, exclude=[UtteranceId("u1"), UtteranceId("u2")]))
 
 
+async def test_node_that_is_summed_up_is_still_recalled() -> None:
+    of_all = fact(SUM, "summary", "A voyage.", lines=["u1", "u2"], session=S1, seen=witnessed_by([SMITH]))
+    known = Known(facts=[*FACTS, of_all])
+    assert SUMMARY in texts(await recalled("My sister sails off the cape", known, exclude=[UtteranceId("u1")]))
+
+
 async def test_relations_lead_from_what_is_named_to_what_is_not() -> None:
     stages = {"stages": ("diffusion",)}
     found = await recalled("Rope Guild?", deep=deep_over(Known(), chosen=stages))

@@ -89,6 +89,8 @@ def test_facts_and_entities_are_all_that_the_viewer_may_know_and_no_other(seed: 
     for viewer in VIEWERS:
         facts, there = town.facts_for(viewer), town.entities_for(viewer)
         assert {one.id for one in world.entities(viewer)} == there
+        known = world.snapshot().known_to(viewer, NOW)
+        assert (known.entities.keys(), {fact.id for fact in known.facts}) == (there, {fact.id for fact in facts})
         for word in WORDS:
             found = world.facts(viewer, f"what of the {word}", limit=1_000)
             assert {fact.id for fact in found} == {fact.id for fact in facts if word in town.words_of(fact)}
