@@ -180,7 +180,7 @@ class AnsweringMouth(MouthTwin):
         self.tools = order.tools
         self.looks_up: tuple[str, dict[str, object]] | None = None
         self.fails_with = ""
-        self._context = order.context
+        self._context, self._facts_at = order.context, order.settings.facts_at
         self._thinking: asyncio.Task[None] | None = None
         self._may_be_heard = False
 
@@ -202,7 +202,7 @@ class AnsweringMouth(MouthTwin):
         await super().close()
 
     async def _think(self, turn: TurnId, prompt: Prompt) -> None:
-        asked = await compose(self._context, prompt)
+        asked = await compose(self._context, prompt, self._facts_at)
         if self.turn != turn:
             return
         self._listener(Injected(self.npc.id, turn, asked.assembled, prompt.tier))

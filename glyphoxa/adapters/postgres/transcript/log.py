@@ -216,6 +216,8 @@ def _recalled(stored: Mapping[str, Any]) -> Recalled:
     if kind is RecalledUtterance:
         known.setdefault("speaker_name", "")
         known["signals"] = {_SIGNALS[name]: share for name, share in known["signals"].items() if name in _SIGNALS}
+    if "evidence" in known:
+        known["evidence"] = tuple(known["evidence"])
     return kind(**known)
 
 
