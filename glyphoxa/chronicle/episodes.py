@@ -91,7 +91,7 @@ class EpisodeWriter:
             events = self._events(session, told, at_ms)
             if events:
                 links = await asyncio.to_thread(people_in, episode_of(session), said, names)
-                events += links_of(links, _sure(session, at_ms))
+                events += links_of(links, selected_from(session, at_ms))
             if not await self.episodes.replace(campaign.id, session, events, Cause("talk", at_ms, session)):
                 return None
         return texts
@@ -100,7 +100,7 @@ class EpisodeWriter:
         if not told:
             return []
         episode, everybody = episode_of(session), witnessed_by(told, at_ms=at_ms)
-        sure = _sure(session, at_ms)
+        sure = selected_from(session, at_ms)
         people = [self.campaign.npc(npc).entity_id for npc in told]
         return [
             EntityAdded(episode, "event", episode_name(session), (), everybody, "talk"),
@@ -110,8 +110,9 @@ class EpisodeWriter:
         ]
 
 
-def _sure(session: SessionId, at_ms: int) -> Provenance:
-    return Provenance(_SURE, "inferred", origin="talk", session_id=session, at_ms=at_ms, reason="selected lines")
+def selected_from(session: SessionId, at_ms: int, ordinal: int | None = None) -> Provenance:
+    """Return the source of a summary: talk up to this time, and to this number of an utterance."""
+    return Provenance(_SURE, "inferred", session_id=session, ordinal=ordinal, at_ms=at_ms, reason="selected lines")
 
 
 def people_in(node: EntityId, said: Sequence[NumberedUtterance], names: Gazetteer) -> dict[Claim, Utterance]:

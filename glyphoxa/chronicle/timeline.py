@@ -5,7 +5,7 @@
 
 The nodes are the same for all, their summaries are not: each NPC's is made from what it heard. A node that is summed up
 is hidden from prompts and can still be recalled. A summary rests on its lines: when one of them is retracted, so is the
-summary, and the next pass tells the node again. Nothing else changes a node that exists.
+summary, and the next pass tells the node again. What the DM hid, rewrote, merged or removed stays so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.atoms import place_of
-from glyphoxa.chronicle.episodes import Teller, Told, links_of, people_in, summaries_of
+from glyphoxa.chronicle.episodes import Teller, Told, links_of, people_in, selected_from, summaries_of
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import Summariser
@@ -41,7 +41,6 @@ PART_OF: Final = "PART_OF"
 FLOOR: Final = "floor"
 """The attribute of a node with the number of its last utterance."""
 OCCURRED_AT: Final = "OCCURRED_AT"
-_SURE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,9 +407,7 @@ class _Pass:
 
 def _end(last: NumberedUtterance) -> Provenance:
     said = last.utterance
-    return Provenance(
-        _SURE, "inferred", session_id=said.session_id, ordinal=last.ordinal, at_ms=said.at_ms, reason="selected lines"
-    )
+    return selected_from(said.session_id, said.at_ms, last.ordinal)
 
 
 def _own_words(known: Iterable[Fact]) -> list[SummarySentence]:
