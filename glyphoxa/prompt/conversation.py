@@ -152,6 +152,7 @@ class Conversation:
             if self._lines[at].utterance_id in self._leaving:
                 self._drop(at)
         self._leaving.clear()
+        self._hold_back()  # the summary may be longer than what it covers
         return True
 
     def fold_if_full(self) -> bool:
@@ -240,6 +241,10 @@ class Conversation:
         self._words = None
         if self._tokens() > self.history_tokens:
             self.fold()
+        self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Keep the oldest lines out of the prompt if it is too long, down to half of its budget."""
         if self._tokens() > self.history_tokens:
             # The newest line stays, however long it is, because it may be about to be answered.
             sizes = [*map(self._size, self._lines)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.chronicle.summaries import LineSelection
@@ -190,7 +190,11 @@ steps = st.lists(
 )
 
 
+_KEPT = ("round", "I promise to bring you the silver ring before the feast.", NPCS)
+
+
 @settings(max_examples=n_examples(100), deadline=None)
+@example([*[_KEPT] * 7, ("work",), _KEPT], False)
 @given(steps, st.booleans())
 def test_lines_are_in_the_prompt_or_covered(happens: list[tuple[object, ...]], has_model: bool) -> None:
     async def play() -> None:
