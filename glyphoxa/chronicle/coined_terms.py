@@ -262,7 +262,7 @@ def _supported(answer: TermMeaning, term: str, lines: VisibleLines) -> _Meaning:
     meaning = " ".join(answer.meaning.split())
     if len(meaning.split()) > MAX_WORDS or folded(meaning) == folded(term) or not meaning.isprintable():
         raise ClaimRejected("it is no short meaning")
-    return meaning, tuple(line.id for line in lines.supporting(meaning, answer.lines))
+    return meaning, tuple(line.utterance.id for line in lines.supporting(meaning, answer.lines))
 
 
 def _extraction(

@@ -284,9 +284,9 @@ class _Compacting:
 
     def question(self) -> ModelQuestion[CompactionStep]:
         worded = texts("tasks", self.writer.campaign.language).value("curator")
-        text = [numbered([line.said for line in self.lines.lines]), worded["nodes"]]
+        text = [numbered(self.lines.lines), worded["nodes"]]
         for node in self.nodes:
-            numbers = (str(n) for n, line in enumerate(self.lines.lines, start=1) if line.id in node.lines)
+            numbers = (str(n) for n, line in enumerate(self.lines.lines, start=1) if line.utterance.id in node.lines)
             text.append(f"{node.id}: {', '.join(numbers)}")
         schema = _calling(_COMPACTION, CompactionStep.model_json_schema())
         return ModelQuestion(CompactionStep, worded["compaction"], "\n".join((*text, self.note)).strip(), schema)
@@ -322,14 +322,14 @@ class _Compacting:
 
     def _sentences(self, rulings: Sequence[Ruling]) -> Iterator[SummarySentence]:
         """Yield what is told, with days instead of words such as "yesterday"."""
-        said_by_id = {line.id: line.said.utterance for line in self.lines.lines}
+        said_by_id = {line.utterance.id: line.utterance for line in self.lines.lines}
         made: list[SummarySentence] = []
         for each in rulings:
             if each.action == "FOLD":
                 made += supported(Notes(sentences=[each]), self.lines)
             elif each.action == "KEEP":
                 with suppress(ClaimRejected):
-                    said = [line.said.utterance for line in self.lines.cited(each.lines)]
+                    said = [line.utterance for line in self.lines.cited(each.lines)]
                     made += [self._quoted(one) for one in said if one.is_evidence]
         for one in made:
             first = said_by_id[one.evidence[0]]

@@ -23,7 +23,6 @@ from glyphoxa.chronicle.llm_task import (
     LineNumber,
     LlmReading,
     QuestionLimits,
-    VisibleLine,
     VisibleLines,
     numbered,
     numbered_line,
@@ -46,6 +45,7 @@ from glyphoxa.domain.node_types import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, S
 from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, validated
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
+from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
 
@@ -338,7 +338,8 @@ class Merging:
         if source == target:
             raise ClaimRejected("an entity cannot be related to itself")
         rests_on = self._named_in(self._lines(found.lines), source, target)
-        if type_ in _KIN and not any(_KIN[type_].intersection(line.text.folded) for line in rests_on):
+        words = {word for line in rests_on for word in Text.of(line.utterance.text).folded}
+        if type_ in _KIN and _KIN[type_].isdisjoint(words):
             raise ClaimRejected(f"no word of its evidence says {type_}")
         if any(
             {one.source, one.target} == {source, target} and not set(_ids(rests_on)).isdisjoint(one.evidence)
@@ -374,7 +375,7 @@ class Merging:
             self._other_kind(kind, subject, sentence, rests_on, sure)
 
     def _other_kind(
-        self, kind: Kind, subject: str, sentence: str, rests_on: Sequence[VisibleLine], sure: float
+        self, kind: Kind, subject: str, sentence: str, rests_on: Sequence[NumberedUtterance], sure: float
     ) -> None:
         """Add the sentence as a fact of its kind, unless the rules did.
 
@@ -385,10 +386,10 @@ class Merging:
             raise ClaimRejected("its evidence does not say that it is so")
         value = verbatim(sentence)
         if all((one.subject, one.about) != (subject, kind) or value not in one.value for one in self._facts):
-            quoted = said_in_words(rests_on[-1].said.utterance.speaker_name, value, self._talk.language)
+            quoted = said_in_words(rests_on[-1].utterance.speaker_name, value, self._talk.language)
             self._facts.append(ExtractedFact(subject, str(kind), quoted, _ids(rests_on), sure, kind))
 
-    def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[VisibleLine]) -> bool:
+    def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[NumberedUtterance]) -> bool:
         if set(_ids(rests_on)).isdisjoint(one.evidence):
             return False
         return one.about == about or folded(value) in folded(one.value) or folded(one.value) in folded(value)
@@ -429,11 +430,11 @@ class Merging:
             self._add(ExtractedEntity(found.id, found.name, found.type, _ids(lines), sure, (), found.id), name)
         return str(found.id)
 
-    def _naming(self, entity: EntityId | None, *names: str) -> list[VisibleLine]:
+    def _naming(self, entity: EntityId | None, *names: str) -> list[NumberedUtterance]:
         """Return the lines with one of these names of an entity, without those in which it is somebody else's."""
 
-        def is_meant(line: VisibleLine) -> bool:
-            found = list(meant_in(line.said.utterance.text, self._known.names, self._by_id))
+        def is_meant(line: NumberedUtterance) -> bool:
+            found = list(meant_in(line.utterance.text, self._known.names, self._by_id))
             claimed = {one.entity_id for mention, *_ in found for one in self._known.names.claims_of(mention.name)}
             return entity not in claimed or any(meant == entity for _, meant, _ in found)
 
@@ -452,7 +453,7 @@ class Merging:
         for name in (*self._names_of(entity), *also):
             self._key_by_name.setdefault(folded(name), entity.key)
 
-    def _lines(self, numbers: Sequence[int]) -> list[VisibleLine]:
+    def _lines(self, numbers: Sequence[int]) -> list[NumberedUtterance]:
         if len(numbers) > _MAX_LINES:
             raise ClaimRejected(f"its evidence has {len(numbers)} lines")
         lines = self._heard.cited(numbers)
@@ -460,31 +461,31 @@ class Merging:
             raise ClaimRejected("its evidence is context only")
         return lines
 
-    def _named_in(self, rests_on: Sequence[VisibleLine], *keys: str) -> list[VisibleLine]:
+    def _named_in(self, rests_on: Sequence[NumberedUtterance], *keys: str) -> list[NumberedUtterance]:
         """Return the evidence, extended by the nearest line that names each entity of the claim.
 
         Somebody who did not hear that line does not know who "he" is.
         """
-        lines = {line.said.ordinal: line for line in rests_on}
+        lines = {line.ordinal: line for line in rests_on}
         for key in keys:
             evidence = set(self._entities[key].evidence)
-            naming = [line for line in self._heard.lines if line.id in evidence]
+            naming = [line for line in self._heard.lines if line.utterance.id in evidence]
             names = self._names_of(self._entities[key])
             named = self._naming(self._entities[key].known, *names)
             if any(line in rests_on and line not in named for line in self._heard.naming(*names)):
                 raise ClaimRejected(_ANOTHER)
             naming += [line for line in named if line not in naming]
-            if any(line.said.ordinal in lines for line in naming):
+            if any(line.ordinal in lines for line in naming):
                 continue
             last = max(lines)
             nearest = min(
                 naming,
-                key=lambda line: (line.said.ordinal > last, abs(line.said.ordinal - last)),
+                key=lambda line: (line.ordinal > last, abs(line.ordinal - last)),
                 default=None,
             )
             if nearest is None:
                 raise ClaimRejected("no available line names its entity")
-            lines[nearest.said.ordinal] = nearest
+            lines[nearest.ordinal] = nearest
         return [lines[ordinal] for ordinal in sorted(lines)]
 
     def _names_of(self, entity: ExtractedEntity) -> tuple[str, ...]:
@@ -492,5 +493,5 @@ class Merging:
         return (entity.name, *entity.aliases, *known)
 
 
-def _ids(lines: Iterable[VisibleLine]) -> tuple[UtteranceId, ...]:
-    return tuple(line.id for line in lines)
+def _ids(lines: Iterable[NumberedUtterance]) -> tuple[UtteranceId, ...]:
+    return tuple(line.utterance.id for line in lines)

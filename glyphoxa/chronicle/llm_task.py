@@ -21,7 +21,6 @@ from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
-from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, ask
 from glyphoxa.language.lexicon import capitalises_nouns, lexicon
 from glyphoxa.language.table_talk import is_out_of_character
@@ -109,7 +108,10 @@ def _now_ms() -> int:
 # The lines that a model sees.
 
 
-def visible_lines(said: Sequence[NumberedUtterance]) -> tuple[NumberedUtterance, ...]:
+Lines: TypeAlias = Sequence[NumberedUtterance]
+
+
+def visible_lines(said: Lines) -> tuple[NumberedUtterance, ...]:
     """Return the utterances that a model may see: none that is an aside, out of character or off the record."""
     return tuple(
         each
@@ -127,7 +129,7 @@ def numbered_line(number: int, said: NumberedUtterance) -> str:
     return f"{number} {' '.join(spoken.speaker_name.split())[:80]}: {' '.join(spoken.text.split())[:MAX_LINE_CHARS]}"
 
 
-def numbered(lines: Sequence[NumberedUtterance]) -> str:
+def numbered(lines: Lines) -> str:
     """Return the lines of a prompt; the first is number 1."""
     return "\n".join(numbered_line(number, each) for number, each in enumerate(lines, start=1))
 
@@ -144,26 +146,6 @@ class ClaimRejected(Exception):
     """A part of an answer is rejected, for this reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleLine:
-    """A line that a model was shown."""
-
-    said: NumberedUtterance
-
-    @property
-    def id(self) -> UtteranceId:
-        return self.said.utterance.id
-
-    @property
-    def text(self) -> Text:
-        return Text.of(self.said.utterance.text)
-
-    @property
-    def speaker(self) -> Text:
-        """The name of its speaker."""
-        return Text.of(self.said.utterance.speaker_name)
-
-
 class VisibleLines:
     """The lines that a model was shown, in order.
 
@@ -172,29 +154,29 @@ class VisibleLines:
         is_exact: All words of a claim must be in its evidence, because the model was shown more than the lines.
     """
 
-    def __init__(self, lines: Sequence[NumberedUtterance], language: str, *, is_exact: bool = False) -> None:
+    def __init__(self, lines: Lines, language: str, *, is_exact: bool = False) -> None:
         self._language = language
         self._foreign_share = 0.0 if is_exact else 0.5
         self._vocabulary = vocabulary_of(language)
         self._is_capital_a_sign = not capitalises_nouns(language)
-        self.lines = tuple(map(VisibleLine, lines))
+        self.lines = tuple(lines)
 
-    def naming(self, *names: str) -> list[VisibleLine]:
+    def naming(self, *names: str) -> list[NumberedUtterance]:
         """Return the lines that contain one of the names or have such a speaker."""
         spelled = [Text.of(folded(name)).folded for name in names]
         of_speakers = {folded(name) for name in names}
         return [
             line
             for line in self.lines
-            if folded(line.said.utterance.speaker_name) in of_speakers
-            or any(stands_in(each, line.text.folded) for each in spelled)
+            if folded(line.utterance.speaker_name) in of_speakers
+            or any(stands_in(each, Text.of(line.utterance.text).folded) for each in spelled)
         ]
 
     def writes(self, name: str) -> bool:
         """Return whether a line writes this as a name: with a capital that an ordinary word would not have there."""
         wanted = Text.of(folded(name)).folded
         for line in self.lines:
-            spoken = line.text.words
+            spoken = Text.of(line.utterance.text).words
             for at in range(len(spoken) - len(wanted) + 1):
                 part = spoken[at : at + len(wanted)]
                 if tuple(word.folded for word in part) == wanted and any(map(self._is_written_as_a_name, part)):
@@ -208,7 +190,7 @@ class VisibleLines:
         is_sign = self._is_capital_a_sign and not word.opens
         return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
 
-    def cited(self, numbers: Sequence[int]) -> list[VisibleLine]:
+    def cited(self, numbers: Sequence[int]) -> list[NumberedUtterance]:
         """Return the lines that a model cites, in order.
 
         Raises:
@@ -220,7 +202,7 @@ class VisibleLines:
             raise ClaimRejected("its evidence includes a line that does not exist")
         return [self.lines[each - 1] for each in sorted(set(numbers))]
 
-    def supporting(self, text: str, numbers: Sequence[int]) -> list[VisibleLine]:
+    def supporting(self, text: str, numbers: Sequence[int]) -> list[NumberedUtterance]:
         """Return the cited lines, in order, if they say this.
 
         Raises:
@@ -230,7 +212,7 @@ class VisibleLines:
         self.check(text, evidence)
         return evidence
 
-    def check(self, text: str, evidence: Sequence[VisibleLine]) -> None:
+    def check(self, text: str, evidence: Lines) -> None:
         """Check that players' lines say what a model makes of them.
 
         They contain most of its words and all of its names and numbers. One of their statements affirms or denies it,
@@ -240,15 +222,15 @@ class VisibleLines:
         Raises:
             ClaimRejected: They do not.
         """
-        players = [each for each in evidence if each.said.utterance.is_evidence]
+        players = [each.utterance for each in evidence if each.utterance.is_evidence]
         telling = self._telling(text)
-        foreign = telling.difference(*(self._telling(each.text.raw, each.speaker.raw) for each in players))
+        foreign = telling.difference(*(self._telling(said.text, said.speaker_name) for said in players))
         if not telling or len(foreign) > self._foreign_share * len(telling):
             raise ClaimRejected("its words are not in its evidence")
         exact = (word.text for word in words(text) if self._is_written_as_a_name(word) or word.folded.isdigit())
         if not foreign.isdisjoint(self._telling(*exact, *_NUMBERS)):
             raise ClaimRejected("a name or number is not in its evidence")
-        said = [sentence for each in players for sentence in sentences_of(each.said.utterance.text, ())]
+        said = [sentence for each in players for sentence in sentences_of(each.text, ())]
         clauses = [each for sentence in said for each in sentence.clauses() if each[1] not in NOT_TOLD]
         shared = [(len(telling & self._telling(clause)), kind is Kind.DENIED) for clause, kind in clauses]
         most = max((n for n, _ in shared), default=0)
@@ -257,14 +239,14 @@ class VisibleLines:
         denials = {is_denied for n, is_denied in shared if 2 * n > most}
         if any(sentence.told is Kind.DENIED for sentence in sentences_of(text, ())) not in denials:
             raise ClaimRejected("its evidence denies what it says")
-        witnesses = frozenset.intersection(*(each.said.utterance.witnesses for each in evidence))
+        witnesses = frozenset.intersection(*(each.utterance.witnesses for each in evidence))
         for line in self.lines:
-            is_heard = witnesses <= line.said.utterance.witnesses
-            if not is_heard and not _beginnings(foreign).isdisjoint(_beginnings(self._telling(line.text.raw))):
+            is_heard = witnesses <= line.utterance.witnesses
+            if not is_heard and not _beginnings(foreign).isdisjoint(_beginnings(self._telling(line.utterance.text))):
                 raise ClaimRejected("its words come from a line that not all listeners of its evidence heard")
 
     def kind_of(
-        self, evidence: Sequence[VisibleLine], named: Sequence[Sequence[str]], value: str = "", *, least: float = LEAST
+        self, evidence: Lines, named: Sequence[Sequence[str]], value: str = "", *, least: float = LEAST
     ) -> tuple[Kind, str]:
         """Return the kind of a claim, and the line that says it.
 
@@ -275,7 +257,7 @@ class VisibleLines:
         """
         telling = self._telling(value)
         found: list[tuple[int, Kind, str]] = []
-        for text in (each.said.utterance.text for each in evidence if each.said.utterance.is_evidence):
+        for text in (each.utterance.text for each in evidence if each.utterance.is_evidence):
             for sentence in sentences_of(text, _spans(text, named)):
                 shared = len(sentence.keys) + len(telling & self._telling(sentence.text))
                 if not sentence.is_question:

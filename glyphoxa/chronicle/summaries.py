@@ -234,6 +234,6 @@ def supported(notes: Notes, lines: VisibleLines) -> Iterator[SummarySentence]:
         text = in_one_line(note.text)
         with contextlib.suppress(ClaimRejected):
             evidence = lines.supporting(text, note.lines)
-            speakers = frozenset[str]().union(*(each.speaker.folded for each in evidence))
+            speakers = frozenset[str]().union(*(Text.of(each.utterance.speaker_name).folded for each in evidence))
             if len(text) <= _MAX_SENTENCE_CHARS and not speakers.isdisjoint(Text.of(text).folded):
-                yield SummarySentence(text, tuple(each.id for each in evidence))
+                yield SummarySentence(text, tuple(each.utterance.id for each in evidence))
