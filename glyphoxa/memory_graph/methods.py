@@ -14,10 +14,11 @@ numbers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from functools import partial
+from typing import Final, Protocol
 
 import numpy as np
 from numpy import bool_, float64
@@ -60,12 +61,6 @@ class Reranker(Protocol):
         ...
 
 
-Picked: TypeAlias = tuple[list[int], list[int]]
-"""Relevant nodes, the most helpful first, and nodes whose neighbours the model asks for."""
-Pick: TypeAlias = Callable[[Sequence[int], bool], Awaitable[Picked]]
-"""Asks the model for nodes, and says whether it may ask for neighbours."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphRecall:
     """Recall over one viewer's memory graph, by the method of the settings.
@@ -100,20 +95,12 @@ class GraphRecall:
         text = text[-settings.max_query_chars :]  # the last words matter most
         if settings.searches_by == "hybrid_rerank" and self.reranker is not None:
             return await self._reranked(found, text, self.reranker)
-        llm = self.llm
-        if not settings.asks_a_model or llm is None:
+        if not settings.asks_a_model or self.llm is None:
             return found
         visible = recent[max(0, len(recent) - settings.visible_recent_messages) :]
         known = world.strip() if settings.include_world_info else ""
-
-        async def pick(nodes: Sequence[int], may_open: bool) -> Picked:
-            asked = self.question(text, self._lines(nodes), recent=visible, world=known, may_open=may_open)
-            async with self._in_time(settings.llm_deadline_ms) as deadline_ms:
-                return picked_in(await ask(llm, asked, deadline_ms=deadline_ms), nodes)
-
-        return await (
-            self._explored(question, found, pick) if settings.searches_by == "llm" else _filtered(found, pick)
-        )
+        worded = partial(self.question, text, recent=visible, world=known)
+        return await self._selected(question, found, self.llm, worded)
 
     def question(
         self, text: str, lines: Sequence[str], *, recent: Sequence[str] = (), world: str = "", may_open: bool = False
@@ -145,7 +132,7 @@ class GraphRecall:
             return found
         try:
             async with self._in_time(self.settings.rerank_deadline_ms):
-                opinions = np.asarray(await reranker.rerank(text, self._lines(hit.node for hit in hits)), float64)
+                opinions = np.asarray(await reranker.rerank(text, [self.text_of(hit.node) for hit in hits]), float64)
         except Exception as error:  # a second opinion is never worth a turn
             return found.without(RERANK, error if isinstance(error, GlyphoxaError) else repr(error))
         if opinions.shape != (len(hits),) or not np.isfinite(opinions).all():
@@ -158,26 +145,40 @@ class GraphRecall:
             reordered.append(replace(hits[at], score=float(final[at]), why=why))
         return replace(found, hits=tuple(reordered))
 
-    async def _explored(self, question: GraphQuestion, found: Recollection, pick: Pick) -> Recollection:
-        """Run rounds in which the model sees nodes and may ask for the neighbours of some.
+    async def _selected(
+        self,
+        question: GraphQuestion,
+        found: Recollection,
+        llm: StructuredLlm,
+        worded: Callable[..., ModelQuestion[MemoriesChosen]],
+    ) -> Recollection:
+        """Run rounds in which the model sees nodes and may ask for the neighbours of some; one round to filter hits.
 
         No node is shown twice. Chosen nodes stay chosen, in the order of choice.
+
+        Args:
+            worded: Returns the request to the model for the texts of nodes; see `question`.
         """
-        settings = self.settings
+        settings, rounds, start = self.settings, 1, found
         may_be_recalled = question.recallable(self.graph, settings)
-        start = recall(self.graph, question, settings.model_copy(update={"max_results": settings.llm_lines}))
+        latest: list[int] = []
+        if settings.searches_by == "llm":
+            rounds = settings.llm_rounds
+            start = recall(self.graph, question, settings.model_copy(update={"max_results": settings.llm_lines}))
+            # The latest mentions fill up the first round, and are all of it if the pipeline finds nothing.
+            active, among = self.graph.last_active.astype(float64), np.flatnonzero(may_be_recalled)
+            latest = best(active, among, most=settings.llm_lines, ties=self.graph.ties).tolist()
         hits = {hit.node: hit for hit in start.hits}
-        # The latest mentions fill up the first round, and are all of it if the pipeline finds nothing.
-        active = self.graph.last_active.astype(float64)
-        latest = best(active, np.flatnonzero(may_be_recalled), most=settings.llm_lines, ties=self.graph.ties)
-        shown = [*dict.fromkeys((*hits, *latest.tolist()))][: settings.llm_lines]
+        shown = [*hits, *(node for node in latest if node not in hits)][: max(len(hits), settings.llm_lines)]
         seen = set(shown)
         chosen: dict[int, int] = {}
-        for round_ in range(1, settings.llm_rounds + 1):
+        for round_ in range(1, rounds + 1):
             if not shown:
                 break
+            request = worded([self.text_of(node) for node in shown], may_open=round_ < rounds)
             try:
-                picked, opened = await pick(shown, round_ < settings.llm_rounds)
+                async with self._in_time(settings.llm_deadline_ms) as deadline_ms:
+                    picked, opened = picked_in(await ask(llm, request, deadline_ms=deadline_ms), shown)
             except GlyphoxaError as error:
                 found = found.without(LANGUAGE_MODEL, error)
                 if not chosen:
@@ -188,7 +189,8 @@ class GraphRecall:
             shown = [*dict.fromkeys(node for node in nearest if node not in seen)][: settings.llm_lines]
             seen.update(shown)
         unranked = {node: Hit(node, self.graph.ids[node], 0.0) for node in chosen}
-        picks = [_in_round(round_, (unranked | hits)[node]) for node, round_ in chosen.items()]
+        picks = [(unranked | hits)[node] for node in chosen]
+        picks = [replace(hit, why={**hit.why, "round": float(chosen[hit.node])}) for hit in picks]
         return replace(found, hits=tuple(picks[: settings.max_results]))
 
     def _neighbours(self, node: int, may_be_recalled: NDArray[bool_]) -> Iterator[int]:
@@ -199,9 +201,6 @@ class GraphRecall:
         direct = edges.neighbours(node)
         behind = (far for near in direct if not may_be_recalled[near] for far in edges.neighbours(near))
         return (near for near in (*direct, *behind) if may_be_recalled[near] and near != node)
-
-    def _lines(self, nodes: Iterable[int]) -> list[str]:
-        return [self.text_of(node) for node in nodes]
 
     @asynccontextmanager
     async def _in_time(self, deadline_ms: int) -> AsyncIterator[int]:
@@ -218,19 +217,8 @@ class GraphRecall:
             yield deadline_ms
 
 
-async def _filtered(found: Recollection, pick: Pick) -> Recollection:
-    if not found.hits:
-        return found
-    hits = {hit.node: hit for hit in found.hits}
-    try:
-        chosen, _ = await pick([*hits], False)
-    except GlyphoxaError as error:
-        return found.without(LANGUAGE_MODEL, error)
-    return replace(found, hits=tuple(_in_round(1, hits[node]) for node in chosen))
-
-
-def picked_in(answer: MemoriesChosen, shown: Sequence[int]) -> Picked:
-    """Return what a model picked of the shown nodes, each once.
+def picked_in(answer: MemoriesChosen, shown: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the shown nodes that a model picked, the most helpful first, and those whose neighbours it asks for.
 
     Raises:
         Unparseable: A number is that of no shown node.
@@ -244,7 +232,3 @@ def picked_in(answer: MemoriesChosen, shown: Sequence[int]) -> Picked:
 def _from_0_to_1(values: NDArray[float64]) -> NDArray[float64]:
     low, high = values.min(), values.max()
     return np.ones_like(values) if high == low else (values - low) / (high - low)
-
-
-def _in_round(round_: int, hit: Hit) -> Hit:
-    return replace(hit, why={**hit.why, "round": float(round_)})
