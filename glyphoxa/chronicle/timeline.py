@@ -217,12 +217,14 @@ class TimelineWriter:
         """
         growing = await self._pass()
         await growing.tell(session, is_over=is_over)
-        if self.curator is not None:
+        rules = self.campaign.schema.of_entity("event").compression
+        if rules is None:
+            return growing.n_changed
+        if self.curator is not None and rules.by != "automatic":
             growing.n_changed += await self.curator(self, session)
             growing.stored = await self.timeline.read(self.campaign.id)
-        rules = self.campaign.schema.of_entity("event").compression
-        if rules is not None:
-            await growing.sum_up(rules)
+        # A sum that has lost its words is told again, whoever made it.
+        await growing.sum_up(replace(rules, max_depth=0) if rules.by == "curator" else rules)
         return growing.n_changed
 
     async def candidates(self) -> list[Sequence[EventNode]]:

@@ -199,6 +199,14 @@ class CompressionBlock(_Block):
     fan_in: Annotated[int, Field(strict=True, ge=2, le=20)] = 3
     max_depth: Annotated[int, Field(strict=True, ge=1, le=10)] = 10
     keep_recent: Annotated[int, Field(strict=True, ge=0, le=1_000)] = 3
+    by: Literal["both", "automatic", "curator"] = "both"
+
+
+def _or_none(value: object) -> object:
+    """Accept the text "none"."""
+    if value is None or (isinstance(value, str) and value != "none"):
+        raise ValueError("compression is none, or a block of its settings")
+    return None if value == "none" else value
 
 
 class NodeTypeBlock(_Block):
@@ -210,7 +218,7 @@ class NodeTypeBlock(_Block):
     instructions: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] | None = None
     every: _Count | None = None
     active: bool | None = None
-    compression: CompressionBlock | Literal["none"] | None = None
+    compression: Annotated[CompressionBlock | None, BeforeValidator(_or_none)] = None
 
 
 def _by_name(value: object) -> object:

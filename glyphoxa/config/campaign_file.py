@@ -14,7 +14,6 @@ from typing import Final
 
 from glyphoxa.config.campaign_checks import (
     CampaignDocument,
-    CompressionBlock,
     Reach,
     by_case,
     edge_name,
@@ -134,10 +133,8 @@ class _Reading:
         made: dict[str, NodeType] = {}
         for name, block in self.document.entity_types.items():
             given = {key: value for key, value in block if value is not None}
-            if isinstance(block.compression, CompressionBlock):
-                given["compression"] = Compression(**block.compression.model_dump())
-            elif block.compression == "none":
-                given["compression"] = None
+            if "compression" in block.model_fields_set:
+                given["compression"] = block.compression and Compression(**block.compression.model_dump())
             made[name] = replace(DEFAULT_SCHEMA.named(name), **given)
         return made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 ENTITY_TYPES: Final = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 NODE_TYPE_OF: Final[Mapping[str, str]] = MappingProxyType(
@@ -27,12 +27,14 @@ class Compression:
         fan_in: Nodes that one summary sums up.
         max_depth: Highest tier; the nodes made from talk have tier 0.
         keep_recent: Latest nodes of tier 0 that stay as they are.
+        by: Who sums them up: the curator alone; "automatic" for a call without one past the threshold; or both.
     """
 
     threshold: int = 5
     fan_in: int = 3
     max_depth: int = 10
     keep_recent: int = 3
+    by: Literal["both", "automatic", "curator"] = "both"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from glyphoxa.app.background import (
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
+from glyphoxa.domain.node_types import DEFAULT_TYPES, Compression
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced, FactStated
@@ -251,6 +252,22 @@ async def test_wrong_call_is_reported_to_the_model_and_rules_sum_up(
 async def test_curator_that_sums_up_nothing_leaves_it_to_the_rules(campaign: Store, answer: object) -> None:
     asked = await told_by(campaign, answer)
     assert len(asked) == 1 and len(await summaries(campaign, SMITH)) == 1
+
+
+KEEPS = compact(ruling("KEEP", 1)), DONE
+
+
+@pytest.mark.parametrize(
+    ("by", "answers", "n_asked", "n_sums"),
+    [("curator", (DONE,), 1, 0), ("curator", KEEPS, 2, 1), ("automatic", KEEPS, 0, 1), ("both", (DONE,), 1, 1)],
+)
+async def test_type_of_node_names_who_sums_it_up(
+    store: Store, by: Any, answers: tuple[object, ...], n_asked: int, n_sums: int
+) -> None:
+    event = replace(DEFAULT_TYPES["event"], compression=Compression(by=by))
+    await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
+    asked = await told_by(store, *answers)
+    assert (len(asked), len(await summaries(store, SMITH))) == (n_asked, n_sums)
 
 
 async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) -> None:

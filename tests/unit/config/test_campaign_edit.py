@@ -174,9 +174,9 @@ def test_a_form_of_a_type_that_was_not_changed_sets_nothing(name: str) -> None:
 
 def test_a_form_of_a_type_sets_what_it_says_and_the_file_reads_it() -> None:
     form = {"add": "type", "name": "event", "active": "yes", "appends": "yes", "every": "2", "fields": "summary, mood"}
-    compressed = {**form, "compress": "yes", "threshold": "9"}
+    compressed = {**form, "compress": "yes", "threshold": "9", "by": "curator"}
     text = template(Beginning("The Road", "en", "Marta", "Tamsin"))
-    for wanted, limits in ((compressed, Compression(threshold=9)), (form, None)):
+    for wanted, limits in ((compressed, Compression(threshold=9, by="curator")), (form, None)):
         text = insert_all(text, additions(wanted, None))
         found = read_campaign(Path("first.yaml"), text).campaign.node_types["event"]
         assert found == NodeType(("summary", "mood"), appends=True, every=2, compression=limits)

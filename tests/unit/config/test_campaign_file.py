@@ -130,7 +130,7 @@ def test_declared_types_complete_their_default_or_template(tmp_path: Path) -> No
         "entity_types:\n"
         "  magic_system: {every: 3, instructions: At most one in a line.}\n"
         "  location_state: {always_inject: true}\n"
-        "  event: {compression: {threshold: 8}}\n"
+        "  event: {compression: {threshold: 8, by: curator}}\n"
         "  spell:\n"
     )
     schema = read_campaign(tmp_path / "town.yaml").campaign.schema
@@ -139,7 +139,7 @@ def test_declared_types_complete_their_default_or_template(tmp_path: Path) -> No
     assert magic.instructions == "At most one in a line."
     assert schema.of_entity("location").always_inject and schema.of_entity("location").fields[0] == "controller"
     assert schema.always_injected() == {"location"}
-    assert schema.of_entity("event").compression == Compression(threshold=8)
+    assert schema.of_entity("event").compression == Compression(threshold=8, by="curator")
     assert schema.of_entity("npc") == DEFAULT_TYPES["character_sheet"]
     assert schema.entity_types[-2:] == ("magic_system", "spell")
 
@@ -150,6 +150,7 @@ def test_declared_types_complete_their_default_or_template(tmp_path: Path) -> No
         ("{spell: {every: 0}}", "entity_types.spell.every must be at least 1, not 0"),
         ("{spell: {evry: 2}}", "unknown key 'evry', did you mean 'every'?"),
         ("{spell: {fields: power}}", "entity_types.spell.fields must be a list: [power]"),
+        ("{event: {compression: {by: currator}}}", "did you mean 'curator'?"),
         ("{spell: {compression: {}}}", "'spell' must also have `appends: true`"),
         ("[1]", "entity types are a list of names, or names with their settings"),
         ("spell", "entity_types must be a block of names"),
