@@ -29,7 +29,7 @@ from glyphoxa.names.corrector import Correct
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.prompt.prompt import HotContextSource
 from glyphoxa.providers.building import NONE, Choice, names
@@ -107,7 +107,7 @@ class MouthSpec:
     local: LocalModels
     host: Host
     context: HotContextSource
-    tools: CallableTools | None
+    tools: Toolbox | None
     listener: Listener
     sink: AudioSink
     now_ms: Callable[[], int]

@@ -57,7 +57,7 @@ from glyphoxa.npc.session import DmChannels, TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.tool_spec import CallableTool
-from glyphoxa.npc.toolbox import CallableTools, Toolbox
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.gather import HotContexts
@@ -486,7 +486,7 @@ class _Wiring:
         )
         return await self.opening.mouths[npc.engine](spec)
 
-    def _tools_of(self, npc: Npc) -> CallableTools | None:
+    def _tools_of(self, npc: Npc) -> Toolbox | None:
         def tell(look_up: LookUp) -> None:
             self.to_room.post(LookedUp(npc.id, look_up))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from typing import Final, Protocol
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Final
 
 from loguru import logger
 
@@ -26,28 +26,9 @@ SLOW_MS: Final = 700
 """After this time, a filler tells the player that the NPC is still there."""
 
 
-class CallableTools(Protocol):
-    """The tools that a model sees, and their handler."""
-
-    @property
-    def declared(self) -> Sequence[ToolSpec]: ...
-
-    @property
-    def n_answered(self) -> int:
-        """How many external tool calls have returned a result."""
-        ...
-
-    def at(self, tier: BudgetTier) -> CallableTools:
-        """Return the tools for one turn, with this tier or the NPC's own if lower."""
-        ...
-
-    async def call(self, name: str, arguments: Mapping[str, object]) -> Found:
-        """Answer a call. Never raises and never exceeds the tier's ceiling."""
-        ...
-
-
+@dataclass(eq=False)
 class Toolbox:
-    """Implements `CallableTools` for one NPC and every engine.
+    """The tools that one NPC's model sees, and their handler, for every engine.
 
     Args:
         memory: None without long-term memory.
@@ -59,44 +40,34 @@ class Toolbox:
         latencies: Measured durations of memory tools.
     """
 
-    def __init__(  # noqa: PLR0913 - the tools, their limits, and who is told of their calls
-        self,
-        memory: NpcMemory | None,
-        outside: Sequence[CallableTool] = (),
-        *,
-        tier: BudgetTier,
-        rules: Mapping[BudgetTier, TierRule] = DEFAULT_RULES,
-        tell: Callable[[LookUp], None] = lambda _: None,
-        tell_slow: Callable[[], None] = lambda: None,
-        latencies: ToolLatencies | None = None,
-    ) -> None:
-        self._memory = memory
-        self._outside = outside
-        self._rules = rules
-        self._tell = tell
-        self._tell_slow = tell_slow
-        self._latencies = latencies or ToolLatencies()
-        self._answered: list[str] = []  # shared by the objects that `at` returns
-        self._kept: dict[str, tuple[int, Found]] | None = None
-        self._limit_to(tier)
+    memory: NpcMemory | None
+    outside: Sequence[CallableTool] = ()
+    _: KW_ONLY
+    tier: BudgetTier
+    rules: Mapping[BudgetTier, TierRule] = field(default_factory=lambda: DEFAULT_RULES)
+    tell: Callable[[LookUp], None] = lambda _: None
+    tell_slow: Callable[[], None] = lambda: None
+    latencies: ToolLatencies = field(default_factory=ToolLatencies)
+    _answered: list[str] = field(default_factory=list)  # shared by the objects that `at` returns
+    _kept: dict[str, tuple[int, Found]] | None = None
 
-    def _limit_to(self, tier: BudgetTier) -> None:
-        self._tier, self._rule = tier, self._rules[tier]
-        own = [] if self._memory is None else tools_of_tier(self._memory, tier, self._rule)
-        fast = [tool for tool in self._outside if tool.spec.estimated_ms <= self._rule.ceiling_ms]
+    def __post_init__(self) -> None:
+        self._rule = self.rules[self.tier]
+        own = [] if self.memory is None else tools_of_tier(self.memory, self.tier, self._rule)
+        fast = [tool for tool in self.outside if tool.spec.estimated_ms <= self._rule.ceiling_ms]
         self._tools = {tool.spec.wire_name: tool for tool in (*own, *fast)}
 
     @property
     def n_answered(self) -> int:
-        """See `CallableTools.n_answered`."""
+        """How many external tool calls have returned a result."""
         return len(self._answered)
 
     def at(self, tier: BudgetTier) -> Toolbox:
-        """See `CallableTools.at`. It caches the results of equal calls of memory for as long as the tool declares."""
-        limited = copy(self)
-        limited._limit_to(lower_tier(tier, self._tier))
-        limited._kept = {}
-        return limited
+        """Return the tools for one turn, with this tier or the NPC's own if lower.
+
+        They cache the results of equal calls of memory for as long as the tool declares.
+        """
+        return replace(self, tier=lower_tier(tier, self.tier), _kept={})
 
     @property
     def declared(self) -> tuple[ToolSpec, ...]:
@@ -109,14 +80,14 @@ class Toolbox:
         loop = asyncio.get_running_loop()
         began_s, as_noted = loop.time(), {key: noted(value) for key, value in arguments.items()}
         call = f"{name} {sorted(as_noted.items())}"
-        slow = loop.call_later(SLOW_MS / 1_000, self._tell_slow)
+        slow = loop.call_later(SLOW_MS / 1_000, self.tell_slow)
         try:
             until_ms, answer = (self._kept or {}).get(call, (0, nothing("")))
             if _clock_ms() >= until_ms:
                 answer = await self._answer(name, arguments, call)
         finally:
             slow.cancel()
-        self._tell(LookUp(name, as_noted, answer, round((loop.time() - began_s) * 1_000)))
+        self.tell(LookUp(name, as_noted, answer, round((loop.time() - began_s) * 1_000)))
         return answer
 
     async def _answer(self, name: str, arguments: Mapping[str, object], call: str) -> Found:
@@ -167,12 +138,12 @@ class Toolbox:
     def _took(self, tool: CallableTool | None, began_ms: int) -> None:
         if tool is not None:
             now_ms = _clock_ms()
-            self._latencies.took(tool.spec.name, now_ms - began_ms, at_ms=now_ms)
+            self.latencies.took(tool.spec.name, now_ms - began_ms, at_ms=now_ms)
 
     def _usual_ms(self, spec: ToolSpec) -> int:
         if not _is_of_memory(spec):
             return spec.estimated_ms
-        return self._latencies.usual_ms(spec.name, declared_ms=spec.estimated_ms, at_ms=_clock_ms())
+        return self.latencies.usual_ms(spec.name, declared_ms=spec.estimated_ms, at_ms=_clock_ms())
 
 
 def _is_of_memory(spec: ToolSpec) -> bool:

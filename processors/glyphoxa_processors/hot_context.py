@@ -22,7 +22,7 @@ from pipecat.services.llm_service import LLMService
 from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import (
     BEHIND_THE_QUESTION,
     UNLIMITED,
@@ -72,7 +72,7 @@ class HotContextInjector(FrameProcessor):
         source: HotContextSource,
         speaker: Speaker,
         *,
-        tools: CallableTools | None = None,
+        tools: Toolbox | None = None,
         facts_at: Placement = BEHIND_THE_QUESTION,
         shrug: Shrug | None = None,
         limits: PromptLimits = UNLIMITED,

@@ -16,7 +16,7 @@ from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
 from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.tool_spec import Found, nothing
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message
 from glyphoxa_processors.frames import (
     FillerFrame,
@@ -155,7 +155,7 @@ class SpeechToSpeechVoice(FrameProcessor):
         endpoint: Endpoint,
         speaker: Speaker,
         *,
-        tools: CallableTools | None,
+        tools: Toolbox | None,
         new_splitter: Callable[[], Splitter],
         new_check: NewCheck,
         stalled_after_ms: int = STALLED_AFTER_MS,
@@ -337,7 +337,7 @@ class SpeechToSpeechVoice(FrameProcessor):
                 await self._session.close()
 
 
-async def _look_up(tools: CallableTools | None, call: Call, allowed: set[str]) -> Found:
+async def _look_up(tools: Toolbox | None, call: Call, allowed: set[str]) -> Found:
     if tools is None or call.name not in allowed:
         return nothing("this tool is unavailable now: answer with what you know")
     if call.arguments is None:

@@ -22,11 +22,11 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 
-from glyphoxa.npc.toolbox import CallableTools
+from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa_processors.moved import FunctionSchema, ToolsSchema
 
 
-def declare(tools: CallableTools) -> ToolsSchema:
+def declare(tools: Toolbox) -> ToolsSchema:
     """Return the tools of the NPC's tier with their handlers, in pipecat's format."""
     return ToolsSchema(
         standard_tools=[
@@ -42,7 +42,7 @@ def declare(tools: CallableTools) -> ToolsSchema:
     )
 
 
-def _handler(tools: CallableTools) -> Callable[[FunctionCallParams], Awaitable[None]]:
+def _handler(tools: Toolbox) -> Callable[[FunctionCallParams], Awaitable[None]]:
     async def handle(params: FunctionCallParams) -> None:
         await params.result_callback(await tools.call(params.function_name, params.arguments))
 
