@@ -212,9 +212,7 @@ class TalkReaders:
         extractor: Extractor = rules
         topics = topics_of(campaign)
         if self.asking is not None:  # also about the pages of an import, which no judge reads
-            extractor = LlmExtractor(
-                rules, _safe(self.asking, campaign), campaign.language, nobody=nobody, schema=campaign.schema
-            )
+            extractor = LlmExtractor(rules, _safe(self.asking, campaign), nobody, campaign.schema)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
         judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
         return extractor, judge if self.judging is None else LlmJudge(judge, self.judging, topics.labels)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 
 from loguru import logger
+from pydantic import Field
 
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, folded
@@ -48,7 +49,6 @@ _SHOWN_SHARE: Final = 3
 """Results of tools have this part of the characters that the lines of a prompt have."""
 _DONE: Final = "done"
 _COMPACTION: Final = ("memory_compact_nodes", "memory_compaction_candidates", _DONE)
-_REPEATED: Final = "the model repeats a call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +71,25 @@ class Curating:
         self,
         session: SessionId,
         question: Callable[[], ModelQuestion[Answer]],
-        act: Callable[[Answer], Awaitable[str | None]],
+        act: Callable[[Answer], Awaitable[object]],
     ) -> str:
         """Ask and act until the model is done. Returns why it ended early; "" if it did not.
 
         Args:
             question: Returns the question of the next round.
-            act: Follows an answer. Returns None to go on, "" if all is done, or why it ends.
+            act: Follows an answer. Returns what it called, which must be new; None if all is done.
         """
+        calls = list[object]()
         try:
             async with asyncio.timeout(self.deadline_ms / 1_000):
                 for _ in range(MAX_ROUNDS):
                     if self._taken[session] == self.max_rounds:
                         return f"the {self.max_rounds} rounds for a session are used up"
                     self._taken[session] += 1
-                    if (ended := await act(await self.asking.ask(question()))) is not None:
-                        return ended
+                    call = await act(await self.asking.ask(question()))
+                    if call is None or call in calls:
+                        return "" if call is None else "the model repeats a call"
+                    calls.append(call)
         except TimeoutError:
             return f"the model was not done within {self.deadline_ms} ms"
         except (Unavailable, Unparseable) as error:
@@ -100,12 +103,6 @@ class Curating:
         if ended:
             logger.info("the curator sums up no more event nodes of campaign {}: {}", writer.campaign.id, ended)
         return compacting.n_done
-
-
-def _calling(tools: Iterable[str], schema: JsonSchema) -> JsonSchema:
-    """Return the schema of an answer that calls one of these tools. The name of the tool is its first part."""
-    properties = {"tool": {}} | schema["properties"] | {"tool": {"type": "string", "enum": [*tools]}}
-    return {**schema, "properties": properties, "required": [*properties]}
 
 
 # Extraction.
@@ -171,34 +168,33 @@ class _Stretch:
     room: int
     shown: list[str] = field(default_factory=list)
     items: list[Text] = field(default_factory=list)
-    calls: set[tuple[str, str]] = field(default_factory=set)
 
     def question(self) -> ModelQuestion[CuratorStep]:
         prompt, worded = self.asked.prompt, texts("tasks", self.asked.talk.language).value("curator")
         tools = [f"{name}: {what}" for name, what in self.curator.tools.items()]
         shown = [worded["shown"], "\n".join(self.shown)[-self.room :]] if self.shown else []
-        query = {"query": {"type": "string", "maxLength": MAX_NAME_CHARS}}
-        narrowed = {**prompt.schema, "title": "CuratorStep", "properties": query | prompt.schema["properties"]}
-        schema = _calling((*self.curator.tools, _DONE), narrowed)
+        called: JsonSchema = {
+            "tool": {"type": "string", "enum": [*self.curator.tools, _DONE]},
+            "query": {"type": "string", "maxLength": MAX_NAME_CHARS},
+        }
+        properties = called | prompt.schema["properties"]
+        schema = {**prompt.schema, "title": "CuratorStep", "properties": properties, "required": [*properties]}
         system = "\n".join((prompt.system, worded["extraction"], *tools))
         return ModelQuestion(CuratorStep, system, "\n".join((prompt.user, *shown)), schema)
 
-    async def act(self, step: CuratorStep) -> str | None:
+    async def act(self, step: CuratorStep) -> tuple[str, str] | None:
         refused = await asyncio.to_thread(self._note, step)
-        call = (step.tool, in_one_line(step.query))
         if step.tool == _DONE:
-            return ""
-        if call in self.calls:
-            return _REPEATED
-        self.calls.add(call)
+            return None
+        call = (step.tool, in_one_line(step.query))
         answer = json.dumps(await self._look_up(*call), ensure_ascii=False)
         self.shown += map(in_one_line, (*refused, f"{' '.join(call)}: {answer}"))
-        return None
+        return call
 
     def _note(self, step: CuratorStep) -> tuple[str, ...]:
         """Add the findings of an answer. Returns the reasons for those that were rejected."""
         before = self.known.found
-        found = Merging(self.asked, self.known, self.asked.talk.language, is_exact=True).merge(step)
+        found = Merging(self.asked, self.known, is_exact=True).merge(step)
         names = {each.key: each.name for each in found.entities}
         relations = [
             one
@@ -249,7 +245,7 @@ class Ruling(Note):
 class CompactionStep(ModelAnswer):
     """A round of compaction: the tool to call, with its arguments."""
 
-    tool: str
+    tool: str = Field(json_schema_extra={"enum": [*_COMPACTION]})
     nodes: list[str]
     sentences: list[Ruling]
 
@@ -272,7 +268,6 @@ class _Compacting:
     note: str = ""
     nodes: Sequence[EventNode] = ()
     lines: VisibleLines = field(init=False)
-    calls: set[str] = field(default_factory=set)
 
     async def show(self) -> bool:
         """Read the group of candidates. False: there is none, or its lines do not fit into a prompt."""
@@ -288,22 +283,17 @@ class _Compacting:
         for node in self.nodes:
             numbers = (str(n) for n, line in enumerate(self.lines.lines, start=1) if line.utterance.id in node.lines)
             text.append(f"{node.id}: {', '.join(numbers)}")
-        schema = _calling(_COMPACTION, CompactionStep.model_json_schema())
-        return ModelQuestion(CompactionStep, worded["compaction"], "\n".join((*text, self.note)).strip(), schema)
+        return ModelQuestion(CompactionStep, worded["compaction"], "\n".join((*text, self.note)).strip())
 
-    async def act(self, step: CompactionStep) -> str | None:
+    async def act(self, step: CompactionStep) -> object:
         if step.tool == _DONE:
-            return ""
-        call = f"{self.at} {step!r}"
-        if call in self.calls:
-            return _REPEATED
-        self.calls.add(call)
-        self.note = ""
+            return None
+        call, self.note = (self.at, step), ""
         try:
             await self._call(step)
         except InvalidInput as wrong:
             self.note = in_one_line(str(wrong))
-        return None if await self.show() else ""
+        return call if await self.show() else None
 
     async def _call(self, step: CompactionStep) -> None:
         ids, (compact, candidates, _) = [node.id for node in self.nodes], _COMPACTION

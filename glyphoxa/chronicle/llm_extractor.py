@@ -193,6 +193,7 @@ def _schema(n_lines: int, limits: QuestionLimits, types: Mapping[str, NodeType])
     return schema
 
 
+@dataclass(frozen=True, slots=True)
 class LlmExtractor:
     """An `Extractor` that adds the findings of a model to those of the rules.
 
@@ -203,34 +204,24 @@ class LlmExtractor:
         schema: The campaign's.
     """
 
-    def __init__(
-        self,
-        rules: RulesExtractor,
-        asking: LlmReading,
-        language: str,
-        *,
-        nobody: Iterable[str] = (),
-        schema: Schema = DEFAULT_SCHEMA,
-    ) -> None:
-        self._rules = rules
-        self._schema = schema
-        self._asking = asking
-        self._language = language
-        self._nobody = frozenset(folded(name) for name in nobody)
+    rules: RulesExtractor
+    asking: LlmReading
+    nobody: Iterable[str] = ()
+    schema: Schema = DEFAULT_SCHEMA
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
-        found, asking = await self._rules.extract(talk, known), self._asking
-        question = question_about(talk, asking.limits, self._schema)
+        found = await self.rules.extract(talk, known)
+        question = question_about(talk, self.asking.limits, self.schema)
         if question is None:
             return found
         if question.n_left:
             found = noted(found, f"{question.n_left} lines of the stretch did not fit into the prompt")
         try:
-            answer = await asking.ask(question.prompt)
+            answer = await self.asking.ask(question.prompt)
         except (Unavailable, Unparseable) as error:
             return noted(found, f"read by rules only: {error}")
-        before = KnownBefore(known, self._rules.names, found, self._nobody)
-        return await asyncio.to_thread(lambda: Merging(question, before, self._language).merge(answer))
+        before = KnownBefore(known, self.rules.names, found, frozenset(map(folded, self.nobody)))
+        return await asyncio.to_thread(lambda: Merging(question, before).merge(answer))
 
 
 def noted(found: Extraction, why: str) -> Extraction:
@@ -277,13 +268,13 @@ class Merging:
         is_exact: See `VisibleLines`.
     """
 
-    def __init__(self, question: TalkQuestion, known: KnownBefore, language: str, *, is_exact: bool = False) -> None:
+    def __init__(self, question: TalkQuestion, known: KnownBefore, *, is_exact: bool = False) -> None:
         self._known = known
         self._talk = question.talk
         self._most = question.max_found
         self._types = question.types
         self._subjects = frozenset(question.subjects)
-        self._heard = VisibleLines(question.lines, language, is_exact=is_exact)
+        self._heard = VisibleLines(question.lines, question.talk.language, is_exact=is_exact)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
         self._by_id = {entity.id: entity for entity in known.entities}

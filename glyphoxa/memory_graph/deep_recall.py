@@ -240,6 +240,7 @@ class DeepRecall:
         await asyncio.gather(*graphs, return_exceptions=True)
 
 
+@dataclass(slots=True)
 class DeepTalk:
     """Search for the tools of an NPC of tier DEEP: it uses a method of the memory graph.
 
@@ -252,40 +253,31 @@ class DeepTalk:
         world: Returns an NPC's standing knowledge of itself and of the world.
     """
 
-    def __init__(
-        self,
-        talk: PastTalk,
-        deep: DeepRecall,
-        *,
-        deadline_ms: int,
-        recent: Callable[[NpcId], Sequence[str]] = lambda _: (),
-        world: Callable[[NpcId], str] = lambda _: "",
-    ) -> None:
-        self._talk = talk
-        self._deep = deep
-        self._deadline_ms = deadline_ms
-        self._recent = recent
-        self._world = world
-        self._has_failed = False
+    talk: PastTalk
+    deep: DeepRecall
+    deadline_ms: int
+    recent: Callable[[NpcId], Sequence[str]] = lambda _: ()
+    world: Callable[[NpcId], str] = lambda _: ""
+    _has_failed: bool = False
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> Sequence[Recalled]:
         """See `PastTalk.recall`."""
-        recent, world = self._recent(npc), self._world(npc)
+        recent, world = self.recent(npc), self.world(npc)
         try:
-            found = await self._deep.recall(
-                campaign, npc, query, recent=recent, world=world, deadline_ms=self._deadline_ms
+            found = await self.deep.recall(
+                campaign, npc, query, recent=recent, world=world, deadline_ms=self.deadline_ms
             )
         except GlyphoxaError as error:
             self._report(str(error))
-            return await self._talk.recall(campaign, npc, query, patient=patient)
+            return await self.talk.recall(campaign, npc, query, patient=patient)
         self._report(next((part for part in found.left_out if part.startswith((LANGUAGE_MODEL, RERANK))), ""))
         return found.items
 
     def _report(self, why: str) -> None:
         if why and not self._has_failed:
-            logger.warning("recall by {} falls back to words and meaning: {}", self._deep.settings.searches_by, why)
+            logger.warning("recall by {} falls back to words and meaning: {}", self.deep.settings.searches_by, why)
         self._has_failed = bool(why)
 
 

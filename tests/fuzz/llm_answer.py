@@ -47,7 +47,7 @@ def feed(data: bytes, scratch: Path) -> None:
 
 def _remembered(answer: TalkFindings) -> None:
     asked = _asked()
-    found = Merging(asked.question, asked.known, "en").merge(answer)
+    found = Merging(asked.question, asked.known).merge(answer)
     shown = {line.utterance.id for line in asked.question.lines}
     for each in (*found.entities, *found.relations, *found.facts):
         assert each.evidence, each

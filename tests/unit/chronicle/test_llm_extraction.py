@@ -67,7 +67,7 @@ def an_extractor(
     asking = LlmReading(
         llm, RateLimit(1, 60_000 // per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars)
     )
-    return LlmExtractor(RulesExtractor("en"), asking, "en", nobody=["Game Master"], schema=schema)
+    return LlmExtractor(RulesExtractor("en"), asking, nobody=["Game Master"], schema=schema)
 
 
 async def found(talk: SceneTalk, *, known: Sequence[KnownEntity] = (), **answer: Any) -> Extraction:
@@ -354,7 +354,7 @@ class Stumbles(Answers):
 @pytest.mark.parametrize(("n_bad", "n_asked", "refused"), [(0, 1, ()), (2, 3, ()), (3, 3, ("cut off",))])
 async def test_an_answer_of_another_form_is_asked_for_again(n_bad: int, n_asked: int, refused: Sequence[str]) -> None:
     llm, extractor = Stumbles(n_bad), an_extractor(Answers({}))
-    extractor._asking = replace(extractor._asking, llm=llm, retries=2)
+    extractor = replace(extractor, asking=replace(extractor.asking, llm=llm, retries=2))
     got = await extractor.extract(a_talk("Odo knows the way."), [ODO])
     assert len(llm.asked) == n_asked
     assert got.refused == tuple(f"read by rules only: {why}" for why in refused)
