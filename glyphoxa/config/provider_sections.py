@@ -260,6 +260,7 @@ class CompletionSettings(ProviderSettings):
         max_tokens: Longest answer. Default: that of the task.
     """
 
+    name: Annotated[str, NameOf("structured")] = "local"
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     max_tokens: Annotated[int, Field(ge=16, le=100_000)] | None = None
 
@@ -270,8 +271,6 @@ class RecallLlmSettings(CompletionSettings):
     `local` is the language model of the NPCs, with its own prompt cache. On two cores it needs 7 to 12 s, and a tool
     has 3 s: use it for `glyphoxa recall`, and another model at a table. `openai-compatible` needs a `base_url`.
     """
-
-    name: Annotated[str, NameOf("structured")] = "local"
 
 
 class RerankSettings(ProviderSettings):
@@ -329,8 +328,6 @@ class ChronicleLlmSettings(CompletionSettings):
     when nobody plays. `openai-compatible` needs a `base_url`.
     """
 
-    name: Annotated[str, NameOf("structured")] = "local"
-
 
 class CuratorLlmSettings(CompletionSettings):
     """The language model that reads memory before it extracts facts and sums up the timeline, with `memory.curator`.
@@ -338,8 +335,6 @@ class CuratorLlmSettings(CompletionSettings):
     It needs several calls for each part of the transcript. `local` is the language model of the NPCs. `glyphoxa worker
     read` and `glyphoxa worker` load it themselves. `openai-compatible` needs a `base_url`.
     """
-
-    name: Annotated[str, NameOf("structured")] = "local"
 
 
 class CuratorSettings(Section):
