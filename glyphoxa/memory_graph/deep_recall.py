@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from loguru import logger
@@ -93,10 +93,11 @@ class _Made(NamedTuple):
         return is_same and not is_over and np.array_equal(self.rows, ranked.seen.columns.rows)
 
 
+@dataclass(eq=False)
 class DeepRecall:
     """
     Args:
-        recall: Provides the ranking to start from.
+        ranking: The ranking to start from.
         knowledge: None: the graph is of talk only.
         words: Words facts.
         always_injected: Types of entities that are in each prompt. Facts about them are not recalled.
@@ -108,29 +109,22 @@ class DeepRecall:
         InvalidInput: The method needs a model that is not set.
     """
 
-    def __init__(  # noqa: PLR0913 - what is recalled from, and by whom
-        self,
-        recall: Recall,
-        *,
-        knowledge: Knowledge | None = None,
-        words: RelationWords = IN_ENGLISH,
-        always_injected: Collection[str] = (),
-        settings: MemoryGraphSettings | None = None,
-        llm: StructuredLlm | None = None,
-        reranker: Reranker | None = None,
-    ) -> None:
-        self.settings = settings or MemoryGraphSettings()
-        self._recall = recall
-        self._knowledge = knowledge
-        self._worded: Mapping[str, Any] = {"words": words, "always_injected": always_injected}
-        self._llm = llm
-        self._reranker = reranker
-        self._weights = with_second_hop(recall.weights) if SECOND_HOP in self.settings.stages else None
-        self._made: OrderedDict[tuple[CampaignId, NpcId], _Made] = OrderedDict()
+    ranking: Recall
+    _: KW_ONLY
+    knowledge: Knowledge | None = None
+    words: RelationWords = IN_ENGLISH
+    always_injected: Collection[str] = ()
+    settings: MemoryGraphSettings = field(default_factory=MemoryGraphSettings)
+    llm: StructuredLlm | None = None
+    reranker: Reranker | None = None
+    _made: OrderedDict[tuple[CampaignId, NpcId], _Made] = field(default_factory=OrderedDict, init=False)
+
+    def __post_init__(self) -> None:
         by = self.settings.searches_by
-        if self.asks_a_model and llm is None:
+        self._weights = with_second_hop(self.ranking.weights) if SECOND_HOP in self.settings.stages else None
+        if self.asks_a_model and self.llm is None:
             raise InvalidInput(f"recall by {by} needs a language model; valid without one: hybrid")
-        if by == "hybrid_rerank" and reranker is None:
+        if by == "hybrid_rerank" and self.reranker is None:
             raise InvalidInput(f"recall by {by} needs recall.rerank, which is not set; valid without: hybrid")
 
     @property
@@ -161,7 +155,7 @@ class DeepRecall:
         """
         until = None if deadline_ms is None else asyncio.get_running_loop().time() + deadline_ms / 1_000
         left_out: list[str] = []
-        ranked = await self._recall.ranked(campaign, npc, query, left_out=left_out, weights=self._weights)
+        ranked = await self.ranking.ranked(campaign, npc, query, left_out=left_out, weights=self._weights)
         if ranked is None or query.limit <= 0:
             return NOTHING_ASKED
         try:
@@ -179,8 +173,8 @@ class DeepRecall:
                 graph,
                 lambda at: _line(results.recalled(at), ranked.question.times.zone),
                 self.settings.model_copy(update={"max_results": most}),
-                self._reranker,
-                self._llm,
+                self.reranker,
+                self.llm,
                 until,
                 ranked.index.terms.language,
             )
@@ -188,11 +182,11 @@ class DeepRecall:
             left_out += found.left_out
             items = [*results.of(found, await self._known(campaign, npc, graph))][: query.limit]
         talk = [one for one in items if not isinstance(one, RecalledFact)]
-        told = await self._recall.recaps.before(talk, ranked, campaign, npc, left_out=left_out)
+        told = await self.ranking.recaps.before(talk, ranked, campaign, npc, left_out=left_out)
         return RecallResult(tuple(items if told is talk else told), tuple(left_out))
 
     async def _world(self, campaign: CampaignId) -> WorldSnapshot:
-        return _NO_WORLD if self._knowledge is None else await self._knowledge.snapshot(campaign)
+        return _NO_WORLD if self.knowledge is None else await self.knowledge.snapshot(campaign)
 
     async def _known(self, campaign: CampaignId, npc: NpcId, graph: TalkGraph) -> Collection[FactId]:
         """Return the facts that an NPC still knows: something may have been hidden while a model was asked."""
@@ -226,12 +220,10 @@ class DeepRecall:
         self, whose: tuple[CampaignId, NpcId], ranked: Ranked, world: WorldSnapshot, before: TalkGraph | None
     ) -> TalkGraph:
         """Build a graph in a thread. See `docs/measurements.md` for how long it takes."""
-        links = () if self._knowledge is None else await self._knowledge.links(*whose)
+        links = () if self.knowledge is None else await self.knowledge.links(*whose)
         known = partial(world.known_to, whose[1], now_ms())
-        columns = ranked.seen.columns
-        return await asyncio.to_thread(
-            partial(graph_of_view, ranked.index, columns, known, links=links, before=before, **self._worded)
-        )
+        build = partial(graph_of_view, ranked.index, ranked.seen.columns, known, links=links, before=before)
+        return await asyncio.to_thread(build, words=self.words, always_injected=self.always_injected)
 
     async def close(self) -> None:
         """Cancel the work in progress; the owner of the ranking closes it."""

@@ -300,7 +300,7 @@ async def test_without_the_database_recall_is_that_of_talk() -> None:
     found = await deep.recall(CAMPAIGN, SMITH, TalkQuery("Has Ilvara paid?"))
     assert found.left_out == ("memory graph: the database is away",)
     assert all(isinstance(one, RecalledUtterance) for one in found.items)
-    talk = DeepTalk(deep._recall, deep, deadline_ms=60_000)
+    talk = DeepTalk(deep.ranking, deep, deadline_ms=60_000)
     assert [*await talk.recall(CAMPAIGN, SMITH, TalkQuery("Has Ilvara paid?"))] == [*found.items]
 
 
