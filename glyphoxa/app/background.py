@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
     from glyphoxa.adapters.openai_models import HttpReranker
     from glyphoxa.memory_graph.deep_recall import DeepRecall
-    from glyphoxa.memory_graph.methods import Reranker
     from glyphoxa.memory_graph.settings import RecallMethod
 
 
@@ -628,7 +627,10 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
                 name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set
             }
             chosen = chosen.model_copy(update=unset)
-    reranker = _open_reranker(settings, stack) if method == "hybrid_rerank" else None
+    reranker: HttpReranker | None = None
+    if method == "hybrid_rerank" and chosen.rerank.name != NONE:
+        reranker = build(chosen.rerank, section=RERANK)
+        stack.push_async_callback(reranker.close)
     deep = DeepRecall(
         store.past_talk,
         knowledge=store,
@@ -640,12 +642,3 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     )
     stack.push_async_callback(deep.close)
     return deep
-
-
-def _open_reranker(settings: Settings, stack: AsyncExitStack) -> Reranker | None:
-    chosen = settings.recall.rerank
-    if chosen.name == NONE:
-        return None
-    reranker: HttpReranker = build(chosen, section=RERANK)
-    stack.push_async_callback(reranker.close)
-    return reranker

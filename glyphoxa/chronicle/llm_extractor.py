@@ -133,14 +133,9 @@ class TalkQuestion:
     types: Mapping[str, NodeType]
     n_left: int = 0
 
-    @property
-    def subjects(self) -> tuple[str, ...]:
-        """Return what a fact may be about: the usual kinds, and the fields of the types."""
-        return subjects_of(self.types)
-
 
 def subjects_of(types: Mapping[str, NodeType]) -> tuple[str, ...]:
-    """Return what a fact may be about if these types take part."""
+    """Return what a fact may be about if these types take part: the usual kinds, and their fields."""
     fields = (field for node in types.values() for field in node.fields if field not in _NOT_ASKED)
     return tuple(dict.fromkeys((*FACT_KINDS, *fields)))
 
@@ -273,7 +268,7 @@ class Merging:
         self._talk = question.talk
         self._most = question.max_found
         self._types = question.types
-        self._subjects = frozenset(question.subjects)
+        self._subjects = frozenset(subjects_of(question.types))
         self._heard = VisibleLines(question.lines, question.talk.language, is_exact=is_exact)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
