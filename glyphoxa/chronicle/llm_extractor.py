@@ -463,14 +463,10 @@ class Merging:
             naming += [line for line in named if line not in naming]
             if any(line.ordinal in lines for line in naming):
                 continue
-            last = max(lines)
-            nearest = min(
-                naming,
-                key=lambda line: (line.ordinal > last, abs(line.ordinal - last)),
-                default=None,
-            )
-            if nearest is None:
+            if not naming:
                 raise ClaimRejected("no available line names its entity")
+            last = max(lines)
+            nearest = min(naming, key=lambda line: (line.ordinal > last, abs(line.ordinal - last)))
             lines[nearest.ordinal] = nearest
         return [lines[ordinal] for ordinal in sorted(lines)]
 

@@ -111,7 +111,7 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
             deep = await open_deep_recall(
                 desk.settings, desk.store, campaign, stack, method=options.method, safety=desk.safety
             )
-            known = contexts.standing(npc) if deep.asks_a_model else ()
+            known = contexts.standing(npc) if deep.settings.asks_a_model else ()
             search = partial(deep.recall, desk.campaign, npc, world="\n".join(known))
         asking = ExplainedQuestion(desk, npc, question, contexts, search)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)

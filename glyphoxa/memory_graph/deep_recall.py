@@ -122,14 +122,10 @@ class DeepRecall:
     def __post_init__(self) -> None:
         by = self.settings.searches_by
         self._weights = with_second_hop(self.ranking.weights) if SECOND_HOP in self.settings.stages else None
-        if self.asks_a_model and self.llm is None:
+        if self.settings.asks_a_model and self.llm is None:
             raise InvalidInput(f"recall by {by} needs a language model; valid without one: hybrid")
         if by == "hybrid_rerank" and self.reranker is None:
             raise InvalidInput(f"recall by {by} needs recall.rerank, which is not set; valid without: hybrid")
-
-    @property
-    def asks_a_model(self) -> bool:
-        return self.settings.asks_a_model
 
     async def recall(  # noqa: PLR0913 - what a language model is shown comes from two sides
         self,

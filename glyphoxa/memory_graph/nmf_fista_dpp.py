@@ -24,7 +24,8 @@ _MOST_BOOST: Final = 0.3
 
 LAMBDA: Final = 0.1
 ITERATIONS: Final = 30
-_SEARCH_AGAIN_OVER: Final = 0.3
+SEARCH_AGAIN_OVER: Final = 0.3
+"""Share of the question that no candidate covers."""
 
 _DIGITS: Final = 9
 """Gains that differ only after these digits count as equal: the better candidate is taken."""
@@ -82,16 +83,10 @@ class Residual(NamedTuple):
     Attributes:
         weights: Shape (m,), the share of each candidate in the question.
         vector: Shape (dimensions,), the rest of the question.
-        share: Its length, as a share of the question's.
     """
 
     weights: NDArray[float64]
     vector: NDArray[float64]
-    share: float
-
-    @property
-    def searches_again(self) -> bool:
-        return self.share > _SEARCH_AGAIN_OVER
 
 
 def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]) -> Residual:
@@ -105,13 +100,9 @@ def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]
         candidates: Shape (m, dimensions), of unit length or zeros.
     """
     q, c = np.asarray(question, float64), np.asarray(candidates, float64)
-    length = float(np.linalg.norm(q))
-    if length == 0:
-        return Residual(np.zeros(len(c)), np.zeros_like(q), 0.0)
-    q = q / length
-    weights = _fista(c @ c.T, c @ q)
-    left = q - weights @ c
-    return Residual(length * weights, length * left, float(np.linalg.norm(left)))
+    length = max(float(np.linalg.norm(q)), _TINY)
+    weights = _fista(c @ c.T, c @ q / length)
+    return Residual(length * weights, length * (q / length - weights @ c))
 
 
 def _fista(gram: NDArray[float64], target: NDArray[float64]) -> NDArray[float64]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.memory_graph.diffusion import MOST_ENERGY, Energy, best, largest, spread
 from glyphoxa.memory_graph.graph import MemoryGraph
-from glyphoxa.memory_graph.nmf_fista_dpp import diverse, residual_of, topic_boosts
+from glyphoxa.memory_graph.nmf_fista_dpp import SEARCH_AGAIN_OVER, diverse, residual_of, topic_boosts
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
 
 Scores: TypeAlias = NDArray[float64]
@@ -225,10 +225,10 @@ class _Recall:
         if meaning is None:
             return pool
         vectors, question = meaning
-        residual = residual_of(question, vectors[pool])
-        if not residual.searches_again:
+        rest = residual_of(question, vectors[pool]).vector
+        if np.linalg.norm(rest) <= SEARCH_AGAIN_OVER * np.linalg.norm(question):
             return pool
-        again = self._graph.cosines(residual.vector)
+        again = self._graph.cosines(rest)
         again[pool] = 0.0
         near = np.flatnonzero((again >= _RESIDUAL_LEAST) & self._may_be_recalled)
         found = best(again, near, most=_RESIDUAL_HITS, ties=self._graph.ties)

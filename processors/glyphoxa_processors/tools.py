@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pipecat.frames.frames import (
@@ -27,7 +26,11 @@ from glyphoxa_processors.moved import FunctionSchema, ToolsSchema
 
 
 def declare(tools: Toolbox) -> ToolsSchema:
-    """Return the tools of the NPC's tier with their handlers, in pipecat's format."""
+    """Return the tools of the NPC's tier with their handler, in pipecat's format."""
+
+    async def handle(params: FunctionCallParams) -> None:
+        await params.result_callback(await tools.call(params.function_name, params.arguments))
+
     return ToolsSchema(
         standard_tools=[
             FunctionSchema(
@@ -35,18 +38,11 @@ def declare(tools: Toolbox) -> ToolsSchema:
                 description=spec.description,
                 properties={name: dict(schema) for name, schema in spec.parameters.items()},
                 required=list(spec.required),
-                handler=_handler(tools),
+                handler=handle,
             )
             for spec in tools.declared
         ]
     )
-
-
-def _handler(tools: Toolbox) -> Callable[[FunctionCallParams], Awaitable[None]]:
-    async def handle(params: FunctionCallParams) -> None:
-        await params.result_callback(await tools.call(params.function_name, params.arguments))
-
-    return handle
 
 
 class ToolRounds(FrameProcessor):

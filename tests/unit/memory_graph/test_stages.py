@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from glyphoxa.memory_graph.diffusion import Edges, best, joined, semantic_layer, spread, temporal_layer
-from glyphoxa.memory_graph.nmf_fista_dpp import ITERATIONS, LAMBDA, diverse, factorised, residual_of, topic_boosts
+from glyphoxa.memory_graph.nmf_fista_dpp import (
+    ITERATIONS,
+    LAMBDA,
+    SEARCH_AGAIN_OVER,
+    diverse,
+    factorised,
+    residual_of,
+    topic_boosts,
+)
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
 
 Edge = tuple[int, int, str]
@@ -261,24 +269,21 @@ def test_what_the_candidates_say_is_taken_from_the_question_but_for_lambda() -> 
     residual = residual_of(np.array([0.6, 0.8, 0.0]), np.array([[1.0, 0, 0]]))
     assert residual.weights == pytest.approx([0.5])
     assert residual.vector == pytest.approx([0.1, 0.8, 0.0])
-    assert residual.searches_again
 
 
 def test_a_question_that_is_fully_covered_is_not_searched_again() -> None:
-    residual = residual_of(np.array([0.0, 3.0]), np.eye(2))
-    assert residual.share == pytest.approx(0.1)
-    assert not residual.searches_again
+    assert np.linalg.norm(residual_of(np.array([0.0, 3.0]), np.eye(2)).vector) == pytest.approx(0.1 * 3.0)
+    assert 0.1 < SEARCH_AGAIN_OVER < 1.0
 
 
 def test_a_question_of_which_nothing_is_covered_is_left_as_it_is() -> None:
     for candidates in (np.zeros((2, 2)), np.zeros((0, 2))):
         residual = residual_of(np.array([0.0, 3.0]), candidates)
         assert residual.vector.tolist() == [0.0, 3.0]
-        assert residual.share == 1.0
 
 
 def test_a_question_without_meaning_leaves_nothing_to_search_for() -> None:
-    assert not residual_of(np.zeros(3), np.eye(3)).searches_again
+    assert not residual_of(np.zeros(3), np.eye(3)).vector.any()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(2, 8))
