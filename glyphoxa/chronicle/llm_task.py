@@ -146,6 +146,7 @@ class ClaimRejected(Exception):
     """A part of an answer is rejected, for this reason."""
 
 
+@dataclass(frozen=True, slots=True)
 class VisibleLines:
     """The lines that a model was shown, in order.
 
@@ -154,12 +155,9 @@ class VisibleLines:
         is_exact: All words of a claim must be in its evidence, because the model was shown more than the lines.
     """
 
-    def __init__(self, lines: Lines, language: str, *, is_exact: bool = False) -> None:
-        self._language = language
-        self._foreign_share = 0.0 if is_exact else 0.5
-        self._vocabulary = vocabulary_of(language)
-        self._is_capital_a_sign = not capitalises_nouns(language)
-        self.lines = tuple(lines)
+    lines: Lines
+    language: str
+    is_exact: bool = False
 
     def naming(self, *names: str) -> list[NumberedUtterance]:
         """Return the lines that contain one of the names or have such a speaker."""
@@ -184,11 +182,11 @@ class VisibleLines:
         return False
 
     def _telling(self, *texts: str) -> frozenset[str]:
-        return frozenset[str]().union(*(Text.of(text).telling(self._language) for text in texts))
+        return frozenset[str]().union(*(Text.of(text).telling(self.language) for text in texts))
 
     def _is_written_as_a_name(self, word: Word) -> bool:
-        is_sign = self._is_capital_a_sign and not word.opens
-        return word.is_capital and (is_sign or not self._vocabulary.is_ordinary(word.folded))
+        is_sign = not word.opens and not capitalises_nouns(self.language)
+        return word.is_capital and (is_sign or not vocabulary_of(self.language).is_ordinary(word.folded))
 
     def cited(self, numbers: Sequence[int]) -> list[NumberedUtterance]:
         """Return the lines that a model cites, in order.
@@ -225,7 +223,7 @@ class VisibleLines:
         players = [each.utterance for each in evidence if each.utterance.is_evidence]
         telling = self._telling(text)
         foreign = telling.difference(*(self._telling(said.text, said.speaker_name) for said in players))
-        if not telling or len(foreign) > self._foreign_share * len(telling):
+        if not telling or len(foreign) > (0.0 if self.is_exact else 0.5) * len(telling):
             raise ClaimRejected("its words are not in its evidence")
         exact = (word.text for word in words(text) if self._is_written_as_a_name(word) or word.folded.isdigit())
         if not foreign.isdisjoint(self._telling(*exact, *_NUMBERS)):
