@@ -18,7 +18,6 @@ from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_world import LoadedTalk
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance, Signal
-from glyphoxa.memory_graph.deep_recall import with_second_hop
 from glyphoxa.recall.ranking import RankingWeights
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.talk_index import ViewSnapshot
@@ -71,8 +70,6 @@ def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     }
     for name, settings in without_a_stage(shipped).items():
         made[name] = lambda talk, settings=settings: shipped_recall(talk.recall_with(settings))  # type: ignore[misc]
-    hop = replace(shipped, weights=with_second_hop(shipped.weights))
-    made["+second-hop"] = lambda talk: shipped_recall(talk.recall_with(hop))
     return made
 
 

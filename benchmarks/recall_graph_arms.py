@@ -41,7 +41,7 @@ _NO_STAGE: Final = MemoryGraphSettings()
 
 def graph_arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
     """Return the arms by name."""
-    of_graph = tuple(stage for stage in get_args(RecallStage) if stage != "second_hop")
+    of_graph = get_args(RecallStage)
     stages = {_SHORT.get(stage, stage.replace("_", "-")): MemoryGraphSettings(stages=(stage,)) for stage in of_graph}
     stages |= {"graph": MemoryGraphSettings(stages=of_graph), "known": _NO_STAGE}
     of_talk = {name: stages[name] for name in ("pedsa", "graph")}

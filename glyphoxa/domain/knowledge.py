@@ -371,7 +371,6 @@ class Signal(StrEnum):
     RECAP = "recap"
     """It was said then, whether or not it resembles the question."""
 
-    SECOND_HOP = "second_hop"
     VECTOR = "vector"
     LEXICAL = "lexical"
     ANCHOR = "anchor"

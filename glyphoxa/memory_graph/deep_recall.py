@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from loguru import logger
-from numpy import float32, int32
+from numpy import int32
 from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
@@ -29,7 +29,6 @@ from glyphoxa.domain.knowledge import (
     RecalledSummary,
     RecalledUtterance,
     Signal,
-    Viewer,
     lines_of,
 )
 from glyphoxa.domain.structured import StructuredLlm
@@ -38,14 +37,12 @@ from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.memory_graph.graph import Link, TalkGraph, graph_of_view
 from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
-from glyphoxa.memory_graph.settings import SECOND_HOP, MemoryGraphSettings
+from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.prompt.wording import recalled_line
-from glyphoxa.recall.ranking import Ranked, RankingWeights
+from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
-from glyphoxa.recall.signals import SCALE, by_words, rarity, rarity_of_unsaid
+from glyphoxa.recall.signals import by_words, rarity, rarity_of_unsaid
 from glyphoxa.recall.table_calendar import Zone
-from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
-from glyphoxa.recall.terms import SearchTerms
 from glyphoxa.recall.world import WorldSnapshot
 from glyphoxa.transcript.ports import PastTalk, TalkQuery
 
@@ -121,7 +118,6 @@ class DeepRecall:
 
     def __post_init__(self) -> None:
         by = self.settings.searches_by
-        self._weights = with_second_hop(self.ranking.weights) if SECOND_HOP in self.settings.stages else None
         if self.settings.asks_a_model and self.llm is None:
             raise InvalidInput(f"recall by {by} needs a language model; valid without one: hybrid")
         if by == "hybrid_rerank" and self.reranker is None:
@@ -151,7 +147,7 @@ class DeepRecall:
         """
         until = None if deadline_ms is None else asyncio.get_running_loop().time() + deadline_ms / 1_000
         left_out: list[str] = []
-        ranked = await self.ranking.ranked(campaign, npc, query, left_out=left_out, weights=self._weights)
+        ranked = await self.ranking.ranked(campaign, npc, query, left_out=left_out)
         if ranked is None or query.limit <= 0:
             return NOTHING_ASKED
         try:
@@ -365,42 +361,3 @@ def _line(recalled: Recalled, zone: Zone) -> str:
     if recalled.at_ms is None:
         return line
     return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {line}"
-
-
-# -- second hop
-#
-# The second hop: words of the best turns lead to turns that share no word with the question.
-#
-# "Where does Tamsin's brother live?": one turn says that Joren is her brother, another where Joren lives. The link is a
-# rare word, mostly a name: a word of the first hits that only few other turns contain.
-
-
-_FIRST_HITS: Final = 3
-_FEWEST, _MOST = 2, 6
-"""A linking word must be in that many turns: a single one leads nowhere, and a common one everywhere."""
-
-
-def with_second_hop(weights: RankingWeights) -> RankingWeights:
-    """Return the same ranking with this signal, at the weight of any other. Measurements show no gain."""
-    return replace(
-        weights,
-        by_words={**weights.by_words, Signal.SECOND_HOP: 1.0},
-        by_words_and_meaning={**weights.by_words_and_meaning, Signal.SECOND_HOP: 1.0},
-        extra={**weights.extra, Signal.SECOND_HOP: second_hop},
-    )
-
-
-def second_hop(index: TalkIndex, viewer: Viewer, asked: SearchTerms, seen: ViewSnapshot) -> NDArray[float32]:
-    """Return the summed rarity of the words that lead to each turn, float32 of shape (n,)."""
-    found = np.zeros(len(seen), float32)
-    if not seen.matches:
-        return found
-    words = by_words(seen)
-    hits = np.argpartition(-words, min(_FIRST_HITS, len(words) - 1))[:_FIRST_HITS]
-    said = [index.said(int(seen.columns.rows[at])) for at in hits if words[at] > 0]
-    terms = {term for one in said for term in index.terms.of_turn("", one.text)} - set(asked)
-    for match in index.look(viewer, tuple(sorted(terms))).matches:
-        if _FEWEST <= len(match.places) <= _MOST:
-            places = match.places[match.places < len(seen)]  # the transcript may have grown since
-            found[places] += rarity(match, len(seen))
-    return found / np.float32(SCALE)

@@ -22,10 +22,7 @@ RecallStage = Literal[
     "residual",
     "diversity",
     "per_type_cap",
-    "second_hop",
 ]
-SECOND_HOP: Final = "second_hop"
-"""A signal of the transcript ranking, not of the graph: see `glyphoxa.memory_graph.deep_recall`."""
 
 HALF_LIVES_TURNS: Final[Mapping[str, float]] = MappingProxyType(
     {"event": 50.0, "character_sheet": 200.0, "location_state": 100.0, "rule_constraint": inf}
@@ -41,8 +38,7 @@ class MemoryGraphSettings(BaseModel):
             results of `hybrid`. `llm`: a language model selects memories and may ask for their neighbours.
             `hybrid_rerank`: a reranker reorders the results of `hybrid`. Default: `llm` if `recall.llm` is not `local`,
             otherwise `hybrid_rerank` if `recall.rerank` is set, otherwise `hybrid`.
-        stages: Stages of the memory graph to turn on, and `second_hop` of the ranking before it. None is on by default,
-            because no measurement shows a gain.
+        stages: Stages of the memory graph to turn on. None is on by default, because no measurement shows a gain.
         semantic_edges: Diffusion follows edges between turns and the names in them.
         temporal_edges: Diffusion follows edges between consecutive turns.
         forgetting: Energy decreases with the turns since a node's entities were last mentioned.

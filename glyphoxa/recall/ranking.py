@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -15,7 +15,7 @@ from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
-from glyphoxa.recall.terms import RecallQuestion, SearchTerms
+from glyphoxa.recall.terms import RecallQuestion
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 
 # -- several
@@ -53,8 +53,6 @@ def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32
 
 
 Scores = NDArray[float32]
-ExtraSignal = Callable[[TalkIndex, Viewer, SearchTerms, ViewSnapshot], Scores]
-"""A signal registered with the weights: one number for each turn of the snapshot."""
 
 BY_WORDS: Final[Mapping[Signal, float]] = {
     Signal.WORDS: 5.0,
@@ -96,7 +94,6 @@ class RankingWeights:
     Attributes:
         apart: See the function of that name; 0 means that all answers may come from one session.
         by_words: Used without the question's vector: on partial transcripts, or when the vector is late.
-        extra: Signals that are computed elsewhere, by their names in the tables.
         min_cosine: Without a common word, a lower similarity does not bear on the question. True hits can be as low: at
             0.25, questions in other words lose 2.9 points of R@10. Selection decides later what enters a prompt.
     """
@@ -104,7 +101,6 @@ class RankingWeights:
     by_words: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS)
     by_words_and_meaning: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS_AND_MEANING)
     apart: float = APART
-    extra: Mapping[Signal, ExtraSignal] = field(default_factory=dict)
     min_cosine: float = 0.15
 
 
@@ -140,7 +136,7 @@ def rank(
     """
     Args:
         speakers: Numbers of the speakers whom the question names.
-        also: Further signals that were computed for this question: the fit in time, and `weights.extra`.
+        also: Further signals that were computed for this question: the fit in time.
     """
     signals = signals_of(question, seen, speakers) | dict(also)
     table = weights.by_words if seen.cosines is None else weights.by_words_and_meaning
@@ -244,9 +240,7 @@ def rank_view(
     seen = index.look(viewer, asked.terms, asked.vector)
     fit = fit_of(asked, index, viewer, seen)
     heard = index.speakers(viewer)
-    also = {name: signal(index, viewer, asked.terms, seen) for name, signal in weights.extra.items()}
-    if fit is not None:
-        also[Signal.TIME] = fit.prior
+    also = {} if fit is None else {Signal.TIME: fit.prior}
     speakers = frozenset(heard[name] for name in asked.speakers if name in heard)
     ranking = rank(asked, seen, speakers=speakers, also=also, weights=weights)
     excluded = index.rows_of(query.exclude)

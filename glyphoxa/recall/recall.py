@@ -160,32 +160,23 @@ class Recall:
         index, asked = await self._read_in_time(campaign, npc, query.text, waits, left_out)
         if asked is None or query.limit <= 0:
             return NOTHING_ASKED
-        ranked = await self._ranked(index, npc, asked, query, self.weights)
+        ranked = await self._ranked(index, npc, asked, query)
         items = await self.recaps.before([*ranked.items(query.limit)], ranked, campaign, npc, left_out=left_out)
         return RecallResult(tuple(items), tuple(left_out))
 
-    async def ranked(
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        query: TalkQuery,
-        *,
-        left_out: list[str],
-        weights: RankingWeights | None = None,
-    ) -> Ranked | None:
+    async def ranked(self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, left_out: list[str]) -> Ranked | None:
         """Return all that an NPC witnessed, ranked by a question, for further processing; see `recaps` as well.
 
         `patient` uses the longer deadlines. Returns None if nothing is asked.
 
         Args:
             left_out: Receives what was not considered.
-            weights: Weights of the ranking; None: the usual ones.
 
         Raises:
             Unavailable: See `PastTalk.recall`.
         """
         index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=True), left_out)
-        return None if asked is None else await self._ranked(index, npc, asked, query, weights or self.weights)
+        return None if asked is None else await self._ranked(index, npc, asked, query)
 
     async def close(self) -> None:
         """Cancel the work in progress."""
@@ -259,13 +250,11 @@ class Recall:
             left_out.append(f"the latest utterances: {str(error) or f'it took more than {deadline_ms} ms'}")
             return cached
 
-    async def _ranked(
-        self, index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery, weights: RankingWeights
-    ) -> Ranked:
+    async def _ranked(self, index: TalkIndex, viewer: Viewer, asked: RecallQuestion, query: TalkQuery) -> Ranked:
         """Rank in a thread if it would block the event loop."""
         if len(index) > _IN_A_THREAD:
-            return await asyncio.to_thread(rank_view, index, viewer, asked, query, weights)
-        return rank_view(index, viewer, asked, query, weights)
+            return await asyncio.to_thread(rank_view, index, viewer, asked, query, self.weights)
+        return rank_view(index, viewer, asked, query, self.weights)
 
 
 class _Waits(NamedTuple):

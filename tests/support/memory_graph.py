@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from glyphoxa.domain.structured import JsonSchema
-from glyphoxa.memory_graph.settings import SECOND_HOP, RecallStage
+from glyphoxa.memory_graph.settings import RecallStage
 
-GRAPH_STAGES: tuple[RecallStage, ...] = tuple(stage for stage in get_args(RecallStage) if stage != SECOND_HOP)
+GRAPH_STAGES: tuple[RecallStage, ...] = get_args(RecallStage)
 
 
 @dataclass

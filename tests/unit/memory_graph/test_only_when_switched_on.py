@@ -45,4 +45,4 @@ def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched
 def test_by_default_all_npcs_search_memory_the_same_way() -> None:
     """A table opens nothing but the shipped recall then."""
     assert DeepRecallSettings().is_plain
-    assert not DeepRecallSettings(stages=("second_hop",)).is_plain
+    assert not DeepRecallSettings(stages=("diffusion",)).is_plain

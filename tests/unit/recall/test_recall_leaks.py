@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
-from glyphoxa.memory_graph.deep_recall import DeepRecall, with_second_hop
+from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.prompt.wording import recalled_line
-from glyphoxa.recall.ranking import DEFAULT
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -38,7 +37,6 @@ PATIENT = RecallSettings(
     refresh_deadline_ms=DEADLINE_MS,
     summaries_deadline_ms=DEADLINE_MS,
 )
-WITH_ALL_ARMS = replace(PATIENT, weights=with_second_hop(DEFAULT))
 LINES = (
     "My sister sails with the pirates.",
     "Where is the sword?",
@@ -112,7 +110,7 @@ async def everything(
         feed,
         embedder=an_embedder_of_words(),
         summaries=Summaries(of_smith(told)),
-        settings=WITH_ALL_ARMS,
+        settings=PATIENT,
         now_ms=lambda: NOW_MS,
     )
     found: list[RecallResult] = []
