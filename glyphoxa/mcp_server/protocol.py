@@ -86,12 +86,7 @@ def _declared(spec: ToolSpec) -> Tool:
     return Tool(
         name=spec.wire_name,
         description=spec.description,
-        input_schema={
-            "type": "object",
-            "properties": {name: dict(schema) for name, schema in spec.parameters.items()},
-            "required": list(spec.required),
-            "additionalProperties": False,
-        },
+        input_schema={**spec.schema, "additionalProperties": False},
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 

@@ -36,6 +36,12 @@ class ToolSpec:
     def wire_name(self) -> str:
         return self.name.replace(".", "_")
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The arguments as JSON schema."""
+        properties = {name: dict(schema) for name, schema in self.parameters.items()}
+        return {"type": "object", "properties": properties, "required": list(self.required)}
+
     def worded(self, texts: Mapping[str, str]) -> ToolSpec:
         """Return the tool with these descriptions: its own under "what", and one for each parameter."""
         parameters = {key: {**each, "description": texts[key]} for key, each in self.parameters.items()}

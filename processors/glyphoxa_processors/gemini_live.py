@@ -34,7 +34,6 @@ from glyphoxa_processors.s2s_session import (
     closed_because,
     instructions_of,
     message_of,
-    parameters_of,
     pcm_of,
     reason,
     value_at,
@@ -227,7 +226,7 @@ class LiveSession:
     def _configuration(self) -> types.LiveConnectConfig:
         declared = [
             types.FunctionDeclaration(
-                name=spec.wire_name, description=spec.description, parameters_json_schema=parameters_of(spec)
+                name=spec.wire_name, description=spec.description, parameters_json_schema=spec.schema
             )
             for spec in self._tools
         ]

@@ -36,7 +36,6 @@ from glyphoxa_processors.s2s_session import (
     arguments_of,
     instructions_of,
     message_of,
-    parameters_of,
     pcm_of,
     reason,
     value_at,
@@ -297,7 +296,7 @@ def _translated() -> Iterator[None]:
 
 def _declared(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     return [
-        {"type": "function", "name": spec.wire_name, "description": spec.description, "parameters": parameters_of(spec)}
+        {"type": "function", "name": spec.wire_name, "description": spec.description, "parameters": spec.schema}
         for spec in tools
     ]
 

@@ -135,15 +135,6 @@ def instructions_of(messages: Sequence[Message]) -> str:
     return COMMON.broken("\n\n".join(message.content for message in messages if message.role == "system"))
 
 
-def parameters_of(spec: ToolSpec) -> dict[str, Any]:
-    """Return a tool's arguments as JSON schema."""
-    return {
-        "type": "object",
-        "properties": {name: dict(schema) for name, schema in spec.parameters.items()},
-        "required": list(spec.required),
-    }
-
-
 def message_of(raw: str | bytes) -> Mapping[str, Any]:
     """Parse a message of the server. Logs one that is not a JSON object and returns it as empty."""
     try:

@@ -36,7 +36,7 @@ def declare(tools: Toolbox) -> ToolsSchema:
             FunctionSchema(
                 name=spec.wire_name,
                 description=spec.description,
-                properties={name: dict(schema) for name, schema in spec.parameters.items()},
+                properties=spec.schema["properties"],
                 required=list(spec.required),
                 handler=handle,
             )
