@@ -59,7 +59,7 @@ def _arm(settings: MemoryGraphSettings, *, knows: bool) -> Callable[[LoadedTalk]
 
         async def ask(question: Question) -> list[str]:
             await _learn(talk, question.campaign)
-            found = await deep.recall(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH))
+            found = await deep.search(question.campaign, WITNESS, TalkQuery(question.text, limit=DEPTH))
             return _lines(talk, question.campaign, found.items)
 
         return ask

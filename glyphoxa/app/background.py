@@ -600,12 +600,14 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     method: RecallMethod,
     safety: SafetyTopics,
     llama: LlamaServer | None = None,
+    **asked: Any,
 ) -> DeepRecall:
     """Open recall with the configured stages and language model. `stack` closes it; nothing is downloaded.
 
     Args:
         method: The recall method.
         llama: The model that runs here. None: it is loaded if the method needs it.
+        asked: `deadline_ms`, `recent` and `world` of `DeepRecall`.
 
     Raises:
         InvalidInput: See `open_structured_llm`; or the method needs something unavailable.
@@ -639,6 +641,7 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
         settings=chosen,
         llm=llm,
         reranker=reranker,
+        **asked,
     )
     stack.push_async_callback(deep.close)
     return deep

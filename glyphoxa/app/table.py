@@ -81,7 +81,7 @@ from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.mcp_servers import ServerRow
-    from glyphoxa.memory_graph.deep_recall import DeepTalk
+    from glyphoxa.memory_graph.deep_recall import DeepRecall
     from glyphoxa.observability.metrics import TableMetrics
     from glyphoxa.observability.tracing import TurnTracer
 
@@ -341,7 +341,7 @@ class _Wiring:
             self.state.events.subscribe(opening.observers.on)
         self.context = table_context(settings, self.state, store)
         stack.push_step("recall", STEP_MS, self.context.prefetch.close)
-        self.deep_talk: DeepTalk | None = None
+        self.deep_talk: DeepRecall | None = None
         self._latencies = ToolLatencies()
 
     async def session(self, stack: ClosingStack) -> TableSession:
@@ -517,13 +517,12 @@ class _Wiring:
         settings = opening.settings
         if memory.store is None or settings.recall.is_plain:
             return
-        from glyphoxa.memory_graph.deep_recall import DeepTalk
 
         def heard_last(npc: NpcId) -> list[str]:
             heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
             return [f"{said.speaker_name}: {said.text}" for said in heard]
 
-        deep = await open_deep_recall(
+        self.deep_talk = await open_deep_recall(
             settings,
             memory.store,
             opening.campaign,
@@ -531,10 +530,6 @@ class _Wiring:
             method=settings.recall.searches_by,
             safety=self.safety,
             llama=opening.local.llama,
-        )
-        self.deep_talk = DeepTalk(
-            memory.store.past_talk,
-            deep,
             deadline_ms=DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
             recent=heard_last,
             world=lambda npc: "\n".join(context.standing(npc)),

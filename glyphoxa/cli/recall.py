@@ -109,10 +109,12 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
 
             campaign = await desk.store.campaigns.get(desk.campaign)
             deep = await open_deep_recall(
-                desk.settings, desk.store, campaign, stack, method=options.method, safety=desk.safety
+                *(desk.settings, desk.store, campaign, stack),
+                method=options.method,
+                safety=desk.safety,
+                world=lambda npc: "\n".join(contexts.standing(npc)),
             )
-            known = contexts.standing(npc) if deep.settings.asks_a_model else ()
-            search = partial(deep.recall, desk.campaign, npc, world="\n".join(known))
+            search = partial(deep.search, desk.campaign, npc)
         asking = ExplainedQuestion(desk, npc, question, contexts, search)
         found = await asking.ask(limit=options.limit, by_words=options.lexical)
     shown = [*found.facts, *found.said]

@@ -21,7 +21,7 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
     Recalled,
@@ -44,7 +44,7 @@ from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import by_words, rarity, rarity_of_unsaid
 from glyphoxa.recall.table_calendar import Zone
 from glyphoxa.recall.world import WorldSnapshot
-from glyphoxa.transcript.ports import PastTalk, TalkQuery
+from glyphoxa.transcript.ports import TalkQuery
 
 _BASE: Final = 400
 """The best turns of the shipped ranking get a base score; the others get none."""
@@ -101,6 +101,11 @@ class DeepRecall:
         settings: The method, and the active stages.
         llm: The language model, for methods that use one.
         reranker: For the method that reranks.
+        deadline_ms: For one question. Without the graph by then, the result is the ranking. A late language model
+            leaves what it has chosen so far, or the ranking.
+        recent: Returns the utterances that an NPC heard last, oldest first, each with its speaker; a language model
+            receives the end.
+        world: Returns an NPC's standing knowledge of itself and of the world, for a language model.
 
     Raises:
         InvalidInput: The method needs a model that is not set.
@@ -114,6 +119,10 @@ class DeepRecall:
     settings: MemoryGraphSettings = field(default_factory=MemoryGraphSettings)
     llm: StructuredLlm | None = None
     reranker: Reranker | None = None
+    deadline_ms: int | None = None
+    recent: Callable[[NpcId], Sequence[str]] = lambda _: ()
+    world: Callable[[NpcId], str] = lambda _: ""
+    _has_failed: bool = field(default=False, init=False)
     _made: OrderedDict[tuple[CampaignId, NpcId], _Made] = field(default_factory=OrderedDict, init=False)
 
     def __post_init__(self) -> None:
@@ -123,31 +132,32 @@ class DeepRecall:
         if by == "hybrid_rerank" and self.reranker is None:
             raise InvalidInput(f"recall by {by} needs recall.rerank, which is not set; valid without: hybrid")
 
-    async def recall(  # noqa: PLR0913 - what a language model is shown comes from two sides
-        self,
-        campaign: CampaignId,
-        npc: NpcId,
-        query: TalkQuery,
-        *,
-        recent: Sequence[str] = (),
-        world: str = "",
-        deadline_ms: int | None = None,
+    async def recall(
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
+    ) -> Sequence[Recalled]:
+        """See `PastTalk.recall`. A failure of a model is logged once until a success."""
+        found = await self.search(campaign, npc, query, patient=patient)
+        why = next((part for part in found.left_out if part.startswith((LANGUAGE_MODEL, RERANK))), "")
+        if why and not self._has_failed:
+            logger.warning("recall by {} falls back to words and meaning: {}", self.settings.searches_by, why)
+        self._has_failed = bool(why)
+        return found.items
+
+    async def search(
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = True
     ) -> RecallResult[Recalled]:
         """Return what an NPC witnessed or knows that bears on a question, the most helpful first.
 
         Args:
             query: A reranker or a filtering language model receives more than its limit.
-            recent: The preceding utterances, oldest first, each with its speaker: a language model receives the end.
-            world: The NPC's standing knowledge of itself and of the world, for a language model.
-            deadline_ms: For all of it. Without the graph by then, the result is the ranking. A late language model
-                leaves what it has chosen so far, or the ranking.
 
         Raises:
             Unavailable: See `PastTalk.recall`.
         """
-        until = None if deadline_ms is None else asyncio.get_running_loop().time() + deadline_ms / 1_000
+        now = asyncio.get_running_loop().time()
+        until = None if self.deadline_ms is None else now + self.deadline_ms / 1_000
         left_out: list[str] = []
-        ranked = await self.ranking.ranked(campaign, npc, query, left_out=left_out)
+        ranked = await self.ranking.ranked(campaign, npc, query, left_out=left_out, patient=patient)
         if ranked is None or query.limit <= 0:
             return NOTHING_ASKED
         try:
@@ -170,7 +180,8 @@ class DeepRecall:
                 until,
                 ranked.index.terms.language,
             )
-            found = await recalling.recall(_asked(graph, ranked), query.text, recent=recent, world=world)
+            asked, recent, world = _asked(graph, ranked), self.recent(npc), self.world(npc)
+            found = await recalling.recall(asked, query.text, recent=recent, world=world)
             left_out += found.left_out
             items = [*results.of(found, await self._known(campaign, npc, graph))][: query.limit]
         talk = [one for one in items if not isinstance(one, RecalledFact)]
@@ -222,47 +233,6 @@ class DeepRecall:
         graphs = [made.graph for made in self._made.values()]
         self._made.clear()
         await asyncio.gather(*graphs, return_exceptions=True)
-
-
-@dataclass(slots=True)
-class DeepTalk:
-    """Search for the tools of an NPC of tier DEEP: it uses a method of the memory graph.
-
-    If the method fails, it falls back to words and meaning. A failure is logged once until a success.
-
-    Args:
-        talk: The fallback.
-        deadline_ms: For one answer; below the limit of a tool, so that there is one.
-        recent: Returns the utterances that an NPC heard last, oldest first, each with its speaker.
-        world: Returns an NPC's standing knowledge of itself and of the world.
-    """
-
-    talk: PastTalk
-    deep: DeepRecall
-    deadline_ms: int
-    recent: Callable[[NpcId], Sequence[str]] = lambda _: ()
-    world: Callable[[NpcId], str] = lambda _: ""
-    _has_failed: bool = False
-
-    async def recall(
-        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
-    ) -> Sequence[Recalled]:
-        """See `PastTalk.recall`."""
-        recent, world = self.recent(npc), self.world(npc)
-        try:
-            found = await self.deep.recall(
-                campaign, npc, query, recent=recent, world=world, deadline_ms=self.deadline_ms
-            )
-        except GlyphoxaError as error:
-            self._report(str(error))
-            return await self.talk.recall(campaign, npc, query, patient=patient)
-        self._report(next((part for part in found.left_out if part.startswith((LANGUAGE_MODEL, RERANK))), ""))
-        return found.items
-
-    def _report(self, why: str) -> None:
-        if why and not self._has_failed:
-            logger.warning("recall by {} falls back to words and meaning: {}", self.deep.settings.searches_by, why)
-        self._has_failed = bool(why)
 
 
 def _asked(graph: TalkGraph, ranked: Ranked) -> GraphQuestion:

@@ -164,10 +164,12 @@ class Recall:
         items = await self.recaps.before([*ranked.items(query.limit)], ranked, campaign, npc, left_out=left_out)
         return RecallResult(tuple(items), tuple(left_out))
 
-    async def ranked(self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, left_out: list[str]) -> Ranked | None:
+    async def ranked(
+        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, left_out: list[str], patient: bool = True
+    ) -> Ranked | None:
         """Return all that an NPC witnessed, ranked by a question, for further processing; see `recaps` as well.
 
-        `patient` uses the longer deadlines. Returns None if nothing is asked.
+        Returns None if nothing is asked.
 
         Args:
             left_out: Receives what was not considered.
@@ -175,7 +177,7 @@ class Recall:
         Raises:
             Unavailable: See `PastTalk.recall`.
         """
-        index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=True), left_out)
+        index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=patient), left_out)
         return None if asked is None else await self._ranked(index, npc, asked, query)
 
     async def close(self) -> None:

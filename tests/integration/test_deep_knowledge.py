@@ -14,7 +14,6 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.memory_graph.deep_recall import DeepTalk
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.transcript.ports import TalkQuery
 from tests.integration.test_chronicle import CAMPAIGN, EVENING, a_known_party, read_new, said
@@ -64,7 +63,7 @@ async def test_search_of_a_deep_npc_returns_facts_and_summaries_that_it_knows(st
     async with AsyncExitStack() as stack:
         deep = await open_deep_recall(settings, store, campaign, stack, method="hybrid", safety=SafetyTopics())
         heard = [said(n, "").id for n in (1, 2, 3, 4)]
-        found = await deep.recall(
+        found = await deep.search(
             CAMPAIGN, SMITH, TalkQuery("Is Eldrinax an old wizard, and who brings six crowns?", limit=30)
         )
         assert {str(one.utterance_id) for one in found.items if not isinstance(one, RecalledSummary)} <= {
@@ -74,8 +73,7 @@ async def test_search_of_a_deep_npc_returns_facts_and_summaries_that_it_knows(st
         assert any(isinstance(one, RecalledFact) for one in found.items)
         assert "smuggler" not in str(found)
         memory = memory_of(store, campaign, SMITH)
-        talk = DeepTalk(store.past_talk, deep, deadline_ms=60_000)
-        tools: Any = Toolbox(replace(memory, deep_talk=talk), tier="DEEP")
+        tools: Any = Toolbox(replace(memory, deep_talk=deep), tier="DEEP")
         answer = await tools.call("memory_search_sessions", {"query": "Is Eldrinax an old wizard?"})
         assert any("fact" in one for one in answer["found"])
         assert "smuggler" not in str(answer)

@@ -113,7 +113,7 @@ async def asked(store: Store, settings: Settings, method: RecallMethod, **more: 
         deep = await open_deep_recall(
             settings, store, a_campaign(), stack, method=method, safety=SafetyTopics(), **more
         )
-        return await deep.recall(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
+        return await deep.search(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 
 @pytest.mark.parametrize(

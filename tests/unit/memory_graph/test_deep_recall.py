@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.memory_graph import deep_recall
-from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
+from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.graph import graph_of_view
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod, RecallStage
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
@@ -64,7 +64,10 @@ async def asked(
     deep: DeepRecall, question: str = QUESTIONS[0], *, npc: NpcId = SMITH, **options: Any
 ) -> RecallResult[Any]:
     of_talk = {name: options.pop(name) for name in ("exclude", "limit", "between") if name in options}
-    return await deep.recall(CAMPAIGN, npc, TalkQuery(question, **{"limit": 15, **of_talk}), **options)
+    deep.deadline_ms = options.pop("deadline_ms", None)
+    for name, known in options.items():
+        setattr(deep, name, lambda _, known=known: known)
+    return await deep.search(CAMPAIGN, npc, TalkQuery(question, **{"limit": 15, **of_talk}))
 
 
 def ids(found: RecallResult[Any]) -> list[str]:
@@ -281,27 +284,21 @@ def warnings() -> Iterator[list[str]]:
 async def test_a_model_that_fails_is_logged_once_until_it_is_well_again(warnings: list[str]) -> None:
     fails = Unavailable("no route")
     deep = deep_over(two_sessions(), method="hybrid_llm", llm=PickingLlm([fails, fails, ((), ()), fails]))
-    talk = DeepTalk(a_recall(two_sessions()), deep, deadline_ms=DEADLINE_MS)
     plain = ids(await asked(deep_over(two_sessions()), limit=5))
     for expected in (plain, plain, []):
-        found = await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
+        found = await deep.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
         assert [one.utterance_id for one in found] == expected
     assert warnings == ["recall by hybrid_llm falls back to words and meaning: language model: no route"]
-    await talk.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
+    await deep.recall(CAMPAIGN, SMITH, TalkQuery(QUESTIONS[0]))
     assert len(warnings) == 2
 
 
-async def test_where_talk_cannot_be_read_at_all_the_other_way_is_taken(warnings: list[str]) -> None:
+async def test_talk_that_cannot_be_read_at_all_is_reported_to_the_caller() -> None:
     feed = FeedTwin()
 
     async def away(_what: str) -> None:
         raise Unavailable("the database is away")
 
     feed.before = away
-    deep = deep_over(feed)
-    other = a_recall(two_sessions())
-    talk = DeepTalk(other, deep, deadline_ms=DEADLINE_MS)
-    assert await talk.recall(CAMPAIGN, SMITH, TalkQuery("Ilvara?")) == await other.recall(
-        CAMPAIGN, SMITH, TalkQuery("Ilvara?")
-    )
-    assert len(warnings) == 1
+    with pytest.raises(Unavailable, match="the database is away"):
+        await deep_over(feed).recall(CAMPAIGN, SMITH, TalkQuery("Ilvara?"))

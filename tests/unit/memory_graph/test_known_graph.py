@@ -29,7 +29,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.memory_graph.deep_recall import DeepRecall, DeepTalk
+from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.diffusion import CONDUCTANCE
 from glyphoxa.memory_graph.graph import Link, TalkGraph
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
@@ -148,7 +148,7 @@ async def recalled(
     question: str, known: Known | None = None, *, npc: NpcId = SMITH, deep: DeepRecall | None = None, **query: Any
 ) -> list[Recalled]:
     deep = deep or deep_over(known or Known())
-    found = await deep.recall(CAMPAIGN, npc, TalkQuery(question, **{"limit": 15, **query}))
+    found = await deep.search(CAMPAIGN, npc, TalkQuery(question, **{"limit": 15, **query}))
     return [*found.items]
 
 
@@ -297,11 +297,10 @@ async def test_what_is_hidden_while_a_model_is_asked_is_not_told() -> None:
 
 async def test_without_the_database_recall_is_that_of_talk() -> None:
     deep = deep_over(Known(is_away=True))
-    found = await deep.recall(CAMPAIGN, SMITH, TalkQuery("Has Ilvara paid?"))
+    found = await deep.search(CAMPAIGN, SMITH, TalkQuery("Has Ilvara paid?"))
     assert found.left_out == ("memory graph: the database is away",)
     assert all(isinstance(one, RecalledUtterance) for one in found.items)
-    talk = DeepTalk(deep.ranking, deep, deadline_ms=60_000)
-    assert [*await talk.recall(CAMPAIGN, SMITH, TalkQuery("Has Ilvara paid?"))] == [*found.items]
+    assert [*await deep.recall(CAMPAIGN, SMITH, TalkQuery("Has Ilvara paid?"))] == [*found.items]
 
 
 # -- and nothing else

@@ -74,9 +74,9 @@ def outcome(chosen: dict[str, Any]) -> object:
 
     async def found() -> tuple[tuple[Recalled, ...], tuple[str, ...]]:
         settings = MemoryGraphSettings(**chosen)
-        deep = DeepRecall(recall, knowledge=Known(), settings=settings, llm=llm, reranker=reranker)
-        recent = ["Tamsin: hello", "Orla: good day"]
-        answer = await deep.recall(CAMPAIGN, SMITH, TalkQuery(ASKED, limit=12), recent=recent, world="It is winter.")
+        known = {"recent": lambda _: ["Tamsin: hello", "Orla: good day"], "world": lambda _: "It is winter."}
+        deep = DeepRecall(recall, knowledge=Known(), settings=settings, llm=llm, reranker=reranker, **known)
+        answer = await deep.search(CAMPAIGN, SMITH, TalkQuery(ASKED, limit=12))
         return answer.items, answer.left_out
 
     items, left_out = asyncio.run(found())

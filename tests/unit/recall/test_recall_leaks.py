@@ -204,7 +204,7 @@ def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:
         feed.tell(*talk)
         recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
         graph = DeepRecall(recall)
-        found = [_rounded(await graph.recall(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS[:6]]
+        found = [_rounded(await graph.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS[:6]]
         await graph.close()
         return found
 
