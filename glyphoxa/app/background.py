@@ -23,7 +23,7 @@ from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_MS, Chronicler,
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.curator import Curating, Curator, LookUp
 from glyphoxa.chronicle.episodes import EpisodeWriter
-from glyphoxa.chronicle.judge import LlmJudge, LlmJudging, RulesJudge
+from glyphoxa.chronicle.judge import STRETCH_MS, LlmJudge, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
 from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
@@ -171,8 +171,6 @@ _LOCAL_CONTEXT: Final = 4_096
 _GATHER_MS: Final = 60_000
 _ROUNDS: Final = 3
 """Rounds of the curator that may take the longest time for one answer."""
-_JUDGE_MS: Final = 180_000
-"""For a stretch: twenty lines of players, with a local model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +188,7 @@ class TalkReaders:
     """
 
     asking: LlmReading | None = None
-    judging: LlmJudging | None = None
+    judging: LlmReading | None = None
     summing: LlmReading | None = None
     curating: Curating | None = None
     check_every: int = CHECK_EVERY
@@ -235,7 +233,7 @@ class TalkReaders:
     def lease_ms(self) -> int:
         """Lease of a session. A reader that does not renew it counts as dead."""
         waits_ms = 0 if self.give_way is None else 2 * LONGEST_WAIT_MS
-        return self.extract_ms + _REST_MS + waits_ms + (0 if self.judging is None else self.judging.stretch_ms)
+        return self.extract_ms + _REST_MS + waits_ms + (0 if self.judging is None else STRETCH_MS)
 
     @property
     def gather_ms(self) -> int:
@@ -286,10 +284,9 @@ def talk_readers_at_table(
     memory = settings.memory
     reading = _reading(settings, stack, CHRONICLE, llama) if memory.asks_a_model else None
     curator = _reading(settings, stack, CURATOR, llama) if memory.curator else None
-    at_once = 1 if runs_here(CHRONICLE, settings.chronicle.llm.name) else _CLOUD_AT_ONCE
     return TalkReaders(
         reading if memory.chronicle == "llm" else None,
-        LlmJudging(reading, at_once, _JUDGE_MS) if reading is not None and memory.judge == "llm" else None,
+        reading if memory.judge == "llm" else None,
         reading if memory.summaries == "llm" else None,
         None if curator is None else _curating(curator, settings),
         memory.backstop,
@@ -317,7 +314,8 @@ def _reading(
     llm = open_structured_llm(settings, stack, kind=kind, llama=llama, max_tokens=tokens)
     deadline_ms, limits = (_LOCAL_DEADLINE_MS, _LOCAL) if is_local else (_CLOUD_DEADLINE_MS, _CLOUD)
     pace, breaker = _pace(chosen.calls_per_minute), CircuitBreaker(now_ms)
-    return LlmReading(llm, pace, breaker, deadline_ms, limits, chosen.retries)
+    at_once = 1 if is_local else _CLOUD_AT_ONCE
+    return LlmReading(llm, pace, breaker, deadline_ms, limits, chosen.retries, at_once)
 
 
 @cache

@@ -119,6 +119,8 @@ class RulesJudge:
 # The language model.
 
 MAX_NOTE_CHARS: Final = 300
+STRETCH_MS: Final = 180_000
+"""Deadline of a stretch: twenty lines of players, with a local model. The rules decide what is not judged by then."""
 _BEFORE: Final = 4
 """Lines that a model is shown before the one to judge."""
 
@@ -156,21 +158,6 @@ def answer_about(topics: Sequence[str]) -> type[JudgementAnswer]:
     return create_model("judgement", __base__=JudgementAnswer, flags=(list[str], flags))
 
 
-@dataclass(frozen=True, slots=True)
-class LlmJudging:
-    """How to ask the language model.
-
-    Attributes:
-        reading: The model, its rate limit and the deadline of one answer.
-        at_once: Most calls at a time.
-        stretch_ms: Deadline of a whole stretch. The rules decide what is not judged by then.
-    """
-
-    reading: LlmReading
-    at_once: int
-    stretch_ms: int
-
-
 class LlmJudge:
     """A `TurnJudge` that asks a model about each player's line, with the rules as its floor.
 
@@ -178,7 +165,7 @@ class LlmJudge:
         topics: Labels of the topics that a line may be flagged with.
     """
 
-    def __init__(self, rules: RulesJudge, asking: LlmJudging, topics: Sequence[str] = ()) -> None:
+    def __init__(self, rules: RulesJudge, asking: LlmReading, topics: Sequence[str] = ()) -> None:
         self._rules = rules
         self.judge_again = rules.judge_again
         self._asking = asking
@@ -188,7 +175,7 @@ class LlmJudge:
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
         judged = await self._rules.judge(talk, known)
-        until = asyncio.get_running_loop().time() + self._asking.stretch_ms / 1000
+        until = asyncio.get_running_loop().time() + STRETCH_MS / 1000
         slots = asyncio.Semaphore(self._asking.at_once)
         lines = [*talk.before, *talk.said]
         async with asyncio.TaskGroup() as group:
@@ -208,10 +195,10 @@ class LlmJudge:
         try:
             async with slots, asyncio.timeout_at(until):
                 question = ModelQuestion(self._answer, self._system, numbered([*safe, one.said]))
-                answer = await self._asking.reading.ask(question)
+                answer = await self._asking.ask(question)
             by_model = answer.judgement(self._topics)
         except TimeoutError:
-            return _by_rules(one, f"the model did not answer within {self._asking.stretch_ms / 1000:g} s")
+            return _by_rules(one, f"the model did not answer within {STRETCH_MS / 1000:g} s")
         except (Unavailable, Unparseable) as error:
             return _by_rules(one, str(error))
         return JudgedUtterance(one.said, Judged(stricter(one.judged.judgement, by_model), by="llm"))

@@ -63,6 +63,7 @@ class LlmReading:
         deadline_ms: For one answer. A later answer is ignored.
         limits: Limits of the prompt and the answer.
         retries: How often it is asked again, if its answer is of another form and time is left.
+        at_once: Most questions at a time, where several do not depend on each other.
     """
 
     llm: StructuredLlm
@@ -71,6 +72,7 @@ class LlmReading:
     deadline_ms: int
     limits: QuestionLimits
     retries: int = 0
+    at_once: int = 1
 
     @property
     def longest_ms(self) -> int:

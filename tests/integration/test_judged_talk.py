@@ -103,8 +103,7 @@ async def read_with_model(store: Store, settings: Settings, *, deadline_ms: int 
         assert readers.judging is not None
         assert readers.asking is None
         if deadline_ms is not None:
-            reading = replace(readers.judging.reading, deadline_ms=deadline_ms)
-            readers = replace(readers, judging=replace(readers.judging, reading=reading))
+            readers = replace(readers, judging=replace(readers.judging, deadline_ms=deadline_ms))
         log = chronicle_log(store, readers)
         assert await (await chronicler_of(store, CAMPAIGN, log, readers)).run(EVENING) is not None
 
