@@ -16,8 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from numpy import float32
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, create_model
-from pydantic.config import JsonDict
+from pydantic import ConfigDict
 
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_task import LlmReading, numbered, visible_lines
@@ -26,7 +25,7 @@ from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
+from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.language.lexicon import texts
 from glyphoxa.names.gazetteer import Gazetteer
@@ -147,15 +146,12 @@ class JudgementAnswer(ModelAnswer):
         return TurnJudgement(Mode(self.mode), Risk(self.risk), flags, text, self.extract_memory)
 
 
-def answer_about(topics: Sequence[str]) -> type[JudgementAnswer]:
-    """Return the form of an answer.
-
-    Args:
-        topics: Labels of the topics that a line may be flagged with.
-    """
-    flag: JsonDict = {"type": "string", **({"enum": [*topics]} if topics else {})}
-    flags = Field(json_schema_extra={"items": flag, "maxItems": min(len(topics), 4)})
-    return create_model("judgement", __base__=JudgementAnswer, flags=(list[str], flags))
+def schema_about(topics: Sequence[str]) -> JsonSchema:
+    """Return the schema of an answer in which a line may be flagged with these topics."""
+    schema = JudgementAnswer.model_json_schema()
+    flag = {"type": "string", **({"enum": [*topics]} if topics else {})}
+    schema["properties"]["flags"] |= {"items": flag, "maxItems": min(len(topics), 4)}
+    return schema
 
 
 class LlmJudge:
@@ -170,7 +166,7 @@ class LlmJudge:
         self.judge_again = rules.judge_again
         self._asking = asking
         self._topics = tuple(topics)
-        self._answer = answer_about(topics)
+        self._schema = schema_about(topics)
         self._system = texts("tasks", rules.language).value("judge")["system"]
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
@@ -194,8 +190,8 @@ class LlmJudge:
         safe = [each for each in visible_lines(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
         try:
             async with slots, asyncio.timeout_at(until):
-                question = ModelQuestion(self._answer, self._system, numbered([*safe, one.said]))
-                answer = await self._asking.ask(question)
+                text = numbered([*safe, one.said])
+                answer = await self._asking.ask(ModelQuestion(JudgementAnswer, self._system, text, self._schema))
             by_model = answer.judgement(self._topics)
         except TimeoutError:
             return _by_rules(one, f"the model did not answer within {STRETCH_MS / 1000:g} s")

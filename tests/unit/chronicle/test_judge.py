@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.judge import RulesJudge, answer_about, stricter
+from glyphoxa.chronicle.judge import RulesJudge, schema_about, stricter
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import (
@@ -52,7 +52,7 @@ def judged(text: str) -> TurnJudgement:
 
 def test_a_judgement_has_exactly_five_fields_in_code_and_schema() -> None:
     names = ["mode", "risk", "flags", "note", "extract_memory"]
-    schema = answer_about(("line:spiders",)).model_json_schema()
+    schema = schema_about(("line:spiders",))
     assert [each.name for each in fields(TurnJudgement)] == names
     assert list(schema["properties"]) == schema["required"] == names
     assert schema["additionalProperties"] is False
