@@ -8,6 +8,7 @@ unquoted, because a small model copies the form of what it reads.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from glyphoxa.language.lexicon import lexicon
@@ -70,6 +71,7 @@ def as_told(text: str) -> str:
     return _SECTION.sub(r"\1,", in_one_line(text))
 
 
+@lru_cache(512)  # a selection compares and counts the same line several times
 def as_fact(text: str) -> str:
     """A fact, unable to begin a section of the prompt or a speaker's line.
 

@@ -19,7 +19,7 @@ import Stemmer
 from glyphoxa.language.lexicon import languages, lexicon, primary_language
 from glyphoxa.language.sentences import sentences
 from glyphoxa.language.vocabulary import vocabulary_of
-from glyphoxa.language.words import Word, words
+from glyphoxa.language.words import Word, words, words_as_written
 
 _ALL: Final = lexicon("content")
 FUNCTION_WORDS: Final = _ALL.words("function")
@@ -70,7 +70,7 @@ class Text:
     @cached_property
     def spoken(self) -> tuple[str, ...]:
         """Its words casefolded, with straight apostrophes and without possessive endings."""
-        return tuple(word.text.casefold().replace("’", "'") for word in self.words)
+        return tuple(word.casefold().replace("’", "'") for word in words_as_written(self.raw))
 
     @cached_property
     def full(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from glyphoxa.domain.campaign import Entity
@@ -418,7 +419,8 @@ _CALL: Final = "\0"
 """Marks where somebody was called."""
 
 
-def without_call(question: str, name: str, aliases: Sequence[str] = ()) -> str:
+@lru_cache(64)  # parts of a hot context ask for the same question
+def without_call(question: str, name: str, aliases: tuple[str, ...] = ()) -> str:
     """Remove the NPC's name from a question, because a name in every question carries no information.
 
     Of a name of several words each counts as a call, too, if it stands apart. So does an alias.

@@ -462,9 +462,9 @@ class TextVectors:
             cosines = np.vecdot(self._vectors[: len(self._texts)], vector)
             usual = min(max(0.0, float(cosines.mean())), _MOST_ALIKE)
             nearness = (cosines - usual) / (1 - usual)
-            best = np.argsort(-nearness)[:_MOST_NEAR].tolist()
-            near = {self._texts[at]: float(nearness[at]) for at in best if nearness[at] >= ABOUT_IT - AT_HAND}
-            self._last = (*key, near)
+            near = np.flatnonzero(nearness >= ABOUT_IT - AT_HAND)
+            best = near[np.argsort(-nearness[near], kind="stable")][:_MOST_NEAR].tolist()
+            self._last = (*key, {self._texts[at]: float(nearness[at]) for at in best})
         return self._last[2]
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ What a viewer may not know is removed before names are matched: it hides no name
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -257,6 +258,8 @@ _COMMON: Final = 100
 """Facts with a word that make it too common to find any."""
 _LONG: Final = 4
 """Letters of a word of a name that few other names have: not "of"."""
+_ANYBODY: Final = NpcId("")
+"""A viewer who may know only what everybody may."""
 _Way = dict[EntityId, tuple[Fact, EntityId] | None]
 """The entities reached from one end of a path, each with the relation to one that is nearer to the end."""
 
@@ -295,7 +298,9 @@ class World:
         self._texts_of: dict[FactId, Iterable[str]] = {}
         self._changed: set[EntityId] = set()
         self._coined: set[EntityId] = set()
-        self._of_type: dict[str, set[EntityId]] = {}
+        self._entities: dict[EntityId, Entity] = {}
+        self._around: dict[EntityId, tuple[Known, Sequence[Fact]]] = {}
+        self._of_type: dict[str, list[tuple[str, EntityId]]] = {}
         self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
         self._identities: dict[tuple[NpcId, EntityId, Set[str]], tuple[IdentitySnapshot, float]] = {}
         self._snapshot: WorldSnapshot | None = None
@@ -362,7 +367,7 @@ class World:
                 near = nearness + AT_HAND * (node is not None and node.id in at_hand)
                 if node is None or near < ABOUT_IT or not self._may_see(viewer, fact):
                     continue
-                known = _known(self._state, node, [fact])
+                known = self._with_facts(node.id, [fact])
                 found.append(KnownByName(known, f"its meaning: {near:.2f}", is_named=False, similarity=near))
         return sorted(found, key=lambda one: -(one.similarity or 0.0))[:_MOST_BY_MEANING]
 
@@ -377,7 +382,7 @@ class World:
         for fact, stems in shared.items():
             node = self._state.entity(facts[fact].claim.subject)
             if node is not None:
-                yield KnownByName(Known(_entity(node), (facts[fact],)), f"its words: {stems}", is_named=False)
+                yield KnownByName(Known(self._entities[node.id], (facts[fact],)), f"its words: {stems}", is_named=False)
 
     def known(self, viewer: Viewer, entity: EntityId) -> Known | None:
         """Return what a viewer may know of an entity now; None if there is none for this viewer.
@@ -389,14 +394,38 @@ class World:
         kept = self._kept.get((viewer, own))
         if kept is not None and self._now_ms() < kept[1]:
             return kept[0]
-        if (node := self._visible(viewer, own)) is None:
+        if self._visible(viewer, own) is None:
             return None
-        facts = self._state.touching(own)
-        known = _known(self._state, node, (fact for fact in facts if self._may_see(viewer, fact)))
+        known, guarded = self._around.get(own) or self._read_around(own)
+        if unseen := {fact.id for fact in guarded if not self._may_see(viewer, fact)}:
+            attributes = [fact for fact in known.attributes if fact.id not in unseen]
+            relations = [each for each in known.relations if each[0].id not in unseen]
+            known = Known(known.entity, tuple(attributes), tuple(relations))
         if len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
-        self._kept[viewer, own] = known, _same_until(facts, self._now_ms())
+        self._kept[viewer, own] = known, _same_until(guarded, self._now_ms())
         return known
+
+    def _read_around(self, entity: EntityId) -> tuple[Known, Sequence[Fact]]:
+        """Return an entity with all its facts, and those of them that not everybody may know at all times."""
+        facts = self._state.touching(entity)
+        guarded = [fact for fact in facts if not (fact.validity.is_open and self._may_see(_ANYBODY, fact))]
+        found = self._around[entity] = self._with_facts(entity, facts), guarded
+        return found
+
+    def _with_facts(self, entity: EntityId, facts: Iterable[Fact]) -> Known:
+        """Return an entity with facts about it, in order."""
+        attributes: list[Fact] = []
+        relations: list[tuple[Fact, Entity]] = []
+        for fact in facts:
+            claim = fact.claim
+            if claim.object is None:
+                attributes.append(fact)
+            elif (other := self._entities.get(claim.ends[claim.subject == entity])) is not None:
+                relations.append((fact, other))
+        attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
+        relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
+        return Known(self._entities[entity], tuple(attributes), tuple(relations))
 
     def summary(self, npc: NpcId, session: SessionId) -> str | None:
         """Return what an NPC may know of a session's summary; None if there is none."""
@@ -410,7 +439,7 @@ class World:
     def entity(self, viewer: Viewer, entity: EntityId) -> Entity | None:
         """Return an entity, or the one it was merged into, without its attributes; None if none for this viewer."""
         node = self._visible(viewer, entity)
-        return None if node is None else _entity(node)
+        return None if node is None else self._entities[node.id]
 
     def entities(self, viewer: Viewer, *, of_type: str = "") -> Iterator[Entity]:
         """Yield the entities that a viewer may know of, in any order, but none that holds the summary of a session.
@@ -418,7 +447,9 @@ class World:
         Args:
             of_type: Only entities of this type; empty for all.
         """
-        return self._listed(viewer, self._of_type.get(of_type, ()) if of_type else self._state.entities, of_type)
+        if not of_type:
+            return self._listed(viewer, self._entities, of_type)
+        return self._listed(viewer, (entity for _, entity in self._of_type.get(of_type, ())), of_type)
 
     def called(self, viewer: Viewer, name: str, *, of_type: str = "") -> Entity | None:
         """Return the entity with this name, else with this alias, else with either but for an article."""
@@ -442,7 +473,7 @@ class World:
         for each in ids:
             node = self._state.entities[each]
             if of_type in ("", node.type) and node.visibility.is_visible_to(viewer):
-                found = _entity(node)
+                found = self._entities[each]
                 if not is_episode(found):
                     yield found
 
@@ -516,7 +547,7 @@ class World:
             return kept[0]
         secrets = self._state.secrets_of(npc)
         others = (one for type_ in sorted(always) for one in self.entities(npc, of_type=type_) if one.id != entity)
-        first = nsmallest(_MOST_INJECTED, others, key=lambda one: (one.type, one.name, one.id))
+        first = list(islice(others, _MOST_INJECTED))
         facts = [*secrets, *(fact for one in first for fact in self._state.touching(one.id))]
         snapshot = IdentitySnapshot(
             known,
@@ -553,7 +584,7 @@ class World:
             return None
         there, back = (list(_way_to_end(way, min(met))) for way in ways)
         leads_to = [*((fact, reached) for fact, reached, _ in reversed(there)), *((fact, end) for fact, _, end in back)]
-        return [(fact, _entity(self._state.entities[reached])) for fact, reached in leads_to]
+        return [(fact, self._entities[reached]) for fact, reached in leads_to]
 
     def reach(
         self,
@@ -576,12 +607,12 @@ class World:
         start = self._visible(viewer, entity)
         if start is None:
             return []
-        found = [Reached(_entity(start), 0)]
+        found = [Reached(self._entities[start.id], 0)]
         way: _Way = {start.id: None}
         level = {start.id}
         for distance in range(1, depth + 1):
             level = self._next_level(viewer, level, way, most_relations)
-            reached = (Reached(_entity(self._state.entities[each]), distance) for each in level)
+            reached = (Reached(self._entities[each], distance) for each in level)
             found += sorted(reached, key=lambda one: (one.entity.name, one.entity.id))
             if not level or (limit is not None and len(found) >= limit):
                 break
@@ -627,6 +658,8 @@ class World:
         return fact.validity.is_open or fact.validity.holds(self._now_ms())
 
     def _follow(self, changes: Changes) -> None:
+        if changes.entities_put or changes.entities_gone or changes.facts_gone:
+            self._around.clear()
         # Removed facts first, because a fact may have moved to another entity.
         for gone in changes.facts_gone:
             self._drop_text(gone)
@@ -656,8 +689,8 @@ class World:
         self._changed.clear()
 
     def _put_text(self, fact: Fact, described: Fact | None) -> None:
-        entities, claim = self._state.entities, fact.claim
-        ends = [_entity(node) for end in claim.ends if (node := entities.get(end)) is not None]
+        claim = fact.claim
+        ends = [end for each in claim.ends if (end := self._entities.get(each)) is not None]
         if claim.predicate == TOOK_PART or len(ends) < len(claim.ends) or any(map(is_episode, ends)):
             return
         is_described = described is not None and described.visibility == fact.visibility
@@ -675,13 +708,15 @@ class World:
                 del self._texts[text]
 
     def _untype(self, entity: EntityId) -> None:
-        for ids in self._of_type.values():
-            ids.discard(entity)
+        if (before := self._entities.pop(entity, None)) is not None:
+            of_type = self._of_type[before.type]
+            del of_type[bisect_left(of_type, (before.name, entity))]
 
     def _put_entity(self, entity: WorldEntity) -> None:
         self._changed.add(entity.id)
         self._untype(entity.id)
-        self._of_type.setdefault(entity.type, set()).add(entity.id)
+        self._entities[entity.id] = _entity(entity)
+        insort(self._of_type.setdefault(entity.type, []), (entity.name, entity.id))
         if entity.type == "concept" and entity.is_of_talk:
             self._coined.add(entity.id)
         else:
@@ -692,6 +727,8 @@ class World:
 
     def _put_fact(self, fact: Fact) -> None:
         self._changed.add(fact.claim.subject)
+        for end in fact.claim.ends:
+            self._around.pop(end, None)
         self._fact_words.put(fact.id, fact_text(fact))
         is_open = fact.claim.object is None and fact.status == "accepted" and fact.visibility.scope != "secret"
         if is_open and len((text := spoken(fact)).split()) >= LEAST_WORDS:
@@ -704,17 +741,6 @@ def _same_until(facts: Iterable[Fact], now_ms: int) -> float:
     """Return the time at which one of these facts begins or ends to hold next."""
     times = (at for fact in facts for at in (fact.validity.from_ms, fact.validity.to_ms))
     return min((at for at in times if at is not None and at > now_ms), default=inf)
-
-
-def _known(state: WorldState, node: WorldEntity, facts: Iterable[Fact]) -> Known:
-    def with_ends() -> Iterator[tuple[Fact, Entity | None]]:
-        for fact in facts:
-            claim = fact.claim
-            other = None if claim.object is None else state.entities.get(claim.ends[claim.subject == node.id])
-            if claim.object is None or other is not None:
-                yield fact, None if other is None else _entity(other)
-
-    return Known.of(_entity(node), with_ends())
 
 
 def _way_to_end(way: _Way, reached: EntityId) -> Iterator[tuple[Fact, EntityId, EntityId]]:

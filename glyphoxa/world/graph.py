@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -32,20 +32,6 @@ class Known:
     entity: Entity
     attributes: tuple[Fact, ...] = ()
     relations: tuple[tuple[Fact, Entity], ...] = ()
-
-    @classmethod
-    def of(cls, entity: Entity, facts: Iterable[tuple[Fact, Entity | None]]) -> Known:
-        """Return an entity with its facts in order; that of a relation comes with the entity at its other end."""
-        attributes: list[Fact] = []
-        relations: list[tuple[Fact, Entity]] = []
-        for fact, other in facts:
-            if other is None:
-                attributes.append(fact)
-            else:
-                relations.append((fact, other))
-        attributes.sort(key=lambda fact: (fact.claim.predicate, fact.seq, fact.id))
-        relations.sort(key=lambda each: (each[0].claim.predicate, each[1].name, each[0].id))
-        return cls(entity, tuple(attributes), tuple(relations))
 
 
 @dataclass(frozen=True, slots=True)
