@@ -22,9 +22,11 @@ SQL = {name: query for file in FILES for name, query in load_queries(f"world/{fi
 BIG, OTHER = CampaignId("big"), CampaignId("other")
 _FILL = """
 INSERT INTO campaigns (id, name, language) VALUES ('{0}', 'A world', 'en');
-INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, ordinal)
-    SELECT '{0}', n, CASE n % 1000 WHEN 0 THEN 'undone' ELSE 'fact_confirmed' END, '{{}}', now(), 'talk',
-           's' || n / 1000, n % 1000 FROM generate_series(1, 30000) n;
+INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by, session_id, ordinal, source_turn_id)
+    SELECT '{0}', n, CASE n % 1000 WHEN 0 THEN 'undone' ELSE 'fact_confirmed' END,
+           CASE n % 10 WHEN 9 THEN jsonb_build_object('attributes', jsonb_build_object('evidence', ARRAY['u' || n + 1]))
+                       ELSE '{{}}' END,
+           now(), 'talk', 's' || n / 1000, n % 1000, 'u' || n FROM generate_series(1, 30000) n;
 INSERT INTO entities (campaign_id, id, type, name, origin)
     SELECT '{0}', 'e' || n, 'npc', 'Somebody', 'dm' FROM generate_series(0, 1999) n;
 INSERT INTO relationships (campaign_id, fact_id, source_id, target_id, rel_type, origin, seq, disputes)
@@ -95,6 +97,11 @@ async def test_the_head_and_the_ends_of_a_log_are_read_from_its_key(store: Store
 
 async def test_events_that_speak_of_others_have_an_index(store: Store) -> None:
     assert await rows_read(store, "undoing_events") < 70
+
+
+async def test_what_was_learned_from_an_utterance_has_an_index(store: Store) -> None:
+    assert await rows_read(store, "learned_from", "u5010", "s5", 10) < 20
+    assert await rows_read(store, "learned_from_any", ["u5010", "u7"]) < 20
 
 
 async def test_what_was_learned_behind_an_ordinal_has_an_index(store: Store) -> None:

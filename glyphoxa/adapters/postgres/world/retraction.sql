@@ -24,19 +24,20 @@ SELECT seq
 
 -- learned_from --
 -- Events learned from one utterance, the ordinal $4 of the session $3, alone or together with others, also of other
--- sessions: an event node sums up several. Reads all events learned from talk.
+-- sessions: an event node sums up several. Served by idx_world_events_ordinal and idx_world_events_sources.
 SELECT seq
   FROM world_events
  WHERE campaign_id = $1 AND by = 'talk'
-   AND ((session_id = $3 AND (ordinal = $4 OR source_turn_id = $2)) OR payload #> '{attributes,evidence}' ? $2)
+   AND ((session_id = $3 AND ordinal = $4) OR sources @> ARRAY[$2])
  ORDER BY seq;
 
 -- learned_from_any --
 -- The same for the utterances $2, without steps of wrong forms of names: these do not come from reading an utterance.
+-- Served by idx_world_events_sources.
 SELECT seq
   FROM world_events w
  WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard')
-   AND (source_turn_id = ANY ($2) OR payload #> '{attributes,evidence}' ?| $2)
+   AND sources && $2
  ORDER BY seq;
 
 -- utterance --
@@ -50,26 +51,14 @@ SELECT session_id, ordinal, text, speaker_id, speaker_name, npc_id,
 -- own_lines --
 -- Utterances of the speaker $2: the ids $3, or all of the session $4. Each with the answers of NPCs that follow it, up to
 -- `last_ordinal`, and with the events learned from them, alone or together with others, also of other sessions.
-WITH sums AS MATERIALIZED (
-    SELECT seq, payload #> '{attributes,evidence}' AS lines
-      FROM world_events
-     WHERE campaign_id = $1 AND by = 'talk' AND event_type = 'fact_stated'
-       AND payload #>> '{claim,subject}' LIKE 'episode-%#%+%'
-)
 SELECT e.utterance_id, e.session_id, e.ordinal, answers.last_ordinal,
-       ARRAY(SELECT w.seq
-               FROM world_events w
-               JOIN session_entries l ON l.campaign_id = $1 AND l.session_id = e.session_id
-                                     AND l.ordinal BETWEEN e.ordinal AND answers.last_ordinal
-              WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id AND w.event_type <> 'undone'
-                AND (w.ordinal = l.ordinal OR w.source_turn_id = l.utterance_id
-                     OR w.payload #> '{attributes,evidence}' ? l.utterance_id)
-              UNION
-             SELECT sums.seq
-               FROM sums
-               JOIN session_entries l ON l.campaign_id = $1 AND l.session_id = e.session_id
-                                     AND l.ordinal BETWEEN e.ordinal AND answers.last_ordinal
-              WHERE sums.lines ? l.utterance_id) AS learned
+       ARRAY(SELECT DISTINCT w.seq
+               FROM session_entries l
+               JOIN world_events w ON w.campaign_id = $1 AND w.by = 'talk' AND w.event_type <> 'undone'
+                                  AND ((w.session_id = l.session_id AND w.ordinal = l.ordinal)
+                                       OR w.sources @> ARRAY[l.utterance_id])
+              WHERE l.campaign_id = $1 AND l.session_id = e.session_id
+                AND l.ordinal BETWEEN e.ordinal AND answers.last_ordinal) AS learned
   FROM session_entries e
   JOIN sessions s ON s.campaign_id = $1 AND s.id = e.session_id
  CROSS JOIN LATERAL (SELECT coalesce(min(n.ordinal) - 1, s.last_ordinal) AS last_ordinal
@@ -100,8 +89,7 @@ SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
  WHERE e.campaign_id = $1 AND e.utterance_id = ANY ($2) AND NOT e.retracted
    AND NOT EXISTS (SELECT FROM world_events w
                     WHERE w.campaign_id = $1 AND w.by = 'talk' AND w.session_id = e.session_id AND w.event_type <> 'form_heard'
-                      AND (w.ordinal = e.ordinal OR w.source_turn_id = e.utterance_id
-                           OR w.payload #> '{attributes,evidence}' ? e.utterance_id))
+                      AND (w.ordinal = e.ordinal OR w.sources @> ARRAY[e.utterance_id]))
     ON CONFLICT (campaign_id, session_id, ordinal) DO NOTHING;
 
 -- talk_behind --
