@@ -45,7 +45,7 @@ AS_BEFORE: Final = "as it was read before"
 RECALLED_NOW: Final = "recalled now"
 RECALLED_AHEAD: Final = "recalled while it was asked"
 
-_LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity", "glossary", "kept")
+_LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity", "orders", "glossary", "kept")
 """The lines of a hot context."""
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
@@ -375,6 +375,7 @@ class HotContexts:
             remembered=tuple(recalled_line(one) for one in selection.talk),
             recalled=(*selection.facts, *selection.talk, *kept),
             identity=(*mind.bible, *mind.identity.lines),
+            orders=self.bible.orders(npc),
             glossary=mind.glossary,
             scenes=mind.scenes,
             kept=tuple(one.text for one in kept),

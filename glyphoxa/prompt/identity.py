@@ -336,11 +336,15 @@ class Bible:
 
     def lines(self, npc: NpcId) -> tuple[str, ...]:
         """Return the lines that this NPC may read now."""
+        bible = RoomLeft.of(self._budgets.bible_tokens).fitting(self._known(npc, self._campaign.bible))
+        return (*bible, *self.orders(npc))
+
+    def orders(self, npc: NpcId) -> tuple[str, ...]:
+        """Return the lines among them that no budget leaves out."""
         who = self._campaign.npc(npc)
         kept_to = [sentence for text in who.standing for sentence in self._known(npc, text)]
         speaks = [self._words.speaks_only(who.speaks)] if who.speaks else []
-        bible = RoomLeft.of(self._budgets.bible_tokens).fitting(self._known(npc, self._campaign.bible))
-        return (*bible, *kept_to, *speaks)
+        return (*kept_to, *speaks)
 
     def glossary(self, npc: NpcId, beside: Sequence[str] = ()) -> tuple[str, ...]:
         """Return a line for each term with a meaning, and one for the others, as far as they fit.

@@ -40,6 +40,7 @@ class HotContext:
         recalled: Both with their provenance.
         omitted: "scene: late by 12 ms", "recall: database away": missing parts, each with its reason.
         identity: Its knowledge of itself: its description, its relationships. The same from turn to turn.
+        orders: The lines of `identity` that stay in a smaller model's prompt, whatever its budgets.
         glossary: Terms of the campaign, each with its meaning. Others that the question or the talk has are in `facts`.
         scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
         kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
@@ -58,6 +59,7 @@ class HotContext:
     recalled: tuple[Recalled, ...] = ()
     omitted: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
     glossary: tuple[str, ...] = ()
     scenes: Mapping[Scene, str] = field(default_factory=dict)
     past: str = ""
@@ -490,11 +492,13 @@ def fit_hot(hot: HotContext, budgets: Budgets) -> HotContext:
     """Return the facts, lines and summaries that fit the budgets. What the NPC does not know is kept first."""
     room = RoomLeft.of(budgets.facts_tokens)
     facts = room.fitting(sorted(hot.facts, key=lambda text: text not in hot.not_known))
+    own = RoomLeft.of(budgets.bible_tokens + budgets.identity_tokens)
+    identity = own.fitting(line for line in hot.identity if line not in hot.orders)
     return replace(
         hot,
         facts=tuple(text for text in hot.facts if text in facts),
         remembered=tuple(room.fitting(hot.remembered)),
-        identity=tuple(RoomLeft.of(budgets.bible_tokens + budgets.identity_tokens).fitting(hot.identity)),
+        identity=tuple(line for line in hot.identity if line in (*hot.orders, *identity)),
         glossary=tuple(RoomLeft.of(budgets.glossary_tokens).fitting(hot.glossary)),
         past="".join(RoomLeft.of(budgets.past_tokens).fitting([hot.past])),
     )

@@ -21,7 +21,8 @@ from glyphoxa.prompt.prompt import (
     fit_prompt,
     with_hot_context,
 )
-from tests.support.builders import SMITH
+from tests.support.builders import SMITH, a_campaign
+from tests.support.minds import Mind
 from tests.support.proof import n_examples
 
 SMALL = Budgets(history_tokens=20, facts_tokens=20, identity_tokens=10, bible_tokens=0, past_tokens=5)
@@ -84,6 +85,18 @@ def test_what_it_knows_nothing_of_is_kept_before_what_it_knows() -> None:
     assert fitted.identity == ("You are old.",)
     assert fitted.past == ""
     assert fit_hot(hot, Budgets(facts_tokens=500)) == replace(hot)
+
+
+async def test_standing_orders_stay_in_the_prompt_of_a_smaller_model() -> None:
+    smith = replace(a_campaign().npc(SMITH), standing=("Never name the king.",), speaks=("Dwarvish",))
+    mind = Mind(replace(a_campaign(), npcs=(smith,), bible="The realm is at war."))
+    hot = mind.assembly.gather_nowait(SMITH, "Hello.")
+    assert "The realm is at war." in hot.identity
+    fitted = fit_hot(hot, Budgets(identity_tokens=0, bible_tokens=0))
+    assert fitted.identity == (
+        "Never name the king.",
+        "You speak only Dwarvish. To any other language you say that you do not understand it.",
+    )
 
 
 def test_prompt_of_a_smaller_model_is_cut_before_its_window_is_full() -> None:
