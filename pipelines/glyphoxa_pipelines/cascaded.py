@@ -124,8 +124,10 @@ class GraphMouth(Generic[P]):
         if self._speaker.turn is not None:
             self.cancel(self._speaker.turn)
         self._speaker.begin(turn)
-        if self._line is None or not self._line.send(BeginFrame(turn, prompt)):
+        if self._line is None:
             self._speaker.fail(turn, "the pipeline is not running")
+        else:
+            self._line.send(BeginFrame(turn, prompt))
 
     def cancel(self, turn: TurnId) -> None:
         if turn == self._speaker.turn:

@@ -184,7 +184,7 @@ class PipelineEar:
             self._names.changed()  # a change may have been missed while the graph started
 
     def hear(self, pcm: bytes) -> None:
-        """Take sound. Drops sound before `start` and after `close`, and new sound if the queue holds ten seconds."""
+        """Take sound. Drops sound before `start` and after `close`; between them, sound waits for the graph."""
         if self._line is None:
             return
         sound = self._rest + pcm
@@ -210,7 +210,5 @@ class PipelineEar:
         names = self._hints.keyterms()
         if set(names) == set(self._told):
             return
-        if self._line.send(KeytermsFrame(names)):
-            self._told = names
-        else:  # the queue is full: try again
-            self._names.changed()
+        self._line.send(KeytermsFrame(names))
+        self._told = names

@@ -49,21 +49,17 @@ T = TypeVar("T", bound=_Closeable)
 class RunningGraph:
     """A running graph and its input."""
 
-    def __init__(self, worker: PipelineWorker, runner: WorkerRunner, *, max_queue: int) -> None:
+    def __init__(self, worker: PipelineWorker, runner: WorkerRunner) -> None:
         self.worker = worker
         self._runner = runner
-        self._frames: asyncio.Queue[Frame] = asyncio.Queue(maxsize=max_queue)
+        self._frames: asyncio.Queue[Frame] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self._feeding = loop.create_task(self._feed(), name=f"feed {worker.name}")
         self._running = loop.create_task(self._runner.run(), name=f"run {worker.name}")
 
-    def send(self, frame: Frame) -> bool:
-        """Queue a frame. False if the queue is full and the frame was dropped."""
-        try:
-            self._frames.put_nowait(frame)
-        except asyncio.QueueFull:
-            return False
-        return True
+    def send(self, frame: Frame) -> None:
+        """Queue a frame. None is dropped: this queue has no limit, as the queues of the graph have none."""
+        self._frames.put_nowait(frame)
 
     async def wait_until_drained(self) -> None:
         """Wait until all frames sent so far, and their results, have passed through the graph."""
@@ -108,15 +104,12 @@ class PipelineHost:
             self._shared[kind] = make()
         return cast(T, self._shared[kind])
 
-    async def add(
-        self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError, max_queue: int = 1_000
-    ) -> RunningGraph:
+    async def add(self, name: str, processors: Sequence[FrameProcessor], *, on_error: OnError) -> RunningGraph:
         """Run a graph of these processors.
 
         Args:
             name: Unique among the running graphs.
             on_error: Called for every error of a processor; the graph continues.
-            max_queue: Maximum number of queued input frames.
 
         Raises:
             InvalidInput: A graph with this name is running.
@@ -160,7 +153,7 @@ class PipelineHost:
             worker.set_reached_downstream_filter((MetricsFrame,))
         runner = WorkerRunner(name=f"runner-{name}", handle_sigint=False)
         await runner.add_workers(worker)
-        line = self._lines[name] = RunningGraph(worker, runner, max_queue=max_queue)
+        line = self._lines[name] = RunningGraph(worker, runner)
         try:
             async with asyncio.timeout(self._start_within_ms / 1_000):
                 await ready.wait()

@@ -31,8 +31,6 @@ CLOSE_WITHIN_MS = 2 * HANG_UP_WITHIN_MS
 MAX_MEDIA = 4
 MAX_CANDIDATES = 64
 _NEVER_S = 10**9
-MAX_QUEUED_FRAMES = 250
-"""Queued NPC sound for a browser (5 s of 20 ms). More means that it no longer listens."""
 
 _MDNS_CANDIDATE = re.compile(r"^(a=candidate:\S+ \d+ \S+ \d+ )(\S+\.local)( .*)$", re.IGNORECASE)
 _MEDIUM = re.compile(r"^(?=m=)", re.MULTILINE)
@@ -137,7 +135,6 @@ class WebRtcPeer:
             self._connection.pc_id,
             [transport.input(), BrowserMicrophone(seat.hear), transport.output()],
             on_error=lambda error: logger.warning("browser audio: {}", error),
-            max_queue=MAX_QUEUED_FRAMES,
         )
 
         def on_voice(_: NpcId, pcm: bytes) -> None:

@@ -14,6 +14,7 @@ import pytest
 from pipecat.frames.frames import (
     EagerTranscriptionFrame,
     Frame,
+    InputAudioRawFrame,
     InterimTranscriptionFrame,
     InterruptionFrame,
     TranscriptionFrame,
@@ -105,6 +106,28 @@ async def test_an_ear_keeps_a_transcript_through_an_interruption() -> None:
         play.send(InterruptionFrame())
         scripted.let_go.set()
         assert (await play.until(TurnEnded)).draft.text == "Hello Grimjaw."
+
+
+class _Counter(FrameProcessor):
+    n_sounds = 0
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        self.n_sounds += isinstance(frame, InputAudioRawFrame)
+        await self.push_frame(frame, direction)
+
+
+async def test_sound_that_comes_faster_than_its_graph_takes_it_is_not_dropped() -> None:
+    """As after a pause of the event loop. Sound is spoken words: none may be lost without a message."""
+    host, counter = PipelineHost(), _Counter()
+    line = await host.add("ear", [counter], on_error=pytest.fail)
+    try:
+        for _ in range(1_500):
+            line.send(InputAudioRawFrame(bytes(640), 16_000, 1))
+        await line.wait_until_drained()
+        assert counter.n_sounds == 1_500
+    finally:
+        await host.close()
 
 
 async def test_no_worker_ends_because_nobody_speaks(server: ModelServer) -> None:

@@ -415,7 +415,7 @@ class Listening:
     def send(self, frame: Frame) -> None:
         line = self.ear._line
         assert line is not None
-        assert line.send(frame)
+        line.send(frame)
 
     def hear(self, voice: int, *, ms: int) -> None:
         self.ear.hear(np.full(16 * ms, voice, dtype=np.int16).tobytes())
