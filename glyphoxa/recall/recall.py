@@ -295,13 +295,11 @@ class RecallAround:
 
     Args:
         vectors: Embeds questions.
-        nearer: See `NEARER`.
     """
 
-    def __init__(self, graph: GraphRag, vectors: QuestionVectors, *, nearer: float = NEARER) -> None:
+    def __init__(self, graph: GraphRag, vectors: QuestionVectors) -> None:
         self._graph = graph
         self._vectors = vectors
-        self._nearer = nearer
 
     async def __call__(
         self, campaign: CampaignId, viewer: Viewer, question: str, *, around: EntityId, limit: int = 5
@@ -309,24 +307,19 @@ class RecallAround:
         """See `TalkAround`."""
         vector = await self._vectors.embed_in_time(question, deadline_ms=_EMBED_DEADLINE_MS)
         enough = 0 if limit <= 0 else max(limit, _FEWEST)
+        middles = [Neighbourhood(around, depth) for depth in _DEPTHS]
         found: list[Passage] = []
         if not isinstance(vector, LeftOut):
             # All utterances may have been embedded again by another model, so this vector cannot be compared with
             # theirs.
             with suppress(InvalidInput):
-                for depth in _DEPTHS:
-                    middle = Neighbourhood(around, depth)
-                    found += await self._graph.query_with_embedding(
-                        campaign, viewer, vector, around=middle, limit=enough
-                    )
+                for near in middles:
+                    found += await self._graph.query_with_embedding(campaign, viewer, vector, around=near, limit=enough)
         if not found:
-            for depth in _DEPTHS:
-                middle = Neighbourhood(around, depth)
-                found += await self._graph.query_with_context(campaign, viewer, question, around=middle, limit=enough)
+            for near in middles:
+                found += await self._graph.query_with_context(campaign, viewer, question, around=near, limit=enough)
         by_id = {passage.recalled.utterance_id: passage for passage in found if _bears_on_it(passage)}
-        return sorted(by_id.values(), key=lambda one: one.score / self._nearer**one.depth, reverse=True)[
-            : max(0, limit)
-        ]
+        return sorted(by_id.values(), key=lambda one: one.score / NEARER**one.depth, reverse=True)[: max(0, limit)]
 
 
 def _bears_on_it(passage: Passage) -> bool:

@@ -291,12 +291,11 @@ class PastSession:
     """
     Attributes:
         number: From 1; see `sessions_of`.
-        first_ms: Time of its first turn, milliseconds since the Unix epoch.
+        last_ms: Time of its last turn, milliseconds since the Unix epoch.
         story: Its story days, as far as they are known.
     """
 
     number: int
-    first_ms: int
     last_ms: int
     story: StoryDays | None = None
 
@@ -372,11 +371,11 @@ def sessions_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) 
     found = []
     for nth, (start, end) in enumerate(zip(columns.starts.tolist(), ends, strict=True), start=1):
         session = index.said(int(columns.rows[start])).session_id
-        at_ms = columns.at_ms[start : end + 1]
+        last_ms = int(columns.at_ms[start : end + 1].max())
         # A turn that was rolled back since the look-up has no number.
         number = nth if numbers is None else numbers.get(session, 0)
         story = question.times.sessions.get(session)
-        found.append(PastSession(number, int(at_ms.min()), int(at_ms.max()), story))
+        found.append(PastSession(number, last_ms, story))
     return found
 
 

@@ -240,25 +240,13 @@ class QuestionVectors:
     """
     Args:
         embedder: None: there are no vectors, and results say so.
-        now_ms: Any monotonic clock; by default that of the running event loop.
-        most_remembered: Cached vectors; the least recently used is dropped first.
         longest_ms: Time limit for one call to the model.
-        rest: When to pause the model.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder | None,
-        *,
-        now_ms: Callable[[], int] | None = None,
-        most_remembered: int = MOST_REMEMBERED,
-        longest_ms: int = LONGEST_MS,
-        rest: CircuitBreaker | None = None,
-    ) -> None:
+    def __init__(self, embedder: Embedder | None, *, longest_ms: int = LONGEST_MS) -> None:
         self._embedder = embedder
-        self._most_remembered = most_remembered
         self._longest_ms = longest_ms
-        self._rest = rest or CircuitBreaker(now_ms or _loop_ms)
+        self._rest = CircuitBreaker(_loop_ms)
         self._remembered: OrderedDict[bytes, NDArray[float32]] = OrderedDict()
         self._calls: dict[bytes, _Call] = {}
         self._is_closed = False
@@ -337,7 +325,7 @@ class QuestionVectors:
             self._failed(call, found.text)
             return
         self._remembered[key] = found
-        while len(self._remembered) > self._most_remembered:
+        while len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
         if not call.is_late:
             if self._rest.is_open:

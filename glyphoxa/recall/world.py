@@ -447,9 +447,8 @@ class World:
         Args:
             of_type: Only entities of this type; empty for all.
         """
-        if not of_type:
-            return self._listed(viewer, self._entities, of_type)
-        return self._listed(viewer, (entity for _, entity in self._of_type.get(of_type, ())), of_type)
+        ids = (id_ for _, id_ in self._of_type.get(of_type, ())) if of_type else self._entities
+        return self._listed(viewer, ids, of_type)
 
     def called(self, viewer: Viewer, name: str, *, of_type: str = "") -> Entity | None:
         """Return the entity with this name, else with this alias, else with either but for an article."""

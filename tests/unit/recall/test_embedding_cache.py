@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES, CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, Embedder, LeftOut, QuestionVectors
+from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, MOST_REMEMBERED, Embedder, LeftOut, QuestionVectors
 from tests.support.proof import n_examples
 from tests.support.virtual_time import run_in_virtual_time
 
@@ -106,10 +106,11 @@ async def test_who_stops_waiting_takes_nothing_from_the_others() -> None:
 @in_virtual_time
 async def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
     model = Model()
-    vectors = QuestionVectors(model.embedder, most_remembered=2)
-    for question in ("one", "two", "one", "three", "one", "two"):
+    vectors = QuestionVectors(model.embedder)
+    others = [f"other {n}" for n in range(MOST_REMEMBERED - 2)]
+    for question in ("one", "two", *others, "one", "three", "one", "two"):
         assert await reason(vectors, question) is None
-    assert model.asked == ["one", "two", "three", "two"]
+    assert model.asked == ["one", "two", *others, "three", "two"]
 
 
 @in_virtual_time

@@ -131,7 +131,7 @@ def found(question: str, now: str, *, language: str = "en") -> list[bool]:
     """Return for each utterance whether it fits."""
     ask, times = asked(question, now, language=language)
     turns = TurnTimes(TALK, np.repeat(np.arange(2, dtype=np.int32), (34, 6)), times.as_of_its_evening(TALK))
-    sessions = [PastSession(1, SATURDAY[0], SATURDAY[-1]), PastSession(2, SUNDAY[0], SUNDAY[-1])]
+    sessions = [PastSession(1, SATURDAY[-1]), PastSession(2, SUNDAY[-1])]
     fit = fit_in_time(ask, sessions, turns, current=None)
     assert fit is not None
     return [bool(score == 1) for score in fit.scores]

@@ -35,7 +35,6 @@ def campaign() -> list[PastSession]:
     return [
         PastSession(
             nth + 1,
-            FIRST_MS + 7 * nth * DAY_MS,
             FIRST_MS + 7 * nth * DAY_MS + (N_TURNS - 1) * MINUTE_MS,
             story=StoryDays(10 * nth, 10 * nth + 9),
         )
@@ -45,7 +44,9 @@ def campaign() -> list[PastSession]:
 
 SESSIONS = campaign()
 TURNS = TurnTimes(
-    at_ms=np.array([each.first_ms + turn * MINUTE_MS for each in SESSIONS for turn in range(N_TURNS)], np.int64),
+    at_ms=np.array(
+        [each.last_ms - turn * MINUTE_MS for each in SESSIONS for turn in reversed(range(N_TURNS))], np.int64
+    ),
     sessions=np.repeat(np.arange(len(SESSIONS), dtype=np.int32), N_TURNS),
 )
 WORTH = np.zeros(len(TURNS), np.float32)

@@ -140,7 +140,7 @@ def test_whether_the_days_that_are_told_are_over() -> None:
 
 
 def test_the_evening_of_the_day_of_the_story_is_meant_and_not_that_of_the_next() -> None:
-    sessions = [PastSession(n, n, n, StoryDays(day, day)) for n, day in ((1, TODAY - 3), (2, TODAY - 2), (3, TODAY))]
+    sessions = [PastSession(n, n, StoryDays(day, day)) for n, day in ((1, TODAY - 3), (2, TODAY - 2), (3, TODAY))]
     turns = TurnTimes(np.arange(3, dtype=np.int64), np.arange(3, dtype=np.int32))
     fit = fit_in_time(read("on 3 Alturiak", story=STORIES["harptos"]), sessions, turns, current=None)
     assert fit is not None
