@@ -28,10 +28,9 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import state_of, table_context
-from glyphoxa.chronicle.episodes import heard_by
 from glyphoxa.chronicle.ports import SessionProgress, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import TOKENS, LineSelection
+from glyphoxa.chronicle.summaries import TOKENS, LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.config.campaign_csv import TablesFile, read_tables

@@ -22,7 +22,6 @@ from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.curator import Curating, Curator, LookUp
-from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.judge import STRETCH_MS, LlmJudge, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
 from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
@@ -397,29 +396,11 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
     )
 
 
-async def episode_writer(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> EpisodeWriter:
-    """Create the summary writer of a campaign.
-
-    Raises:
-        NotFound: There is no such campaign.
-        Unavailable: The database is unreachable.
-    """
-    stored = await store.campaigns.get(campaign)
-    log = PostgresChronicleLog(store.database, store.world)
-    dated = partial(days_in, times=await store.times.times(campaign), language=stored.language)
-    return EpisodeWriter(stored, log, store.episodes, dated, readers.summariser(stored))
-
-
 async def sum_up(
     store: Store, campaign: CampaignId, session: SessionId, readers: TalkReaders = RULES
 ) -> Mapping[NpcId, str] | None:
-    """Write what each NPC recalls of a session that is over, and the session's part of the timeline.
-
-    See `EpisodeWriter.write`.
-    """
-    told = await (await episode_writer(store, campaign, readers)).write(session)
-    await (await timeline_writer(store, campaign, readers)).write(session, is_over=True)
-    return told
+    """See `TimelineWriter.sum_up`."""
+    return await (await timeline_writer(store, campaign, readers)).sum_up(session)
 
 
 async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> TimelineWriter:

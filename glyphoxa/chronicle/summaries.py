@@ -5,12 +5,15 @@ Each sentence of a summary names the utterances that support it. A model's sente
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
+from loguru import logger
 from pydantic import Field
 
 from glyphoxa.chronicle.atoms import said_in_words
@@ -24,8 +27,10 @@ from glyphoxa.chronicle.statements import (
     sentences_of,
 )
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
@@ -62,6 +67,8 @@ _FINDING: Final = 0.5
 """Added to the salience of a line in which the rules find a promise, a decision, a discovery, or a changed owner."""
 _SALIENT: Final = 0.4
 """Least salience of a line. Lower than what is learned from, because the budget leaves out what does not fit."""
+_ALIKE: Final = 0.6
+"""Share of the content words of a line in a later one that may replace it."""
 _OWN_SHARE: Final = 1 / 4
 """Share of a summary that others leave for an NPC's own words."""
 
@@ -83,11 +90,13 @@ class LineSelection:
 
     Args:
         names: Returns the names known now.
+        ranked: Receives how sentences were ranked, for the same ones again as long as the names stay; None: nothing is.
     """
 
     language: str
     names: Callable[[], Gazetteer | None] = lambda: None
     tokens: int = TOKENS
+    ranked: dict[tuple[SummarySentence, ...], _Ranked] | None = None
 
     def select(
         self, said: Sequence[Utterance], *, before: Sequence[SummarySentence] = (), own: NpcId | None = None
@@ -108,16 +117,16 @@ class LineSelection:
         """Return all lines that `select` chooses from, for whoever heard them. See there."""
         judge = SalienceJudge(self.language, self.names(), threshold=_SALIENT)
         kept = list[SummarySentence]()
-        spoken = [Text.of(one.text) for one in before]
+        spoken = _Statements(self.language)
+        for one in before:
+            spoken.add(Text.of(one.text))
         for each in tellable(said):
             text = shortened(in_one_line(each.text), MAX_LINE_CHARS)
             one = SummarySentence(said_in_words(each.speaker_name, text, self.language), (each.id,))
             salience, now = judge.judge(each.text), Text.of(one.text)
-            if salience.is_kept or (
-                not salience.asks_to_forget and any(now.is_like(earlier, self.language) for earlier in spoken)
-            ):
+            if salience.is_kept or (not salience.asks_to_forget and spoken.like(now)):
                 kept.append(one)
-                spoken.append(now)
+                spoken.add(now)
         return kept
 
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
@@ -160,26 +169,74 @@ class LineSelection:
         Of statements that are alike, the later ones are chosen first. An earlier one has what room is left, unless the
         rules find a promise or another fact in it.
         """
-        judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
-        scores = [judge.judge(one.text).score for one in sentences]
-        are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
-        spoken = [Text.of(one.text) for one in sentences]
-        later = [
-            [n for n in range(at + 1, len(spoken)) if spoken[n].is_like(each, self.language)]
-            for at, each in enumerate(spoken)
-        ]
-        chosen: set[int] = set()
-        for best in sorted(
-            range(len(sentences)),
-            key=lambda at: (bool(later[at]) and not are_facts[at], -scores[at] - _FINDING * are_facts[at], at),
-        ):
-            for at in (*reversed(later[best]), best):
-                if at in chosen or any(spoken[at].folded == spoken[other].folded for other in chosen):
+        ranked = self._ranked(tuple(sentences))
+        chosen: dict[int, tuple[str, ...]] = {}
+        for best in ranked.order:
+            for at in (*reversed(ranked.later[best]), best):
+                if at in chosen or ranked.words[at] in chosen.values():
                     continue
                 if not room.takes(len(sentences[at].text) + 1):
                     break
-                chosen.add(at)
+                chosen[at] = ranked.words[at]
         return [sentences[at] for at in chosen]
+
+    def _ranked(self, sentences: tuple[SummarySentence, ...]) -> _Ranked:
+        if self.ranked is not None and sentences in self.ranked:
+            return self.ranked[sentences]
+        judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
+        scores = [judge.judge(one.text).score for one in sentences]
+        are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
+        spoken, before = [Text.of(one.text) for one in sentences], _Statements(self.language)
+        later: list[list[int]] = [[] for _ in sentences]
+        for at, each in enumerate(spoken):
+            for earlier in before.like(each):
+                later[earlier].append(at)
+            before.add(each)
+        order = sorted(
+            range(len(sentences)),
+            key=lambda at: (bool(later[at]) and not are_facts[at], -scores[at] - _FINDING * are_facts[at], at),
+        )
+        ranked = _Ranked(order, later, [each.folded for each in spoken])
+        if self.ranked is not None:
+            self.ranked[sentences] = ranked
+        return ranked
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Sentences by salience.
+
+    Attributes:
+        order: Their places, the most salient first.
+        later: For each, the places of later ones that are like it.
+        words: The folded words of each.
+    """
+
+    order: Sequence[int]
+    later: Sequence[Sequence[int]]
+    words: Sequence[tuple[str, ...]]
+
+
+class _Statements:
+    """Lines said so far, by the stems of their words."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._lengths: list[int] = []
+        self._having: defaultdict[str, list[int]] = defaultdict(list)
+
+    def add(self, text: Text) -> None:
+        stems = text.telling(self._language)
+        for stem in stems:
+            self._having[stem].append(len(self._lengths))
+        self._lengths.append(len(stems))
+
+    def like(self, text: Text) -> list[int]:
+        """Return the places of those that a text may replace, because it has most of their content words."""
+        shared = Counter[int]()
+        for stem in text.telling(self._language):
+            shared.update(self._having.get(stem, ()))
+        return [at for at, n in shared.items() if n >= _ALIKE * self._lengths[at]]
 
 
 def _length(sentences: Iterable[SummarySentence]) -> int:
@@ -237,3 +294,92 @@ def supported(notes: Notes, lines: VisibleLines) -> Iterator[SummarySentence]:
             speakers = frozenset[str]().union(*(Text.of(each.utterance.speaker_name).folded for each in evidence))
             if len(text) <= _MAX_SENTENCE_CHARS and not speakers.isdisjoint(Text.of(text).folded):
                 yield SummarySentence(text, tuple(each.utterance.id for each in evidence))
+
+
+# Telling: the summary of each NPC, from what it heard.
+
+
+Told = Mapping[NpcId, Sequence[SummarySentence]]
+_MORE: Final = 4
+"""A model sums up this many times the tokens of its summary."""
+
+
+def heard_by(npc: NpcId, said: Sequence[NumberedUtterance]) -> list[NumberedUtterance]:
+    """Return the utterances that a summary for this NPC may use."""
+    return [each for each in said if npc in each.utterance.witnesses]
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Tells each NPC what it heard.
+
+    Args:
+        tokens: Length of what is told.
+        dated: Returns a text that was said at a time in a session with days instead of words such as "yesterday".
+        summariser: None: lines are selected.
+    """
+
+    campaign: Campaign
+    names: Gazetteer
+    tokens: int
+    dated: Callable[[str, SessionId, int], str]
+    summariser: Summariser | None = None
+
+    def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
+        """Return the most salient sentences that fit, in their order."""
+        return self._selection().compress(sentences)
+
+    async def tell(
+        self, said: Sequence[NumberedUtterance], *, but: Callable[[NpcId], bool] = lambda _: False
+    ) -> dict[NpcId, list[SummarySentence]]:
+        """Return the sentences for each NPC that heard something worth telling.
+
+        Args:
+            but: Whether an NPC is told nothing.
+        """
+        told: dict[NpcId, list[SummarySentence]] = {}
+        salient: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
+        of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
+        selection = self._selection()
+        for npc in (npc.id for npc in self.campaign.npcs if not but(npc.id)):
+            heard = [each.utterance for each in heard_by(npc, said)]
+            at = {each.id: each for each in heard}
+            if tuple(at) not in salient:
+                salient[tuple(at)] = await asyncio.to_thread(selection.salient, heard)
+            own = await asyncio.to_thread(selection.own_words, heard, npc)
+            kept = in_order([*salient[tuple(at)], *own], heard)
+            found = await asyncio.to_thread(selection.compress, kept)
+            if found and self.summariser is not None:
+                most = await asyncio.to_thread(replace(selection, tokens=_MORE * self.tokens).compress, kept)
+                lines = {line for one in most for line in one.evidence}
+                shown = [each for each in heard if each.id in lines]
+                found = await self._condensed(self.summariser, shown, of_lines) or found
+            if found:
+                told[npc] = [replace(one, text=self._dated(one.text, at[one.evidence[0]])) for one in found]
+        return told
+
+    async def _condensed(
+        self,
+        summariser: Summariser,
+        said: Sequence[Utterance],
+        of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]],
+    ) -> list[SummarySentence]:
+        """Return a model's summary of lines; empty if it fails.
+
+        Args:
+            of_lines: Summaries of others that heard the same.
+        """
+        key = tuple(each.id for each in said)
+        if key not in of_lines:
+            try:
+                of_lines[key] = self.compress(await summariser.summarise(said))
+            except GlyphoxaError as error:
+                logger.info("a model does not sum up what is past, its lines do: {}", error)
+                return []
+        return of_lines[key]
+
+    def _selection(self) -> LineSelection:
+        return LineSelection(self.campaign.language, lambda: self.names, self.tokens, {})
+
+    def _dated(self, text: str, said: Utterance) -> str:
+        return self.dated(text, said.session_id, said.at_ms)

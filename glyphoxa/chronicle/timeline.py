@@ -1,15 +1,17 @@
 """Grow a campaign's timeline: an event node for each stretch of talk, and nodes that sum up older ones.
 
+    session  one node for each session that is over, told again whenever its lines have changed
     tier 0   one node for each stretch, with its most salient lines
     tier n   one node for `fan_in` nodes of the tier below, once more than `threshold` of them have none
 
 The nodes are the same for all, their summaries are not: each NPC's is made from what it heard. A node that is summed up
 is hidden from prompts and can still be recalled. A summary rests on its lines: when one of them is retracted, so is the
-summary, and the next pass tells the node again. What the DM hid, rewrote, merged or removed stays so.
+summary, and the next pass tells the node again. What the DM hid, rewrote, rejected, merged or removed stays so.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,19 +19,29 @@ from itertools import groupby
 from typing import Final, Protocol
 
 from glyphoxa.chronicle.atoms import place_of
-from glyphoxa.chronicle.episodes import Teller, Told, links_of, people_in, selected_from, summaries_of
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import Summariser
+from glyphoxa.chronicle.summaries import TOKENS, Summariser, Teller, Told
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, Viewer, Visibility, lines_of, witnessed_by
+from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, Viewer, Visibility, lines_of, witnessed_by
 from glyphoxa.domain.node_types import Compression
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.transcript.sessions import node_name, node_of, start_of, summary_of, tier_of
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.transcript.sessions import (
+    EPISODE,
+    episode_name,
+    episode_of,
+    node_name,
+    node_of,
+    start_of,
+    summary_of,
+    tier_of,
+)
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
@@ -41,6 +53,8 @@ PART_OF: Final = "PART_OF"
 FLOOR: Final = "floor"
 """The attribute of a node with the number of its last utterance."""
 OCCURRED_AT: Final = "OCCURRED_AT"
+NAMED_IN: Final = "INVOLVED_IN"
+_SURE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +94,14 @@ class StoredTimeline:
     Attributes:
         ids: The entities of all nodes, also of those without a summary.
         nodes: Those with a summary, in the order of the talk.
-        gone: Nodes that the DM has removed or merged into other entities. They are not told again.
+        sessions: The summaries of whole sessions, by their entities.
+        decided: Nodes and sessions on whose summaries the DM has decided. They are not told again.
     """
 
     ids: frozenset[EntityId] = frozenset()
     nodes: tuple[EventNode, ...] = ()
-    gone: frozenset[EntityId] = frozenset()
+    sessions: Mapping[EntityId, Sequence[Fact]] = field(default_factory=dict)
+    decided: frozenset[EntityId] = frozenset()
 
     def node(self, wanted: EntityId) -> EventNode | None:
         return next((node for node in self.nodes if node.id == wanted), None)
@@ -106,7 +122,7 @@ def timeline_of(seen: Mapping[EntityId, Visibility], facts: Iterable[Fact], view
 
     Args:
         seen: Who may know of each entity. What sums up one that the DM has hidden is hidden with it.
-        facts: The viewer's accepted facts "floor", "summary" and `PART_OF`.
+        facts: The viewer's facts "floor", "summary" and `PART_OF`, also the summaries of sessions.
     """
     ends: dict[EntityId, Provenance] = {}
     parents: dict[EntityId, EntityId] = {}
@@ -133,7 +149,8 @@ def timeline_of(seen: Mapping[EntityId, Visibility], facts: Iterable[Fact], view
         is_free = parent not in summaries
         nodes.append(EventNode(node, ends[node], tuple(summaries[node]), seen[node], None if is_free else parent))
     nodes.sort(key=lambda node: (node.end.at_ms or 0, node.id))
-    return StoredTimeline(frozenset(seen), tuple(nodes))
+    ids = frozenset(each for each in seen if "#" in each)
+    return StoredTimeline(ids, tuple(nodes), {each: told for each, told in summaries.items() if each not in ids})
 
 
 class TimelineStore(Protocol):
@@ -141,8 +158,22 @@ class TimelineStore(Protocol):
 
     async def read(self, campaign: CampaignId) -> StoredTimeline: ...
 
-    async def grow(self, campaign: CampaignId, seen: StoredTimeline, events: Sequence[Event], cause: Cause) -> bool:
-        """Commit events in one transaction; False: the timeline is not as seen any more, or a line was retracted."""
+    async def grow(
+        self,
+        campaign: CampaignId,
+        seen: StoredTimeline,
+        events: Sequence[Event],
+        cause: Cause,
+        said: Mapping[UtteranceId, Utterance],
+    ) -> bool:
+        """Commit events in one transaction, without those about an entity that is gone.
+
+        False: the timeline is not as seen any more, or a line was retracted or has other words.
+
+        Args:
+            cause: Without an ordinal, the events replace what was told of its session as a whole.
+            said: Lines that the events rest on, as they were read.
+        """
         ...
 
 
@@ -156,6 +187,7 @@ class _Telling:
         heard: NPCs that heard some of it.
         of: The nodes that it sums up.
         about: Further facts of a new node.
+        name: Its name; empty: it gets a number.
     """
 
     node: EntityId
@@ -164,6 +196,7 @@ class _Telling:
     heard: Collection[NpcId]
     of: Sequence[EventNode] = ()
     about: Sequence[FactStated] = ()
+    name: str = ""
 
     @property
     def cause(self) -> Cause:
@@ -177,8 +210,10 @@ class _Telling:
         everybody = witnessed_by(sorted(self.heard), at_ms=at_ms)
         made: list[Event] = []
         if node not in stored.ids:
-            made.append(EntityAdded(node, "event", node_name(len(stored.ids) + 1), (), everybody, "talk"))
-            made += [FactStated(Claim.attribute(node, FLOOR, sure.ordinal or 0), sure, everybody), *self.about]
+            name = self.name or node_name(len(stored.ids) + 1)
+            own = Claim.attribute(node, *(("kind", EPISODE) if self.name else (FLOOR, sure.ordinal or 0)))
+            made += [EntityAdded(node, "event", name, (), everybody, "talk"), FactStated(own, sure, everybody)]
+            made += self.about
         made += summaries_of(node, self.told, sure)
         made += [
             FactStated(Claim.relation(child.id, PART_OF, node), sure, everybody)
@@ -226,6 +261,18 @@ class TimelineWriter:
         # A sum that has lost its words is told again, whoever made it.
         await growing.sum_up(replace(rules, max_depth=0) if rules.by == "curator" else rules)
         return growing.n_changed
+
+    async def sum_up(self, session: SessionId) -> Mapping[NpcId, str] | None:
+        """Write a session that is over: what each NPC recalls of it, and its nodes. Returns the current summaries.
+
+        None: the DM has decided on the summary, which stays.
+
+        Raises:
+            Unavailable: The database is unreachable. What was committed so far stays.
+        """
+        texts = await (await self._pass()).tell_whole(session)
+        await self.write(session, is_over=True)
+        return texts
 
     async def candidates(self) -> list[Sequence[EventNode]]:
         """Return the nodes that may be summed up now, in groups."""
@@ -276,6 +323,25 @@ class _Pass:
             told = await self.teller.tell(said, but=self._has(node))
             heard = frozenset[NpcId]().union(*(each.utterance.witnesses for each in said))
             await self._grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said)))
+
+    async def tell_whole(self, session: SessionId) -> Mapping[NpcId, str] | None:
+        """See `TimelineWriter.sum_up`."""
+        node, said = episode_of(session), await self._said_in(session)
+        if node in self.stored.decided:
+            return None
+        told = await replace(self.teller, tokens=TOKENS).tell(said)
+        texts = {npc: " ".join(one.text for one in sentences) for npc, sentences in told.items()}
+        known = self.stored.sessions.get(node, ())
+        if texts == {knower.npc: fact.claim.content for fact in known for knower in fact.visibility.knowers}:
+            return texts
+        end = replace(_end(said[-1]), ordinal=None) if said else Provenance(session_id=session)
+        people = [self.writer.campaign.npc(npc).entity_id for npc in told]
+        everybody = witnessed_by(told, at_ms=end.at_ms)
+        about = [FactStated(Claim.relation(each, TOOK_PART, node), end, everybody) for each in people]
+        about += links_of(await asyncio.to_thread(people_in, node, said, self.teller.names), end)
+        telling = _Telling(node, end, told, told.keys(), about=about, name=episode_name(session))
+        await self._grow(telling)
+        return None if node in self.stored.decided else texts
 
     async def sum_up(self, rules: Compression) -> None:
         done: set[EntityId] = set()
@@ -364,12 +430,15 @@ class _Pass:
     def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
         """Return whether an NPC has a summary of a node already."""
         told = [fact for each in self.stored.nodes if each.id == node for fact in each.summaries]
-        return lambda npc: node in self.stored.gone or any(fact.visibility.is_visible_to(npc) for fact in told)
+        return lambda npc: node in self.stored.decided or any(fact.visibility.is_visible_to(npc) for fact in told)
 
     async def _grow(self, telling: _Telling) -> None:
-        events, timeline, campaign = telling.events(self.stored), self.writer.timeline, self.writer.campaign.id
-        if events and await timeline.grow(campaign, self.stored, events, telling.cause):
-            self.stored, self.n_changed = await timeline.read(campaign), self.n_changed + 1
+        timeline, campaign = self.writer.timeline, self.writer.campaign.id
+        events, is_whole = telling.events(self.stored), telling.cause.ordinal is None
+        said = {one.utterance.id: one.utterance for page in self.read.values() for one in page}
+        if is_whole or events:
+            self.n_changed += await timeline.grow(campaign, self.stored, events, telling.cause, said)
+            self.stored = await timeline.read(campaign)
 
     async def _said_in(self, session: SessionId) -> Sequence[NumberedUtterance]:
         if session not in self.read:
@@ -383,7 +452,9 @@ class _Pass:
     ) -> Iterator[tuple[int, Sequence[NumberedUtterance]]]:
         """Yield stretches, each with the number of its first utterance. Those of existing nodes stay as they are."""
         campaign = self.writer.campaign
-        starts = sorted(n for node in self.stored.ids | self.stored.gone if (n := start_of(node, session)) is not None)
+        starts = sorted(
+            n for node in self.stored.ids | self.stored.decided if (n := start_of(node, session)) is not None
+        )
         for start, part in groupby(said, lambda each: max((n for n in starts if n <= each.ordinal), default=0)):
             if start and start != starts[-1]:
                 yield start, list(part)
@@ -408,11 +479,43 @@ class _Pass:
 
 
 def _end(last: NumberedUtterance) -> Provenance:
-    said = last.utterance
-    return selected_from(said.session_id, said.at_ms, last.ordinal)
+    """Return the source of a summary: talk up to this utterance."""
+    said, why = last.utterance, "selected lines"
+    return Provenance(_SURE, "inferred", session_id=said.session_id, ordinal=last.ordinal, at_ms=said.at_ms, reason=why)
 
 
 def _own_words(known: Iterable[Fact]) -> list[SummarySentence]:
     """Return what the DM wrote among facts."""
     own = (fact for fact in known if fact.provenance.dm_confirmed)
     return [SummarySentence(str(fact.claim.content), tuple(lines_of(fact))) for fact in own]
+
+
+def people_in(node: EntityId, said: Sequence[NumberedUtterance], names: Gazetteer) -> dict[Claim, Utterance]:
+    """Return who spoke and what was named, as relations to a node, each with the first line that shows it."""
+    shown: dict[Claim, Utterance] = {}
+    for each in (one.utterance for one in said if one.utterance.is_evidence):
+        speaker = names.spelled(each.speaker_name)
+        if speaker is not None:
+            shown.setdefault(Claim.relation(speaker.entity_id, TOOK_PART, node), each)
+        for entity in names.entities_in(each.text):
+            shown.setdefault(Claim.relation(entity, NAMED_IN, node), each)
+    return shown
+
+
+def links_of(shown: Mapping[Claim, Utterance], said: Provenance) -> list[FactStated]:
+    """Return claims about a node, each known to those who heard the line that shows it, and gone with that line."""
+    return [
+        FactStated(claim, said, witnessed_by(sorted(by.witnesses), at_ms=by.at_ms), attributes={"evidence": [by.id]})
+        for claim, by in shown.items()
+    ]
+
+
+def summaries_of(node: EntityId, told: Told, said: Provenance) -> Iterator[FactStated]:
+    """Yield each text once, for the NPCs that are told it. Retracting or rewording a line of it removes it."""
+    by_text: dict[str, list[NpcId]] = {}
+    for npc, sentences in told.items():
+        by_text.setdefault(" ".join(one.text for one in sentences), []).append(npc)
+    for text, npcs in by_text.items():
+        rests_on = {"evidence": list(dict.fromkeys(line for npc in npcs for one in told[npc] for line in one.evidence))}
+        knowers = witnessed_by(npcs, at_ms=said.at_ms)
+        yield FactStated(Claim.attribute(node, "summary", text), said, knowers, attributes=rests_on)

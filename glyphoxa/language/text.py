@@ -28,7 +28,6 @@ GREETINGS: Final = {language: lexicon("content", language).words("greetings") fo
 
 _STEM: Final = 6
 _SHORTEST: Final = 3
-_ALIKE: Final = 0.6
 _STEMS: Final = 50_000
 _REMEMBERED: Final = 512
 """Texts: each partial transcript is compared with the same recalled lines, and each sentence of a reply with the same
@@ -102,11 +101,6 @@ class Text:
         if language not in self._telling:
             self._telling[language] = frozenset(self.stems(language))
         return self._telling[language]
-
-    def is_like(self, earlier: Text, language: str) -> bool:
-        """Return whether it may replace an earlier statement, because it has most of its content words."""
-        replaced = earlier.telling(language)
-        return 0 < _ALIKE * len(replaced) <= len(replaced & self.telling(language))
 
     def shared(self, other: Text, language: str) -> float:
         """Return the share of stems in a language that both texts have, 0 to 1."""

@@ -14,9 +14,8 @@ import numpy as np
 from numpy import bool_, float32, float64, int64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.chronicle.episodes import NAMED_IN
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.timeline import OCCURRED_AT, PART_OF
+from glyphoxa.chronicle.timeline import NAMED_IN, OCCURRED_AT, PART_OF
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import TOOK_PART, Fact, lines_of

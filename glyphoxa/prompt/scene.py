@@ -31,6 +31,7 @@ from glyphoxa.prompt.identity import KnownSentences
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import QUEST_OVER, recalled_line, wording
 from glyphoxa.recall.facts import is_secret
+from glyphoxa.recall.world import World
 from glyphoxa.world.graph import Known
 
 _ROOM_FOR_MORE: Final = 100
@@ -204,7 +205,7 @@ def _sentence(parts: list[str]) -> str:
 # what is still open.
 #
 # Read when the table opens, and the same for the whole session, because it precedes the transcript. It is read again
-# only after something was taken back, which makes the world another object.
+# only after something was taken back, or after the DM has decided on it.
 
 
 _MOST_SESSIONS: Final = 5
@@ -233,7 +234,7 @@ class Past:
         tokens: int,
         threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
         arc: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
-        world: Callable[[], object] = lambda: None,
+        world: Callable[[], World | None] = lambda: None,
     ) -> None:
         self._when = when
         self._summaries = summaries
@@ -252,7 +253,7 @@ class Past:
         Raises:
             Unavailable: They are not in memory, or the database is unavailable. The next call tries again.
         """
-        world = self._world()
+        world = self._told_as()
         if self._summaries is None or (npc in self._read and self._read[npc][0] is world) or not self._tokens:
             return
         arc = list(await self._arc(npc)) if self._arc is not None else []
@@ -285,4 +286,8 @@ class Past:
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read of this world."""
         world, told = self._read.get(npc, (None, ""))
-        return told if world is self._world() else ""
+        return told if world is self._told_as() else ""
+
+    def _told_as(self) -> object:
+        world = self._world()
+        return None if world is None else world.past

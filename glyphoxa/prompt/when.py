@@ -59,7 +59,7 @@ class SaidWhen:
         else:
             days = story_days(times.calendar, self.campaign.language)
             when = days.in_words(day)
-            # The sentences of a summary are of several days; `EpisodeWriter` has replaced their words for days.
+            # The sentences of a summary are of several days; `Teller` has replaced their words for days.
             is_of_one = not is_summary or len(times.told.get(one.session_id or "", ())) == 1
             text = with_days(text, day, days) if is_of_one else text
         if isinstance(one, RecalledUtterance):

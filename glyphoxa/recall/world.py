@@ -272,6 +272,9 @@ class World:
         now_ms: Session time.
         also_called: Other names of entities; those of unknown entities are ignored.
         is_new: No event has happened yet.
+
+    Attributes:
+        past: Another object whenever the DM has decided on what is told of past sessions.
     """
 
     def __init__(
@@ -304,6 +307,7 @@ class World:
         self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
         self._identities: dict[tuple[NpcId, EntityId, Set[str]], tuple[IdentitySnapshot, float]] = {}
         self._snapshot: WorldSnapshot | None = None
+        self.past = object()
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
 
     @property
@@ -322,13 +326,16 @@ class World:
         Raises:
             ValueError: An event refers to earlier ones, so the world must be read again.
         """
+        is_decided = False
         for event in events:
             apply(self._state, event)
-            self._is_new = False
+            self._is_new, is_decided = False, is_decided or event.cause.by == "dm"
         self._kept.clear()
         self._identities.clear()
         self._snapshot = None
-        self._follow(self._state.changes())
+        self._follow(changes := self._state.changes())
+        if is_decided and any(each.startswith(f"{EPISODE}-") for each in _changed(changes)):
+            self.past = object()
 
     def by_name(
         self,
@@ -734,6 +741,14 @@ class World:
             self._worded.put(fact.id, text)
         else:
             self._worded.drop(fact.id)
+
+
+def _changed(changes: Changes) -> Iterator[EntityId]:
+    """Yield the entities that changes are about."""
+    yield from (each.id for each in changes.entities_put)
+    yield from changes.entities_gone
+    yield from (fact.claim.subject for fact in changes.facts_put)
+    yield from (past.fact.claim.subject for past in changes.ended_put)
 
 
 def _same_until(facts: Iterable[Fact], now_ms: int) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import chronicle_worker, episode_writer
+from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.config.settings import read_settings
 from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
@@ -61,7 +61,7 @@ async def latest_of(store: Store, npc: NpcId) -> list[RecalledSummary]:
 
 
 async def test_each_npc_recalls_what_it_heard_itself(table: Store) -> None:
-    told = await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    told = await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     assert told == {SMITH: f"Tamsin said: “{PROMISE}”", INNKEEPER: f"Tamsin said: “{SECRET}”"}
     assert await recalled(table, SMITH) == told[SMITH]
     assert await recalled(table, INNKEEPER) == told[INNKEEPER]
@@ -84,8 +84,8 @@ async def test_npc_keeps_its_own_word_and_no_invention_in_the_next_session(table
             for n, (text, npc) in enumerate(said, start=1)
         ]
     )
-    writer = await episode_writer(table, CAMPAIGN)
-    told = await writer.write(EVENING)
+    writer = await timeline_writer(table, CAMPAIGN)
+    told = await writer.sum_up(EVENING)
     assert told is not None
     assert f'You said: "{price}" Tamsin said: “{again}” You said: "{refusal}"' in told[SMITH]
     assert told[INNKEEPER] == f"Tamsin said: “{SECRET}” Tamsin said: “{again}”"
@@ -97,14 +97,14 @@ async def test_npc_keeps_its_own_word_and_no_invention_in_the_next_session(table
     learned = [fact for fact in facts if fact.claim.predicate != "summary"]
     assert not any(words in str(fact.claim.content) for fact in learned for words in ("eight", "black blade", "Juno"))
     await table.world.retract(CAMPAIGN, UtteranceId("v3"), Cause("dm", 2_000_000))
-    await writer.write(EVENING)
+    await writer.sum_up(EVENING)
     assert "black blade" not in str(await recalled(table, SMITH))
 
 
 async def test_a_session_is_linked_with_those_who_took_part_and_what_they_named(table: Store) -> None:
     line = an_utterance("I promise to bring Grimjaw the key of The Anvil.", id="k1")
     await table.log.append([replace(line, session_id=EVENING, at_ms=2_000_000, witnesses=frozenset({INNKEEPER}))])
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     episode = EntityId(f"episode-{EVENING}")
     inspection = PostgresInspection(table.database)
 
@@ -119,13 +119,13 @@ async def test_a_session_is_linked_with_those_who_took_part_and_what_they_named(
 
 
 async def test_summary_is_written_once_and_again_after_changes(table: Store) -> None:
-    writer = await episode_writer(table, CAMPAIGN)
-    await writer.write(EVENING)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.sum_up(EVENING)
     events = await table.world.events(CAMPAIGN)
-    await writer.write(EVENING)
+    await writer.sum_up(EVENING)
     assert await table.world.events(CAMPAIGN) == events
     await table.world.retract(CAMPAIGN, UtteranceId("u3"), Cause("dm", 2_000_000))
-    await writer.write(EVENING)
+    await writer.sum_up(EVENING)
     assert await recalled(table, INNKEEPER) is None
     assert await recalled(table, SMITH) == f"Tamsin said: “{PROMISE}”"
     await table.world.rollback(CAMPAIGN, EVENING, 0, Cause("dm", 2_000_001))
@@ -133,7 +133,7 @@ async def test_summary_is_written_once_and_again_after_changes(table: Store) -> 
 
 
 async def test_what_is_taken_back_is_not_recalled_any_more_though_nobody_sums_up_again(table: Store) -> None:
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     await table.world.retract(CAMPAIGN, UtteranceId("u3"), Cause("dm", 2_000_000))
     assert await recalled(table, INNKEEPER) is None
     assert await latest_of(table, INNKEEPER) == []
@@ -143,21 +143,21 @@ async def test_what_is_taken_back_is_not_recalled_any_more_though_nobody_sums_up
 
 
 async def test_what_a_second_look_corrects_is_not_recalled_as_it_was(table: Store) -> None:
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     worker = chronicle_worker(table)
     await worker.read_new(CAMPAIGN)
     first = replace(an_utterance(PROMISE, id="u1"), session_id=EVENING, at_ms=1_000_001)
     await table.log.revise(replace(first, text=PROMISE.replace("six", "ten")), was=first)
     await worker.read_new(CAMPAIGN)
     assert await recalled(table, SMITH) is None
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     assert "ten crowns" in (await recalled(table, SMITH) or "")
 
 
 async def test_dms_session_summary_is_kept(table: Store) -> None:
     desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), table.talk_search, lambda: 3_000_000)
     await desk.summarise(EVENING, "They met the smith.", [SMITH])
-    assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None
+    assert await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING) is None
     assert await recalled(table, SMITH) == "They met the smith."
     assert await recalled(table, INNKEEPER) is None
 
@@ -173,7 +173,7 @@ async def hidden(store: Store) -> None:
 
 
 async def hidden_by_its_fact(store: Store) -> None:
-    facts = await store.episodes.summaries(CAMPAIGN, EVENING)
+    facts = (await store.episodes.read(CAMPAIGN)).sessions[episode_of(EVENING)]
     await store.world.commit(CAMPAIGN, [FactScoped(fact.id, HIDDEN) for fact in facts], Cause("dm", 3_000_000))
 
 
@@ -185,11 +185,11 @@ async def removed(store: Store) -> None:
 async def test_what_the_dm_decides_on_a_summary_stays_when_the_session_goes_on(
     table: Store, decide: Callable[[Store], Awaitable[str | None]]
 ) -> None:
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     wanted = await decide(table)
     again = replace(an_utterance("I promise to bring the lantern back."), id=UtteranceId("u8"), session_id=EVENING)
     await table.log.append([replace(again, at_ms=1_000_100, witnesses=frozenset({SMITH}))])
-    assert await (await episode_writer(table, CAMPAIGN)).write(EVENING) is None
+    assert await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING) is None
     assert await recalled(table, SMITH) == wanted
     assert await recalled(table, INNKEEPER) is None
 
@@ -200,7 +200,7 @@ async def test_what_the_dm_writes_while_a_summary_is_made_stays(table: Store) ->
             await rewritten(table)
             return [SummarySentence("Tamsin promised crowns.", (said[0].id,))]
 
-    await replace(await episode_writer(table, CAMPAIGN), summariser=WhileTheDmWrites()).write(EVENING)
+    await replace(await timeline_writer(table, CAMPAIGN), summariser=WhileTheDmWrites()).sum_up(EVENING)
     assert await recalled(table, SMITH) == "They met the smith."
 
 
@@ -235,7 +235,7 @@ async def test_a_recap_for_the_players_names_nobody_they_may_not_know(
 
 
 async def test_lists_of_known_facts_leave_out_who_took_part(table: Store, tmp_path: Path, dsn: str) -> None:
-    await (await episode_writer(table, CAMPAIGN)).write(EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     desk = await desk_of(table, read_settings(a_settings_file(tmp_path, dsn)), CAMPAIGN)
     for knower in (SMITH, DM):
         known, _ = await desk.timeline.known(knower, limit=100)

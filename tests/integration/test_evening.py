@@ -14,8 +14,8 @@ from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import chronicle_worker, episode_writer
-from glyphoxa.chronicle.episodes import said_in
+from glyphoxa.app.background import chronicle_worker, timeline_writer
+from glyphoxa.chronicle.ports import said_in
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import recap_of
 from glyphoxa.domain.events import TurnFinished
@@ -235,7 +235,7 @@ async def test_findings_need_review_and_rest_on_players_words(played: Played) ->
 async def test_recaps_summaries_and_threads_tell_only_the_story(played: Played) -> None:
     recap = " ".join(await recap_of(played.store, TOWN, SESSION, "players", tokens=2_000))
     assert has_none(recap, "Edvard", *SECRET_WORDS[played.language])
-    told = await (await episode_writer(played.store, TOWN)).write(SESSION) or {}
+    told = await (await timeline_writer(played.store, TOWN)).sum_up(SESSION) or {}
     assert BELL[played.language] in recap
     assert BELL[played.language] in told[GRIMJAW]
     threads = await PostgresAtoms(played.store.database).open_threads(TOWN, limit=100)

@@ -414,7 +414,8 @@ async def test_who_reads_talk_while_it_is_erased_writes_none_of_it(dsn: str, tab
     with pytest.raises(LeaseLost):
         await chronicle.learn(CAMPAIGN, ReadingStep(EVENING, read, read + 4, (Effect(cause, events),)))
     summed_up = Cause("talk", 1_000, EVENING)
-    await PostgresEpisodes(table.database, table.world).replace(CAMPAIGN, EVENING, events, summed_up)
+    episodes = PostgresEpisodes(table.database, table.world)
+    await episodes.grow(CAMPAIGN, await episodes.read(CAMPAIGN), events, summed_up, {})
     assert holding(await everything(dsn)) == []
 
     assert await chronicle_worker(table).read_new(CAMPAIGN) >= 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_log
-from glyphoxa.chronicle.episodes import said_in
+from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.background import episode_writer
+from glyphoxa.app.background import timeline_writer
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.calendar import StoryDays
 from glyphoxa.domain.events import TurnFinished
@@ -157,7 +157,7 @@ async def test_summary_of_an_earlier_session_has_the_day_that_yesterday_meant(
     async with an_evening(settings, monkeypatch, session="s1") as evening:
         await said(evening, "Grimjaw, yesterday the granary burned down.")
     async with open_store(dsn, data_dir=tmp_path) as store:
-        told = await (await episode_writer(store, TOWN)).write(SessionId("s1"))
+        told = await (await timeline_writer(store, TOWN)).sum_up(SessionId("s1"))
     assert told is not None
     assert "on 11 Hammer 1492 the granary burned" in told[SMITH]
     await shown(capsys, "campaign", "today", "30", "Alturiak", *here)

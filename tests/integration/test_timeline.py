@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,9 +24,10 @@ from glyphoxa.domain.knowledge import DM, HIDDEN, Claim
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactReplaced
+from glyphoxa.world.fact_events import FactRejected, FactReplaced
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 CAMPAIGN = a_campaign().id
@@ -185,12 +186,17 @@ async def test_two_writers_at_once_tell_each_node_once(table: Store) -> None:
     assert all(len(node.summaries) == 1 for node in found.nodes)
 
 
-async def past_of(store: Store, npc: NpcId, name: str = "next") -> str:
+def past_at(store: Store, name: str) -> Past:
     session = SessionId(name)
-    await store.read(CAMPAIGN)
     arc = partial(store.episodes.arc, CAMPAIGN, but=session)
     when, summaries = SaidWhen(a_campaign(), session, None), partial(store.earlier_sessions, CAMPAIGN)
-    past = Past(when, summaries, tokens=600, arc=arc)
+    memory = store.world_memory(CAMPAIGN)
+    return Past(when, summaries, tokens=600, arc=arc, world=lambda: memory.world)
+
+
+async def past_of(store: Store, npc: NpcId, name: str = "next") -> str:
+    await store.read(CAMPAIGN)
+    past = past_at(store, name)
     await past.read(npc)
     return past.of(npc)
 
@@ -363,3 +369,93 @@ async def test_the_dms_words_for_nodes_reach_only_those_who_heard_all_that_was_s
     node = (await timeline(table)).node(made)
     assert node is not None and told(node, SMITH) == "The lich has the crown."
     assert "lich" not in told(node, INNKEEPER)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_summary_that_the_dm_rejects_is_not_told_again(table: Store, is_whole: bool) -> None:
+    await play(table, "one", 1)
+    writer, session = await timeline_writer(table, CAMPAIGN), SessionId("one")
+    await writer.sum_up(session)
+    stored = await timeline(table)
+    [fact] = stored.sessions[episode_of(session)] if is_whole else stored.nodes[0].summaries
+    await table.world.commit(CAMPAIGN, [FactRejected(fact.id)], LATER)
+    events = await table.world.events(CAMPAIGN)
+    for _ in range(2):
+        await writer.sum_up(session)
+    assert await table.world.events(CAMPAIGN) == events
+    known = await PostgresInspection(table.database).current(CAMPAIGN, DM, about=fact.claim.subject, limit=50)
+    assert not [each for each in known if each.claim.predicate == "summary"]
+
+
+class Meanwhile:
+    """A summariser that lets something happen before it answers with the lines themselves."""
+
+    def __init__(self, happens: Callable[[], Awaitable[object]]) -> None:
+        self.happens: Callable[[], Awaitable[object]] | None = happens
+
+    async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            await happens()
+        return [SummarySentence(f"Tamsin: {each.text}", (each.id,)) for each in said]
+
+
+async def test_entity_removed_meanwhile_costs_only_what_is_about_it(table: Store) -> None:
+    owl = EntityAdded(EntityId("owl"), "faction", "The Order of Owls")
+    await table.world.commit(CAMPAIGN, [owl], Cause("dm", 1))
+    line = an_utterance("I promise to bring the silver keys to the Order of Owls and Grimjaw.", id="k1")
+    await table.log.append([replace(line, session_id=SessionId("one"), witnesses=frozenset({SMITH}))])
+
+    async def remove() -> None:
+        await table.world.commit(CAMPAIGN, [EntityRemoved(owl.entity)], LATER)
+
+    writer = replace(await timeline_writer(table, CAMPAIGN), summariser=Meanwhile(remove))
+    assert await writer.write(SessionId("one"), is_over=True) == 1
+    [node] = (await timeline(table)).nodes
+    facts = await PostgresInspection(table.database).current(CAMPAIGN, DM, about=node.id, limit=50)
+    named = {fact.claim.subject for fact in facts if fact.claim.predicate == "INVOLVED_IN"}
+    assert "silver keys" in told(node, SMITH) and named == {a_campaign().npc(SMITH).entity_id}
+
+
+@pytest.mark.parametrize("of_session", [True, False])
+async def test_words_corrected_meanwhile_are_not_stored(table: Store, of_session: bool) -> None:
+    await play(table, "one", 1)
+    writer, session = await timeline_writer(table, CAMPAIGN), SessionId("one")
+
+    async def correct() -> None:
+        await table.world.correct(CAMPAIGN, UtteranceId("one-0-1"), "I promise Odo the eel.", LATER)
+
+    asked = replace(writer, summariser=Meanwhile(correct))
+    await (asked.sum_up(session) if of_session else asked.write(session, is_over=True))
+    stored = await timeline(table)
+    facts = [fact for node in stored.nodes for fact in node.summaries]
+    facts += stored.sessions.get(episode_of(session), ())
+    assert not any("silver keys" in str(fact.claim.content) for fact in facts)
+    await writer.sum_up(session)
+    stored = await timeline(table)
+    assert "eel" in told(stored.nodes[0], SMITH)
+    assert "eel" in str(stored.sessions[episode_of(session)][0].claim.content)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("is_hidden", [True, False])
+async def test_open_table_follows_what_the_dm_decides_on_the_past(
+    table: Store, is_whole: bool, is_hidden: bool
+) -> None:
+    for n in range(3):
+        await play(table, f"s{n}", 1, begin=n)
+        await sum_up(table, CAMPAIGN, SessionId(f"s{n}"))
+    await table.read(CAMPAIGN)
+    past = past_at(table, "next")
+    await past.read(SMITH)
+    assert all(f"house {n}." in past.of(SMITH) for n in range(3))
+    stored = await timeline(table)
+    number, node = (2, episode_of(SessionId("s2"))) if is_whole else (0, stored.nodes[0].id)
+    [fact] = stored.sessions[node] if is_whole else stored.nodes[0].summaries
+    reworded = FactReplaced(fact.id, Claim.attribute(node, "summary", "They talked of the feast."))
+    await table.world.commit(CAMPAIGN, [EntityScoped(node, HIDDEN) if is_hidden else reworded], LATER)
+    await table.read(CAMPAIGN)
+    assert past.of(SMITH) == "", "nothing that may be out of date"
+    await past.read(SMITH)
+    assert ("They talked of the feast." in past.of(SMITH)) != is_hidden
+    assert (is_hidden and is_whole) or f"house {number}." not in past.of(SMITH)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
-from glyphoxa.adapters.postgres.episodes import evidence_of
+from glyphoxa.adapters.postgres.episodes import evidence_of, rests_on_changed
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
@@ -193,7 +193,7 @@ class PostgresChronicleLog(CampaignQueries):
                 await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
             rests_on = [*evidence_of(event for effect in step.effects for event in effect.events)]
             rests_on += (effect.cause.utterance_id for effect in step.effects if effect.cause.utterance_id)
-            if await world.connection.fetchval(load_queries("episodes")["rests_on_retracted"], campaign, rests_on):
+            if await rests_on_changed(world.connection, campaign, rests_on):
                 raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
             for effect in step.effects:
                 await world.commit(effect.events, effect.cause)

@@ -1,19 +1,22 @@
-"""Summaries of sessions and the timeline in PostgreSQL: facts about entities of type event."""
+"""The timeline and the summaries of sessions in PostgreSQL: facts about entities of type event."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.sql import viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import load_queries, viewer_parameter
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
-from glyphoxa.adapters.postgres.world.world import PostgresWorld, WorldWriting
+from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.timeline import PART_OF, StoredTimeline, timeline_of
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import DM, Fact, RecalledSummary, Viewer
-from glyphoxa.transcript.sessions import EPISODE, episode_of
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM, RecalledSummary, Viewer
+from glyphoxa.transcript.sessions import EPISODE
+from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PostgresEpisodes(CampaignQueries):
-    """Implements `Episodes` and `Timeline`. Reading has a deadline of 5 s, writing that of a commit."""
+    """Implements `TimelineStore`. Reading has a deadline of 5 s, writing that of a commit."""
 
     file = "episodes"
     deadline_ms = 5_000
@@ -30,18 +33,6 @@ class PostgresEpisodes(CampaignQueries):
     def __init__(self, database: Database, world: PostgresWorld) -> None:
         super().__init__(database)
         self._world = world
-
-    async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        return [fact_of_row(row) for row in await self._fetch("summaries", campaign, episode_of(session))]
-
-    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> bool:
-        async with self._world.writing(campaign, amount=len(events)) as world:
-            if await world.connection.fetchval(self._sql["is_decided"], campaign, episode_of(session)):
-                return False
-            rows = await world.connection.fetch(self._sql["written"], campaign, session)
-            await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
-            await self._commit(world, events, cause)
-            return True
 
     async def read(self, campaign: CampaignId, viewer: Viewer = DM) -> StoredTimeline:
         """Return the timeline as far as a viewer may know it."""
@@ -63,30 +54,63 @@ class PostgresEpisodes(CampaignQueries):
             for fact in node.summaries
         ]
 
-    async def grow(self, campaign: CampaignId, seen: StoredTimeline, events: Sequence[Event], cause: Cause) -> bool:
+    async def grow(
+        self,
+        campaign: CampaignId,
+        seen: StoredTimeline,
+        events: Sequence[Event],
+        cause: Cause,
+        said: Mapping[UtteranceId, Utterance],
+    ) -> bool:
         async with self._world.writing(campaign, amount=len(events)) as world:
-            is_as_seen = await self._read(world.connection, campaign) == seen
-            return is_as_seen and await self._commit(world, events, cause)
+            # The next ones will not contain a line that was retracted, or has other words now.
+            is_changed = await rests_on_changed(world.connection, campaign, evidence_of(events), said)
+            if is_changed or await self._read(world.connection, campaign) != seen:
+                return False
+            if cause.ordinal is None:
+                rows = await world.connection.fetch(self._sql["written"], campaign, cause.session_id)
+                await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
+            state = (await world.current()).state
+            own = {each.entity for each in events if isinstance(each, EntityAdded)}
+
+            def holds(event: Event) -> bool:
+                ends = event.claim.ends if isinstance(event, FactStated) else ()
+                return all(end in own or state.entity(end) is not None for end in ends)
+
+            if left := list(filter(holds, events)):
+                await world.commit(left, cause)
+            return True
 
     async def _read(self, connection: Connection, campaign: CampaignId, viewer: Viewer = DM) -> StoredTimeline:
         ids = await connection.fetch(self._sql["nodes"], campaign, EPISODE)
         rows = await connection.fetch(self._sql["timeline"], campaign, EPISODE, PART_OF, viewer_parameter(viewer))
         seen = {EntityId(row["id"]): visibility_of_row(row) for row in ids}
-        gone = await connection.fetch(self._sql["gone"], campaign, EPISODE)
-        return replace(timeline_of(seen, map(fact_of_row, rows), viewer), gone=frozenset(row["id"] for row in gone))
-
-    async def _commit(self, world: WorldWriting, events: Sequence[Event], cause: Cause) -> bool:
-        """Commit events, unless a line they rest on was retracted meanwhile: the next ones will not contain it."""
-        rests_on = list(evidence_of(events))
-        if not events or await world.connection.fetchval(self._sql["rests_on_retracted"], world.campaign, rests_on):
-            return False
-        await world.commit(events, cause)
-        return True
+        decided = await connection.fetch(self._sql["decided"], campaign, EPISODE)
+        timeline = timeline_of(seen, map(fact_of_row, rows), viewer)
+        return replace(timeline, decided=frozenset(row["id"] for row in decided))
 
 
-def evidence_of(events: Iterable[Event]) -> Iterator[str]:
+def evidence_of(events: Iterable[Event]) -> Iterator[UtteranceId]:
     """Yield the utterances that facts rest on."""
     for event in events:
         evidence = event.attributes.get("evidence") if isinstance(event, FactStated) else None
         if isinstance(evidence, list):
             yield from evidence
+
+
+async def rests_on_changed(
+    connection: Connection,
+    campaign: CampaignId,
+    lines: Iterable[UtteranceId],
+    said: Mapping[UtteranceId, Utterance] = MappingProxyType({}),
+) -> bool:
+    """Return whether a line has been retracted, withheld or erased, or is not as it was said any more.
+
+    Args:
+        said: Lines as they were read.
+    """
+    rows: list[dict[str, str]] = []
+    for line in lines:
+        was = said.get(line)
+        rows.append({"id": line} if was is None else {"id": line, "text": was.text, "speaker": was.speaker_name})
+    return bool(await connection.fetchval(load_queries("episodes")["rests_on_changed"], campaign, rows))

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.effects import Effects, effects_of
-from glyphoxa.chronicle.episodes import heard_by
 from glyphoxa.chronicle.llm_task import visible_lines
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import (
     ExtractedEntity,
     ExtractedFact,

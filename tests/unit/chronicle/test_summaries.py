@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.episodes import heard_by
-from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.heard import Utterance

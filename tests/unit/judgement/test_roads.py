@@ -23,13 +23,13 @@ from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
-from glyphoxa.chronicle.episodes import EpisodeWriter
 from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.timeline import StoredTimeline, TimelineWriter
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import SessionRecaps
 from glyphoxa.dm.player_safe import PlayersView, PublicPart
@@ -322,10 +322,12 @@ class Transcript:
         page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
         return Unread(page, (), page[-1].ordinal) if page else None
 
-    async def summaries(self, campaign: CampaignId, session: SessionId) -> Sequence[Fact]:
-        return ()
+    async def read(self, campaign: CampaignId) -> StoredTimeline:
+        return StoredTimeline()
 
-    async def replace(self, campaign: CampaignId, session: SessionId, events: Sequence[Event], cause: Cause) -> bool:
+    async def grow(
+        self, campaign: CampaignId, seen: StoredTimeline, events: Sequence[Event], cause: Cause, said: object
+    ) -> bool:
         self.written += events
         return True
 
@@ -367,7 +369,7 @@ async def coined_term(campaign: Campaign, text: str) -> str:
 
 async def summary_of_an_earlier_session(campaign: Campaign, text: str) -> str:
     log: Any = Transcript(text)
-    await EpisodeWriter(campaign, log, log).write(BEFORE)
+    await TimelineWriter(campaign, log, log).sum_up(BEFORE)
     return repr(log.written)
 
 
