@@ -113,7 +113,7 @@ class Chronicler:
         try:
             while (changed := await self.log.reread(self.campaign, session, up_to=reached)) is not None:
                 if not await self._decides(session, changed):
-                    await self._again(session, changed, tally, reached)
+                    await self._page(session, changed, tally, reached)
                 if self.terms is not None:
                     self.terms.read_again(changed)
             while (unread := await self.log.unread(self.campaign, session, after=reached, limit=PAGE)) is not None:
@@ -134,43 +134,39 @@ class Chronicler:
         return tally
 
     async def _page(
-        self, session: SessionId, unread: Unread, tally: Tally, reached: int, on_progress: Callable[[int], None] | None
+        self,
+        session: SessionId,
+        page: Unread,
+        tally: Tally,
+        reached: int,
+        on_progress: Callable[[int], None] | None = None,
     ) -> int:
-        parts: list[SceneTalk | None] = list(
-            stretches(self.campaign, session, self.language, unread.said, unread.before)
-        )
+        """Read a page, and replace what was learned from it if it was read before. Returns the ordinal reached."""
+        parts: list[SceneTalk | None] = list(stretches(self.campaign, session, self.language, page.said, page.before))
         withheld: set[UtteranceId] = set()
+        done_to = 0
         for n, whole in enumerate(parts or [None], start=1):
             # Utterances after the last one that were retracted have been read, too.
-            end = unread.up_to if whole is None or n == len(parts) else whole.said[-1].ordinal
+            end = page.up_to if whole is None or n == len(parts) else whole.said[-1].ordinal
             part = whole and replace(whole, before=_without(whole.before, withheld))
             judged = await self._judged(part)
             withheld |= _withheld(judged)
-            effects = await self._effects(part, await self._extraction(part, judged), judged, tally)
-            done = tuple(each for each in unread.rereads if reached < each.ordinal <= end)
-            await self._learn(ReadingStep(session, reached, end, judged=tuple(judged), rereads=done), effects)
+            extraction = await self._extraction(part, judged)
+            if part is not None and end <= reached:
+                # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is
+                # unchanged.
+                gone = tuple(each.utterance.id for each in part.said)
+                at_ms = max(each.utterance.at_ms for each in part.said)
+                await self.log.learn(self.campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
+            effects = await self._effects(part, extraction, judged, tally)
+            done = tuple(each for each in page.rereads if done_to < each.ordinal <= end)
+            step = ReadingStep(session, reached, max(reached, end), judged=tuple(judged), rereads=done)
+            await self._learn(step, effects)
             tally.n_read += len(judged)
-            reached = end
+            reached, done_to = step.read_to, end
             if on_progress is not None:
                 on_progress(reached)
         return reached
-
-    async def _again(self, session: SessionId, changed: Unread, tally: Tally, reached: int) -> None:
-        """Read a changed stretch again, replacing what was learned from it before."""
-        parts = list(stretches(self.campaign, session, self.language, changed.said, changed.before))
-        part = parts[0] if parts else None
-        end = changed.up_to if len(parts) < 2 else parts[0].said[-1].ordinal
-        said = () if part is None else part.said
-        at_ms = max((each.utterance.at_ms for each in said), default=0)
-        judged = await self._judged(part)
-        extraction = await self._extraction(part, judged)
-        # Learn first, so that a name found only here counts as new. If the worker dies now, the mark is unchanged.
-        gone = tuple(each.utterance.id for each in said)
-        await self.log.learn(self.campaign, ReadingStep(session, reached, reached, unlearned=gone, at_ms=at_ms))
-        effects = await self._effects(part, extraction, judged, tally)
-        done = tuple(each for each in changed.rereads if each.ordinal <= end)
-        await self._learn(ReadingStep(session, reached, reached, judged=tuple(judged), rereads=done), effects)
-        tally.n_read += len(judged)
 
     async def _learn(self, step: ReadingStep, effects: Effects) -> None:
         step = replace(step, effects=effects.of, refused=effects.refused, atoms=effects.atoms)

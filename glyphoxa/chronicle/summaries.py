@@ -10,7 +10,7 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, Protocol
 
 from loguru import logger
@@ -69,6 +69,8 @@ _SALIENT: Final = 0.4
 """Least salience of a line. Lower than what is learned from, because the budget leaves out what does not fit."""
 _ALIKE: Final = 0.6
 """Share of the content words of a line in a later one that may replace it."""
+_REMEMBERED: Final = 8
+"""Rankings: NPCs that heard the same lines choose from the same ones."""
 _OWN_SHARE: Final = 1 / 4
 """Share of a summary that others leave for an NPC's own words."""
 
@@ -90,13 +92,11 @@ class LineSelection:
 
     Args:
         names: Returns the names known now.
-        ranked: Receives how sentences were ranked, for the same ones again as long as the names stay; None: nothing is.
     """
 
     language: str
     names: Callable[[], Gazetteer | None] = lambda: None
     tokens: int = TOKENS
-    ranked: dict[tuple[SummarySentence, ...], _Ranked] | None = None
 
     def select(
         self, said: Sequence[Utterance], *, before: Sequence[SummarySentence] = (), own: NpcId | None = None
@@ -169,52 +169,37 @@ class LineSelection:
         Of statements that are alike, the later ones are chosen first. An earlier one has what room is left, unless the
         rules find a promise or another fact in it.
         """
-        ranked = self._ranked(tuple(sentences))
+        order, later, words = _ranked(tuple(sentences), self.language, self.names())
         chosen: dict[int, tuple[str, ...]] = {}
-        for best in ranked.order:
-            for at in (*reversed(ranked.later[best]), best):
-                if at in chosen or ranked.words[at] in chosen.values():
+        for best in order:
+            for at in (*reversed(later[best]), best):
+                if at in chosen or words[at] in chosen.values():
                     continue
                 if not room.takes(len(sentences[at].text) + 1):
                     break
-                chosen[at] = ranked.words[at]
+                chosen[at] = words[at]
         return [sentences[at] for at in chosen]
 
-    def _ranked(self, sentences: tuple[SummarySentence, ...]) -> _Ranked:
-        if self.ranked is not None and sentences in self.ranked:
-            return self.ranked[sentences]
-        judge, finder, names = SalienceJudge(self.language, self.names()), NameFinder(self.language), self.names()
-        scores = [judge.judge(one.text).score for one in sentences]
-        are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
-        spoken, before = [Text.of(one.text) for one in sentences], _Statements(self.language)
-        later: list[list[int]] = [[] for _ in sentences]
-        for at, each in enumerate(spoken):
-            for earlier in before.like(each):
-                later[earlier].append(at)
-            before.add(each)
-        order = sorted(
-            range(len(sentences)),
-            key=lambda at: (bool(later[at]) and not are_facts[at], -scores[at] - _FINDING * are_facts[at], at),
-        )
-        ranked = _Ranked(order, later, [each.folded for each in spoken])
-        if self.ranked is not None:
-            self.ranked[sentences] = ranked
-        return ranked
 
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """Sentences by salience.
-
-    Attributes:
-        order: Their places, the most salient first.
-        later: For each, the places of later ones that are like it.
-        words: The folded words of each.
-    """
-
-    order: Sequence[int]
-    later: Sequence[Sequence[int]]
-    words: Sequence[tuple[str, ...]]
+@lru_cache(_REMEMBERED)
+def _ranked(
+    sentences: tuple[SummarySentence, ...], language: str, names: Gazetteer | None
+) -> tuple[Sequence[int], Sequence[Sequence[int]], Sequence[tuple[str, ...]]]:
+    """Return the places of sentences, the most salient first; those of later ones like each; and the words of each."""
+    judge, finder = SalienceJudge(language, names), NameFinder(language)
+    scores = [judge.judge(one.text).score for one in sentences]
+    are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
+    spoken, before = [Text.of(one.text) for one in sentences], _Statements(language)
+    later: list[list[int]] = [[] for _ in sentences]
+    for at, each in enumerate(spoken):
+        for earlier in before.like(each):
+            later[earlier].append(at)
+        before.add(each)
+    order = sorted(
+        range(len(sentences)),
+        key=lambda at: (bool(later[at]) and not are_facts[at], -scores[at] - _FINDING * are_facts[at], at),
+    )
+    return order, later, [each.folded for each in spoken]
 
 
 class _Statements:
@@ -379,7 +364,7 @@ class Teller:
         return of_lines[key]
 
     def _selection(self) -> LineSelection:
-        return LineSelection(self.campaign.language, lambda: self.names, self.tokens, {})
+        return LineSelection(self.campaign.language, lambda: self.names, self.tokens)
 
     def _dated(self, text: str, said: Utterance) -> str:
         return self.dated(text, said.session_id, said.at_ms)
