@@ -396,13 +396,6 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
     )
 
 
-async def sum_up(
-    store: Store, campaign: CampaignId, session: SessionId, readers: TalkReaders = RULES
-) -> Mapping[NpcId, str] | None:
-    """See `TimelineWriter.sum_up`."""
-    return await (await timeline_writer(store, campaign, readers)).sum_up(session)
-
-
 async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> TimelineWriter:
     """Create the writer of a campaign's timeline.
 

@@ -14,7 +14,7 @@ from loguru import logger
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
-from glyphoxa.app.background import chronicle_log, sum_up
+from glyphoxa.app.background import chronicle_log, timeline_writer
 from glyphoxa.app.models import LocalModels, open_embedder
 from glyphoxa.chronicle.consent import SpokenRequests
 from glyphoxa.chronicle.ports import said_in
@@ -229,7 +229,7 @@ class TableMemory:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await self.journal.delivery.send_missing()
                     if self._learns and self._mark is not None:
-                        await sum_up(self.store, self._campaign.id, self._mark.session)
+                        await (await timeline_writer(self.store, self._campaign.id)).sum_up(self._mark.session)
                         await self.store.atoms.consolidate(self._campaign.id, least=1)
             except (GlyphoxaError, TimeoutError) as error:
                 logger.warning("the session was not checked and summarised: {}; run glyphoxa worker summarise", error)

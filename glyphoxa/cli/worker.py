@@ -15,7 +15,7 @@ from glyphoxa.app.background import (
     chronicle_worker,
     chronicler_of,
     open_talk_readers,
-    sum_up,
+    timeline_writer,
 )
 from glyphoxa.app.models import fetch_embedder
 from glyphoxa.chronicle.ports import SessionProgress
@@ -143,7 +143,7 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
                 print(f"session {each.session} is being read by another worker")
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
-            await sum_up(scope.store, scope.campaign, each.session, readers)
+            await (await timeline_writer(scope.store, scope.campaign, readers)).sum_up(each.session)
         while await scope.store.atoms.consolidate(scope.campaign, least=1):
             pass
     told = f"read {counted(n_read, 'utterance')}, recorded {counted(n_events, 'event')}"
@@ -167,7 +167,7 @@ async def _retry(scope: Scope, options: argparse.Namespace) -> int:
 async def _summarise(scope: Scope, options: argparse.Namespace) -> int:
     names = {npc.id: npc.name for npc in (await scope.store.campaigns.get(scope.campaign)).npcs}
     for each in await _chosen(scope, options.session):
-        told = await sum_up(scope.store, scope.campaign, each.session)
+        told = await (await timeline_writer(scope.store, scope.campaign)).sum_up(each.session)
         if told is None:
             print(f"{each.session}: your own summary is kept (glyphoxa transcript summary {each.session})")
             continue

@@ -19,7 +19,6 @@ from glyphoxa.app.background import (
     chronicle_log,
     chronicler_of,
     open_talk_readers,
-    sum_up,
     talk_readers_at_table,
     timeline_writer,
 )
@@ -190,7 +189,7 @@ async def told_by(store: Store, *answers: object, hidden: int | None = None) -> 
     """Play a session of eight scenes, and let a curator that answers like this sum it up."""
     await play(store, "one", 8, hidden_from_smith=hidden)
     async with curator(*answers) as (readers, asked):
-        await sum_up(store, CAMPAIGN, SessionId("one"), readers)
+        await (await timeline_writer(store, CAMPAIGN, readers)).sum_up(SessionId("one"))
     return asked
 
 
@@ -272,12 +271,12 @@ async def test_type_of_node_names_who_sums_it_up(
 
 async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) -> None:
     await play(campaign, "one", 4)
-    await sum_up(campaign, CAMPAIGN, SessionId("one"))
+    await (await timeline_writer(campaign, CAMPAIGN)).sum_up(SessionId("one"))
     await campaign.world.commit(CAMPAIGN, [EntityScoped(EntityId("episode-one#3"), HIDDEN)], Cause("dm", 2_000_000_000))
     await play(campaign, "two", 4, begin=4)
     nodes = ("episode-one#1", "episode-one#3", "episode-one#5")
     async with curator(compact(ruling("KEEP", 1, 2, 3), nodes=nodes), DONE) as (readers, asked):
-        await sum_up(campaign, CAMPAIGN, SessionId("two"), readers)
+        await (await timeline_writer(campaign, CAMPAIGN, readers)).sum_up(SessionId("two"))
         assert asked and "house 0." in json.dumps(asked) and "house 1." not in json.dumps(asked)
     told_of = [told(node, npc) for node in (await timeline(campaign)).nodes for npc in (SMITH, INNKEEPER)]
     assert any("house 0." in text for text in told_of) and not any("house 1." in text for text in told_of)
@@ -285,7 +284,7 @@ async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) 
 
 async def test_what_the_dm_wrote_of_a_node_stays_in_the_sum_of_the_curator(campaign: Store) -> None:
     await play(campaign, "one", 4)
-    await sum_up(campaign, CAMPAIGN, SessionId("one"))
+    await (await timeline_writer(campaign, CAMPAIGN)).sum_up(SessionId("one"))
     second = (await timeline(campaign)).nodes[1]
     in_words = Claim.attribute(second.id, "summary", "They talked of the feast.")
     written = FactReplaced(second.summaries[0].id, in_words)
@@ -293,7 +292,7 @@ async def test_what_the_dm_wrote_of_a_node_stays_in_the_sum_of_the_curator(campa
     await play(campaign, "two", 4, begin=4)
     nodes = ("episode-one#1", "episode-one#3", "episode-one#5")
     async with curator(compact(ruling("KEEP", 1, 2), nodes=nodes), DONE) as (readers, asked):
-        await sum_up(campaign, CAMPAIGN, SessionId("two"), readers)
+        await (await timeline_writer(campaign, CAMPAIGN, readers)).sum_up(SessionId("two"))
         assert "house 1." not in json.dumps(asked), "the line that the DM's words replace"
     text = (await summaries(campaign, SMITH))["episode-one#1+1"]
     assert "They talked of the feast." in text and "house 0." in text and "house 1." not in text

@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.background import chronicle_worker, sum_up
+from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
 from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
@@ -128,7 +128,7 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         async with store.database.use(CAMPAIGN) as connection:  # a model's notes quote the line and its context
             quoting = "UPDATE turn_judgements SET judged_by = 'llm', note = 'zorblax4' WHERE utterance_id = ANY ($1)"
             await connection.execute(quoting, ["u2", "u3", "u7"])
-        await sum_up(store, CAMPAIGN, EVENING)
+        await (await timeline_writer(store, CAMPAIGN)).sum_up(EVENING)
         edited = FactReplaced(held("keeps a zorblax1"), Claim.attribute(ELDRINAX, "note", "keeps a big zorblax1"))
         await store.world.commit(CAMPAIGN, [edited], Cause("dm", 9_000_000))
         await store.world.correct(CAMPAIGN, UtteranceId("u3"), "It owes me a zorblax5.", Cause("dm", 9_000_001))
@@ -419,6 +419,6 @@ async def test_who_reads_talk_while_it_is_erased_writes_none_of_it(dsn: str, tab
     assert holding(await everything(dsn)) == []
 
     assert await chronicle_worker(table).read_new(CAMPAIGN) >= 0
-    await sum_up(table, CAMPAIGN, EVENING)
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
     assert holding(await everything(dsn)) == []
     await stands_as_replayed(table, CAMPAIGN)

@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import chronicle_worker, sum_up, timeline_writer
+from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
@@ -205,7 +205,7 @@ async def test_an_npc_begins_the_next_session_with_the_arc_of_all_before(table: 
     """Forty sessions fit into 600 tokens: the oldest as a part of what sums them up, the last evening in full."""
     for n in range(40):
         await play(table, f"s{n:02}", 3, begin=3 * n)
-        await sum_up(table, CAMPAIGN, SessionId(f"s{n:02}"))
+        await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId(f"s{n:02}"))
     told = await past_of(table, SMITH)
     assert len(told) <= 4 * 600
     assert all(f"house {n}." in told for n in (117, 118, 119)), "the last evening"
@@ -243,7 +243,7 @@ async def test_what_is_taken_back_leaves_the_sums_of_later_sessions(
 ) -> None:
     for n in range(5):
         await play(table, f"s{n}", 2, begin=2 * n)
-        await sum_up(table, CAMPAIGN, SessionId(f"s{n}"))
+        await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId(f"s{n}"))
     told_of = [(node, line) for node in (await timeline(table)).nodes for line in node.lines if node.tier]
     id_ = next(line for node, line in told_of if not line.startswith(f"{node.end.session_id}-"))
     found = await table.log.recent(CAMPAIGN, SessionId(id_.partition("-")[0]), since_ms=0, limit=100)
@@ -294,7 +294,7 @@ async def test_the_same_words_are_known_to_each_npc_by_the_line_that_it_heard(ta
     said = [("k1", words, SMITH), ("k2", "Hm.", INNKEEPER), ("k3", words, INNKEEPER)]
     lines = [replace(an_utterance(text, id=id_), witnesses=frozenset({npc})) for id_, text, npc in said]
     await table.log.append([replace(one, session_id=SessionId("one"), at_ms=1_000_000_000) for one in lines])
-    await sum_up(table, CAMPAIGN, SessionId("one"))
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId("one"))
     summaries = await table.summaries(CAMPAIGN)
     assert all(words in str(summaries(npc, SessionId("one"))) for npc in (SMITH, INNKEEPER))
     await table.world.retract(CAMPAIGN, UtteranceId("k3"), LATER)
@@ -302,14 +302,14 @@ async def test_the_same_words_are_known_to_each_npc_by_the_line_that_it_heard(ta
         known = [told(node, INNKEEPER) for node in (await timeline(table)).nodes]
         summaries = await table.summaries(CAMPAIGN)
         assert not any(words in text for text in [*known, str(summaries(INNKEEPER, SessionId("one")))]), told_by
-        await sum_up(table, CAMPAIGN, SessionId("one"))
+        await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId("one"))
     assert any(words in told(node, SMITH) for node in (await timeline(table)).nodes)
     assert words in str(summaries(SMITH, SessionId("one")))
 
 
 async def test_a_session_without_a_summary_is_told_by_its_nodes(table: Store) -> None:
     await play(table, "one", 2)
-    await sum_up(table, CAMPAIGN, SessionId("one"))
+    await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId("one"))
     await play(table, "two", 2, begin=2)
     await (await timeline_writer(table, CAMPAIGN)).write(SessionId("two"), is_over=True)
     told_now = await past_of(table, SMITH)
@@ -320,7 +320,7 @@ async def test_a_session_that_goes_on_takes_nothing_of_earlier_ones_along(table:
     """A sum may rest on it and on earlier ones."""
     for n in range(8):
         await play(table, f"s{n}", 1, begin=n)
-        await sum_up(table, CAMPAIGN, SessionId(f"s{n}"))
+        await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId(f"s{n}"))
     assert "house 6." in await past_of(table, SMITH, "now")
     await play(table, "now", 9, begin=8)
     await (await timeline_writer(table, CAMPAIGN)).write(SessionId("now"))
@@ -444,7 +444,7 @@ async def test_open_table_follows_what_the_dm_decides_on_the_past(
 ) -> None:
     for n in range(3):
         await play(table, f"s{n}", 1, begin=n)
-        await sum_up(table, CAMPAIGN, SessionId(f"s{n}"))
+        await (await timeline_writer(table, CAMPAIGN)).sum_up(SessionId(f"s{n}"))
     await table.read(CAMPAIGN)
     past = past_at(table, "next")
     await past.read(SMITH)
