@@ -13,7 +13,6 @@ from glyphoxa.chronicle.talk import (
     ExtractedRelation,
     Extraction,
     KnownEntity,
-    NumberedUtterance,
     SceneTalk,
 )
 from glyphoxa.domain.campaign import Scene
@@ -92,40 +91,32 @@ class Grafter:
             ids: The entities of the extraction's keys.
         """
         by_name = {fold(name): entity.id for entity in reversed(known) for name in entity.names}
-        return tuple(
-            self._atom(said, extraction, ids, by_name)
-            for said in talk.said
-            if said.utterance.id in kept and not talk.is_context([said.utterance.id])
-        )
-
-    def _atom(
-        self,
-        said: NumberedUtterance,
-        extraction: Extraction,
-        ids: Mapping[str, EntityId],
-        by_name: Mapping[str, EntityId],
-    ) -> StateAtom:
-        utterance = said.utterance
-        here = [each for each in extraction.entities if utterance.id in each.evidence]
-        related = [each for each in extraction.relations if utterance.id in each.evidence]
-        # An extraction contains a fact once, however often it is repeated.
-        sentences = list(sentences_of(utterance.text, ()))
-        facts = [(each.about, each.confidence) for each in extraction.facts if utterance.id in each.evidence]
-        facts += [(each.about, each.confidence) for sentence in sentences for each in facts_in(sentence)]
-        speaker = by_name.get(fold(utterance.speaker_name))
-        named = {ids[each.key]: each.type for each in here if each.key in ids and ids[each.key] != speaker}
-        text = " ".join(utterance.text.split())
-        return StateAtom(
-            utterance.id,
-            _kind_of(sentences, {about for about, _ in facts}, related, here, named.values()),
-            shortened(text, _TITLE_CHARS),
-            said_in_words(utterance.speaker_name, shortened(text, _SUMMARY_CHARS), self.language),
-            max((*(sure for _, sure in facts), *(each.confidence for each in related)), default=_WITHOUT_FINDING),
-            (*named, *(() if speaker is None else (speaker,))),
-            speaker,
-            tuple(sorted(self.npcs[npc] for npc in utterance.witnesses if npc in self.npcs)),
-            place_of(self.scenes, utterance.witnesses),
-        )
+        atoms = list[StateAtom]()
+        for utterance in (each.utterance for each in talk.said):
+            if utterance.id not in kept or talk.is_context([utterance.id]):
+                continue
+            here = [each for each in extraction.entities if utterance.id in each.evidence]
+            related = [each for each in extraction.relations if utterance.id in each.evidence]
+            # An extraction contains a fact once, however often it is repeated.
+            sentences = list(sentences_of(utterance.text, ()))
+            facts = [(each.about, each.confidence) for each in extraction.facts if utterance.id in each.evidence]
+            facts += [(each.about, each.confidence) for sentence in sentences for each in facts_in(sentence)]
+            speaker = by_name.get(fold(utterance.speaker_name))
+            named = {ids[each.key]: each.type for each in here if each.key in ids and ids[each.key] != speaker}
+            text = " ".join(utterance.text.split())
+            atom = StateAtom(
+                utterance.id,
+                _kind_of(sentences, {about for about, _ in facts}, related, here, named.values()),
+                shortened(text, _TITLE_CHARS),
+                said_in_words(utterance.speaker_name, shortened(text, _SUMMARY_CHARS), self.language),
+                max((*(sure for _, sure in facts), *(each.confidence for each in related)), default=_WITHOUT_FINDING),
+                (*named, *(() if speaker is None else (speaker,))),
+                speaker,
+                tuple(sorted(self.npcs[npc] for npc in utterance.witnesses if npc in self.npcs)),
+                place_of(self.scenes, utterance.witnesses),
+            )
+            atoms.append(atom)
+        return tuple(atoms)
 
 
 def place_of(scenes: Sequence[Scene], witnesses: frozenset[NpcId]) -> EntityId | None:

@@ -200,7 +200,7 @@ class _Telling:
 
     @property
     def cause(self) -> Cause:
-        return Cause("talk", self.end.at_ms or 0, self.end.session_id, self.end.ordinal)
+        return Cause("talk", self.end.at_ms or 0, self.end.session_id, None if self.name else self.end.ordinal or 0)
 
     def events(self, stored: StoredTimeline) -> list[Event]:
         """Return what is missing of the node; nothing if nobody is told anything new."""
@@ -214,7 +214,14 @@ class _Telling:
             own = Claim.attribute(node, *(("kind", EPISODE) if self.name else (FLOOR, sure.ordinal or 0)))
             made += [EntityAdded(node, "event", name, (), everybody, "talk"), FactStated(own, sure, everybody)]
             made += self.about
-        made += summaries_of(node, self.told, sure)
+        # Each text once, for the NPCs that are told it. Retracting or rewording a line of it removes it.
+        by_text: defaultdict[str, list[NpcId]] = defaultdict(list)
+        for npc, sentences in self.told.items():
+            by_text[" ".join(one.text for one in sentences)].append(npc)
+        for text, npcs in by_text.items():
+            lines = dict.fromkeys(line for npc in npcs for one in self.told[npc] for line in one.evidence)
+            claim, knowers = Claim.attribute(node, "summary", text), witnessed_by(npcs, at_ms=at_ms)
+            made.append(FactStated(claim, sure, knowers, attributes={"evidence": list(lines)}))
         made += [
             FactStated(Claim.relation(child.id, PART_OF, node), sure, everybody)
             for child in self.of
@@ -291,7 +298,27 @@ class TimelineWriter:
             InvalidInput: Nodes cannot be summed up together, or the world has changed meanwhile.
             Unavailable: The database is unreachable; nothing was stored.
         """
-        return await (await self._pass()).compact(nodes, summary)
+        growing = await self._pass()
+        fold = [node for node in growing.stored.nodes if node.id in set(nodes)]
+        for id_ in nodes:
+            node = growing.stored.node(id_)
+            if node is None:
+                raise InvalidInput(f"no event node {id_!r} in campaign {self.campaign.id!r}")
+            if node.parent is not None:
+                raise InvalidInput(f"event node {id_!r} is summed up already, by {node.parent!r}")
+            if node.tier != fold[0].tier:
+                raise InvalidInput(f"event nodes {fold[0].id!r} and {id_!r} are of different tiers")
+        if len(fold) < 2:
+            raise InvalidInput(f"name at least two event nodes to sum up, not {len(fold)}")
+        if summary and not growing.teller.compress(summary):
+            raise InvalidInput(f"the summary is too long: use at most {NODE_TOKENS * 3 // 4} words or so")
+        telling = await growing.summed_up(fold)
+        telling = replace(telling, told={**telling.told, **await growing.told_as(summary, fold)})
+        before = growing.n_changed
+        await growing.grow(telling)
+        if growing.n_changed == before:
+            raise InvalidInput("the event nodes have changed meanwhile; nothing was stored, try again")
+        return telling.node
 
     async def lines(self, nodes: Sequence[EventNode]) -> list[NumberedUtterance]:
         """Return the lines that nodes rest on, in order, each with the NPCs that know it from them as witnesses."""
@@ -322,7 +349,7 @@ class _Pass:
             node = node_of(session, start)
             told = await self.teller.tell(said, but=self._has(node))
             heard = frozenset[NpcId]().union(*(each.utterance.witnesses for each in said))
-            await self._grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said)))
+            await self.grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said)))
 
     async def tell_whole(self, session: SessionId) -> Mapping[NpcId, str] | None:
         """See `TimelineWriter.sum_up`."""
@@ -340,16 +367,16 @@ class _Pass:
         about = [FactStated(Claim.relation(each, TOOK_PART, node), end, everybody) for each in people]
         about += links_of(await asyncio.to_thread(people_in, node, said, self.teller.names), end)
         telling = _Telling(node, end, told, told.keys(), about=about, name=episode_name(session))
-        await self._grow(telling)
+        await self.grow(telling)
         return None if node in self.stored.decided else texts
 
     async def sum_up(self, rules: Compression) -> None:
         done: set[EntityId] = set()
         while (fold := next((each for each in self.stored.folds(rules) if each[0].id not in done), None)) is not None:
             done.add(fold[0].id)
-            await self._grow(await self._summed_up(fold))
+            await self.grow(await self.summed_up(fold))
 
-    async def _summed_up(self, fold: Sequence[EventNode]) -> _Telling:
+    async def summed_up(self, fold: Sequence[EventNode]) -> _Telling:
         """Tell what several nodes tell, from the same lines, and the DM's own words in them as they are."""
         first, tier = fold[0], fold[0].tier + 1
         node = first.parent or summary_of(first.id, tier)
@@ -361,7 +388,7 @@ class _Pass:
                 told[npc] = self.teller.compress([*own, *told.get(npc, ())])
         return _Telling(node, fold[-1].end, told, facts.keys(), fold)
 
-    async def _told_as(self, summary: Sequence[SummarySentence], fold: Sequence[EventNode]) -> Told:
+    async def told_as(self, summary: Sequence[SummarySentence], fold: Sequence[EventNode]) -> Told:
         """Return what each NPC is told by a summary of nodes. See `TimelineWriter.compact`."""
         known_by = {one.utterance.id: one.utterance.witnesses for one in await self.lines(fold)}
         heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
@@ -405,34 +432,12 @@ class _Pass:
             if one.utterance.id in knowers
         ]
 
-    async def compact(self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence]) -> EntityId:
-        fold = [node for node in self.stored.nodes if node.id in set(nodes)]
-        for id_ in nodes:
-            node = self.stored.node(id_)
-            if node is None:
-                raise InvalidInput(f"no event node {id_!r} in campaign {self.writer.campaign.id!r}")
-            if node.parent is not None:
-                raise InvalidInput(f"event node {id_!r} is summed up already, by {node.parent!r}")
-            if node.tier != fold[0].tier:
-                raise InvalidInput(f"event nodes {fold[0].id!r} and {id_!r} are of different tiers")
-        if len(fold) < 2:
-            raise InvalidInput(f"name at least two event nodes to sum up, not {len(fold)}")
-        if summary and not self.teller.compress(summary):
-            raise InvalidInput(f"the summary is too long: use at most {NODE_TOKENS * 3 // 4} words or so")
-        telling = await self._summed_up(fold)
-        telling = replace(telling, told={**telling.told, **await self._told_as(summary, fold)})
-        before = self.n_changed
-        await self._grow(telling)
-        if self.n_changed == before:
-            raise InvalidInput("the event nodes have changed meanwhile; nothing was stored, try again")
-        return telling.node
-
     def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
         """Return whether an NPC has a summary of a node already."""
         told = [fact for each in self.stored.nodes if each.id == node for fact in each.summaries]
         return lambda npc: node in self.stored.decided or any(fact.visibility.is_visible_to(npc) for fact in told)
 
-    async def _grow(self, telling: _Telling) -> None:
+    async def grow(self, telling: _Telling) -> None:
         timeline, campaign = self.writer.timeline, self.writer.campaign.id
         events, is_whole = telling.events(self.stored), telling.cause.ordinal is None
         said = {one.utterance.id: one.utterance for page in self.read.values() for one in page}
@@ -508,14 +513,3 @@ def links_of(shown: Mapping[Claim, Utterance], said: Provenance) -> list[FactSta
         FactStated(claim, said, witnessed_by(sorted(by.witnesses), at_ms=by.at_ms), attributes={"evidence": [by.id]})
         for claim, by in shown.items()
     ]
-
-
-def summaries_of(node: EntityId, told: Told, said: Provenance) -> Iterator[FactStated]:
-    """Yield each text once, for the NPCs that are told it. Retracting or rewording a line of it removes it."""
-    by_text: dict[str, list[NpcId]] = {}
-    for npc, sentences in told.items():
-        by_text.setdefault(" ".join(one.text for one in sentences), []).append(npc)
-    for text, npcs in by_text.items():
-        rests_on = {"evidence": list(dict.fromkeys(line for npc in npcs for one in told[npc] for line in one.evidence))}
-        knowers = witnessed_by(npcs, at_ms=said.at_ms)
-        yield FactStated(Claim.attribute(node, "summary", text), said, knowers, attributes=rests_on)
