@@ -378,13 +378,17 @@ async def test_summary_that_the_dm_rejects_is_not_told_again(table: Store, is_wh
     await writer.sum_up(session)
     stored = await timeline(table)
     [fact] = stored.sessions[episode_of(session)] if is_whole else stored.nodes[0].summaries
-    await table.world.commit(CAMPAIGN, [FactRejected(fact.id)], LATER)
+    [rejected] = await table.world.commit(CAMPAIGN, [FactRejected(fact.id)], LATER)
     events = await table.world.events(CAMPAIGN)
     for _ in range(2):
         await writer.sum_up(session)
     assert await table.world.events(CAMPAIGN) == events
     known = await PostgresInspection(table.database).current(CAMPAIGN, DM, about=fact.claim.subject, limit=50)
     assert not [each for each in known if each.claim.predicate == "summary"]
+    await table.world.undo(CAMPAIGN, rejected.seq, LATER)
+    assert await timeline(table) == stored
+    await writer.sum_up(session)
+    assert len(await table.world.events(CAMPAIGN)) == len(events) + 1
 
 
 class Meanwhile:
