@@ -334,7 +334,9 @@ class World:
         self._identities.clear()
         self._snapshot = None
         self._follow(changes := self._state.changes())
-        if is_decided and any(each.startswith(f"{EPISODE}-") for each in _changed(changes)):
+        about = {fact.claim.subject for fact in (*changes.facts_put, *(past.fact for past in changes.ended_put))}
+        about.update(changes.entities_gone, (each.id for each in changes.entities_put))
+        if is_decided and any(each.startswith(f"{EPISODE}-") for each in about):
             self.past = object()
 
     def by_name(
@@ -741,14 +743,6 @@ class World:
             self._worded.put(fact.id, text)
         else:
             self._worded.drop(fact.id)
-
-
-def _changed(changes: Changes) -> Iterator[EntityId]:
-    """Yield the entities that changes are about."""
-    yield from (each.id for each in changes.entities_put)
-    yield from changes.entities_gone
-    yield from (fact.claim.subject for fact in changes.facts_put)
-    yield from (past.fact.claim.subject for past in changes.ended_put)
 
 
 def _same_until(facts: Iterable[Fact], now_ms: int) -> float:
