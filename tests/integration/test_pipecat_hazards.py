@@ -118,7 +118,7 @@ class _Counter(FrameProcessor):
 
 
 async def test_sound_that_comes_faster_than_its_graph_takes_it_is_not_dropped() -> None:
-    """As after a pause of the event loop. Sound is spoken words: none may be lost without a message."""
+    """A pause of the event loop does this. Sound is spoken words: none may be lost without a message."""
     host, counter = PipelineHost(), _Counter()
     line = await host.add("ear", [counter], on_error=pytest.fail)
     try:
