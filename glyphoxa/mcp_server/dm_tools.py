@@ -234,7 +234,11 @@ async def _compaction_candidates(desk: Desk) -> _Rows:
     return [{"nodes": [_event_in_short(desk, node) for node in group]} for group in await writer.candidates()]
 
 
-@_tool("memory.compact_nodes", "Sum up event nodes of one tier by a new node, which replaces them in prompts.")
+@_tool(
+    "memory.compact_nodes",
+    "Sum up event nodes of one tier by a new node, which replaces them in prompts.",
+    writes=True,
+)
 async def _compact_nodes(
     desk: Desk,
     *,

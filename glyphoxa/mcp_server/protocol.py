@@ -87,7 +87,7 @@ def _declared(spec: ToolSpec) -> Tool:
         name=spec.wire_name,
         description=spec.description,
         input_schema={**spec.schema, "additionalProperties": False},
-        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+        annotations=ToolAnnotations(read_only_hint=not spec.writes, open_world_hint=False),
     )
 
 

@@ -23,6 +23,7 @@ class ToolSpec:
         estimated_ms: Typical duration until measured; used for selection, not as a limit.
         lasts_ms: How long a result may be reused for the same call in the same turn. Kept short, because the DM may
             hide its content meanwhile.
+        writes: It changes something.
     """
 
     name: str
@@ -31,6 +32,7 @@ class ToolSpec:
     required: tuple[str, ...]
     estimated_ms: int
     lasts_ms: int = 2_000
+    writes: bool = False
 
     @property
     def wire_name(self) -> str:
@@ -103,7 +105,9 @@ def text(description: str) -> Mapping[str, object]:
     return {"type": "string", "description": description}
 
 
-def tool(tools: Tools[T], name: str, description: str = "", *, estimated_ms: int) -> Callable[[Run[T]], Run[T]]:
+def tool(
+    tools: Tools[T], name: str, description: str = "", *, estimated_ms: int, writes: bool = False
+) -> Callable[[Run[T]], Run[T]]:
     """Declare a tool where its function is defined.
 
     Each keyword-only parameter of the function is an argument, annotated with its JSON schema; text without one.
@@ -114,7 +118,7 @@ def tool(tools: Tools[T], name: str, description: str = "", *, estimated_ms: int
         arguments = [each for each in signature(run).parameters.values() if each.kind is each.KEYWORD_ONLY]
         parameters = {each.name: getattr(schemas[each.name], "__metadata__", [text("")])[0] for each in arguments}
         required = tuple(each.name for each in arguments if each.default is each.empty)
-        tools[name] = ToolSpec(name, description, parameters, required, estimated_ms), run
+        tools[name] = ToolSpec(name, description, parameters, required, estimated_ms, writes=writes), run
         return run
 
     return declare
