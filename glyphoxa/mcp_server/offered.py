@@ -20,7 +20,7 @@ from loguru import logger
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.language.sentences import RoomLeft
+from glyphoxa.language.sentences import RoomLeft, shortened
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
@@ -30,6 +30,7 @@ DEADLINE_MS: Final = 10_000
 MAX_ANSWERED: Final = 40_000
 """Maximum characters of one response."""
 _LONGEST_ERROR: Final = 1_000
+_LONGEST_NAME: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,11 @@ class ToolOffer:
 
     def _tool(self, name: str, arguments: Iterable[str]) -> CallableTool:
         if name not in self._tools:
-            raise NotFound(f"no tool {_short(name)!r}: {did_you_mean(name, self._tools)}")
+            raise NotFound(f"no tool {shortened(name, _LONGEST_NAME)!r}: {did_you_mean(name, self._tools)}")
         tool = self._tools[name]
         if unknown := [key for key in arguments if key not in tool.spec.parameters]:
             known = did_you_mean(unknown[0], tool.spec.parameters)
-            raise InvalidInput(f"{name} has no argument {_short(unknown[0])!r}: {known}")
+            raise InvalidInput(f"{name} has no argument {shortened(unknown[0], _LONGEST_NAME)!r}: {known}")
         return tool
 
 
@@ -100,10 +101,6 @@ def _fitting(found: Mapping[str, object]) -> str:
 
 def _wrong(sentence: str) -> Answered:
     return Answered(sentence[:_LONGEST_ERROR], is_error=True)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 80 else f"{name[:80]} ..."
 
 
 # An NPC's memory tools for external callers: the functions that its own model calls, with the NPC as viewer.
