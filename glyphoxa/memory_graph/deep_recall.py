@@ -90,7 +90,7 @@ class _Made(NamedTuple):
         return is_same and not is_over and np.array_equal(self.rows, ranked.seen.columns.rows)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DeepRecall:
     """
     Args:

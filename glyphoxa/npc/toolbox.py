@@ -26,7 +26,7 @@ SLOW_MS: Final = 700
 """After this time, a filler tells the player that the NPC is still there."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Toolbox:
     """The tools that one NPC's model sees, and their handler, for every engine.
 
