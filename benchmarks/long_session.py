@@ -25,12 +25,24 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any, Final
 
-from benchmarks.asking import Answer, Tables, add_options, answered, open_tone_mouth, plain, report, settings_of, tables
+from benchmarks.asking import (
+    Answer,
+    Tables,
+    add_options,
+    answered,
+    open_tone_mouth,
+    plain,
+    report,
+    settings_of,
+    tables,
+    tone_parts,
+)
 from benchmarks.grounding import finder_of, has_any
 from benchmarks.runner import command, percent, percentile, read_rows, rss_mb, run, tell
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.background import chronicle_log, chronicler_of, open_talk_readers
+from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
@@ -40,6 +52,7 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.commands import Mute, SayAs, Unmute
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
+from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.prompt.prompt import Prompt, with_hot_context
 
@@ -224,7 +237,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         sessions = play.sessions
         for number, (session, lines) in enumerate(sessions, start=1):
             tell(f"session {number} of {len(sessions)}")
-            async with _evening(at, session, lines[0].scene) as table:
+            mouth = open_tone_mouth if len(sessions) == 1 and options.answer else _open_unasked_mouth
+            async with _evening(at, session, lines[0].scene, mouth) as table:
                 await _play(table, lines, play, shown, by_round=len(sessions) == 1)
                 while len(course) < options.hours * _ROUNDS_AN_HOUR:
                     await _play(table, lines, replace(play, questions=()), shown, by_round=False, course=course)
@@ -259,8 +273,20 @@ def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
     return at.settings.model_copy(update={"memory": memory, "chronicle": chronicle})
 
 
+async def _open_unasked_mouth(order: MouthSpec) -> Mouth:
+    """Return a mouth that says given lines only. Its model reads no prompt in advance, which takes seconds a table."""
+    from glyphoxa_pipelines import cascaded
+
+    class Unasked(cascaded.GraphMouth[Any]):
+        def prime(self, prompt: Prompt) -> None: ...
+
+    return Unasked(tone_parts(order), cascaded.graph)
+
+
 @asynccontextmanager
-async def _evening(at: Tables, session: str, scene: Scene) -> AsyncIterator[TableSession]:
+async def _evening(
+    at: Tables, session: str, scene: Scene, mouth: OpenMouth = open_tone_mouth
+) -> AsyncIterator[TableSession]:
     """Open a table for a session that is stored, with all players and silent NPCs."""
     scenes = sorted(at.campaign.scenes, key=lambda each: each.id != scene.id)
     opening = Opening(
@@ -269,7 +295,7 @@ async def _evening(at: Tables, session: str, scene: Scene) -> AsyncIterator[Tabl
         session=SessionId(session),
         local=at.local,
         store=at.store,
-        mouths={npc.engine: open_tone_mouth for npc in at.campaign.npcs},
+        mouths={npc.engine: mouth for npc in at.campaign.npcs},
         outside={},
     )
     async with ClosingStack() as stack:
@@ -316,7 +342,7 @@ async def _between(at: Tables, number: int, play: Play, shown: list[Shown]) -> N
     """Ask at the beginning of a next session, which is not stored."""
     asked = [each for each in play.questions if number in each.at]
     for scene, questions in groupby(asked, key=lambda each: each.scene):
-        async with at.sitting(scene, asked[0].speaker, f"after-{number}") as table:
+        async with at.sitting(scene, asked[0].speaker, f"after-{number}", mouth=_open_unasked_mouth) as table:
             shown += [await _shown(table, each, number) for each in questions]
 
 
