@@ -1,7 +1,7 @@
 """Measure what an NPC still has in mind late in a long session, and after many sessions.
 
     python -m benchmarks.long_session DIR [--summaries selection|llm --summaries-llm NAME] [--answer]
-        [--hours N] [--usage]
+        [--profile small|middle|large] [--hours N] [--usage]
 
 `DIR` contains `campaign.yaml`; `talk.jsonl`, what is said, in order; and `questions.jsonl`. The talk is typed at a real
 table that stores it. At the rounds (or sessions) that a question names, its prompt is built as for an answer, without
@@ -38,11 +38,13 @@ from benchmarks.asking import (
     tone_parts,
 )
 from benchmarks.grounding import finder_of, has_any
+from benchmarks.prefetch import found_by_tools
 from benchmarks.runner import command, percent, percentile, read_rows, rss_mb, run, tell
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.actors.deadline import ClosingStack
-from glyphoxa.app.background import chronicle_log, chronicler_of, open_talk_readers
+from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, memory_of, open_talk_readers
 from glyphoxa.app.engines import MouthSpec, OpenMouth
+from glyphoxa.app.reader import BackgroundReader
 from glyphoxa.app.table import Opening, open_with
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
@@ -54,7 +56,9 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
-from glyphoxa.prompt.prompt import Prompt, with_hot_context
+from glyphoxa.npc.table import Table
+from glyphoxa.prompt.prompt import BUDGETS, Prompt, with_hot_context
+from glyphoxa.providers.chat_models import PROFILES
 
 ARMS: Final = ("window", "summary", "all")
 """The hot window alone; with the summaries before it; with everything that the product adds."""
@@ -62,6 +66,8 @@ _WITHIN_MS: Final = 5_000
 _SETTLE_MS: Final = 1_500
 """For background work to end before a question: the table gives it no deadline."""
 _CHARS_A_TOKEN: Final = 4
+_BEGINNING_CHARS: Final = 40
+"""A summary in a prompt may be cut."""
 _ROUNDS_AN_HOUR: Final = 190
 _KEY_OF_LLAMA: Final = "GLYPHOXA_LONG_SESSION_KEY"
 """Environment variable with the key of the NPCs' model, if that summarises."""
@@ -125,6 +131,7 @@ class Question:
         at: Rounds of the session after which it is asked; sessions, if there are several.
         any_of: Words that occur in the evidence and in a right answer, and in no other utterance.
         said_in: The round or session in which it was said.
+        knows: Whether the NPC heard it. If not, `any_of` must be neither in its prompt nor found by its tools.
     """
 
     id: str
@@ -136,6 +143,7 @@ class Question:
     speaker: Player
     text: str
     any_of: tuple[str, ...]
+    knows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +182,7 @@ def read(directory: Path) -> Play:
             speaker=find("player", row["speaker"]),
             text=row["question"],
             any_of=tuple(row["any_of"]),
+            knows=bool(row.get("knows", True)),
         )
 
     return Play(
@@ -188,12 +197,19 @@ def read(directory: Path) -> Play:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Whether the prompt of a question had its answer, by arm, and how long it was, in tokens."""
+    """Whether the prompt of a question had its answer, by arm, and how long it was, in tokens.
+
+    Attributes:
+        by_tool: The searches of memory find it; see `found_by_tools`.
+        past: The part of the prompt with earlier sessions.
+    """
 
     question: Question
     at: int
     arms: Mapping[str, bool]
     tokens: int
+    by_tool: bool = False
+    past: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,26 +248,39 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             "--summaries-url; or local, the NPCs' model"
         )
     by_model: list[bool] = []
-    async with tables(settings_of(options, directory / "data"), play.campaign) as opened:
+    past: dict[str, Any] = {}
+    settings = settings_of(options, directory / "data")
+    if options.profile:
+        profile = next(each for each in PROFILES if each.name == options.profile)
+        budgets = settings.context.model_copy(update={name: getattr(profile, name) for name in BUDGETS})
+        settings = settings.model_copy(update={"context": budgets})
+    async with tables(settings, play.campaign) as opened:
         at = replace(opened, settings=_with_summaries(opened, options)) if options.summaries == "llm" else opened
         sessions = play.sessions
         for number, (session, lines) in enumerate(sessions, start=1):
             tell(f"session {number} of {len(sessions)}")
-            mouth = open_tone_mouth if len(sessions) == 1 and options.answer else _open_unasked_mouth
-            async with _evening(at, session, lines[0].scene, mouth) as table:
-                await _play(table, lines, play, shown, by_round=len(sessions) == 1)
+            is_one = len(sessions) == 1
+            mouth = open_tone_mouth if is_one and options.answer else _open_unasked_mouth
+            reader = None if is_one else _Afterwards()
+            async with _evening(at, session, lines[0].scene, mouth, reader) as table:
+                await _play(at, table, lines, play, shown, by_round=is_one)
                 while len(course) < options.hours * _ROUNDS_AN_HOUR:
-                    await _play(table, lines, replace(play, questions=()), shown, by_round=False, course=course)
-                if len(sessions) == 1 and options.answer:
+                    await _play(at, table, lines, replace(play, questions=()), shown, by_round=False, course=course)
+                if is_one and options.answer:
                     said += await _answers(table, play.questions, options.answers)
                 summaries = [one for view in table.state.summaries.values() for one in view.summary]
                 by_model += ["“" not in one.text for one in summaries if not one.is_own]
-            if len(sessions) > 1:
+            if not is_one:
+                await chronicle_worker(at.store, at.campaign.id).read_new(at.campaign.id)
+                await at.store.chunks.fill_missing(at.campaign.id)
                 await _between(at, number, play, shown)
+        if len(sessions) > 1:
+            past = {npc.name: await _past(at, npc, shown, sessions[-1][0]) for npc in play.campaign.npcs}
         if len(sessions) > 1 and options.answer:
             async with at.sitting(play.questions[0].scene, play.questions[0].speaker, "answers") as table:
                 said += await _answers(table, play.questions, options.answers)
-    return {**figures(shown, said), **growth(course), "by_model": percent(sum(by_model), len(by_model))}
+    by_model_share = percent(sum(by_model), len(by_model))
+    return {**figures(shown, said), **growth(course), "by_model": by_model_share, "past": past}
 
 
 def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
@@ -283,9 +312,18 @@ async def _open_unasked_mouth(order: MouthSpec) -> Mouth:
     return Unasked(tone_parts(order), cascaded.graph)
 
 
+class _Afterwards(BackgroundReader):
+    """Reads nothing: evenings of seconds are over before its process has started."""
+
+    def __init__(self) -> None: ...
+
+    async def follow(self, table: Table) -> None:
+        await asyncio.Event().wait()
+
+
 @asynccontextmanager
 async def _evening(
-    at: Tables, session: str, scene: Scene, mouth: OpenMouth = open_tone_mouth
+    at: Tables, session: str, scene: Scene, mouth: OpenMouth = open_tone_mouth, reader: BackgroundReader | None = None
 ) -> AsyncIterator[TableSession]:
     """Open a table for a session that is stored, with all players and silent NPCs."""
     scenes = sorted(at.campaign.scenes, key=lambda each: each.id != scene.id)
@@ -297,6 +335,7 @@ async def _evening(
         store=at.store,
         mouths={npc.engine: mouth for npc in at.campaign.npcs},
         outside={},
+        reader=reader,
     )
     async with ClosingStack() as stack:
         table = await open_with(opening, stack, tell=lambda _: None)
@@ -311,6 +350,7 @@ async def _evening(
 
 
 async def _play(  # noqa: PLR0913 - what is played, and where the results go
+    at: Tables,
     table: TableSession,
     lines: Sequence[Line],
     play: Play,
@@ -335,7 +375,7 @@ async def _play(  # noqa: PLR0913 - what is played, and where the results go
         asked = [each for each in play.questions if by_round and number in each.at]
         if asked:
             await asyncio.sleep(_SETTLE_MS / 1_000)
-            shown += [await _shown(table, each, number) for each in asked]
+            shown += [await _shown(at, table, each, number) for each in asked]
 
 
 async def _between(at: Tables, number: int, play: Play, shown: list[Shown]) -> None:
@@ -343,10 +383,10 @@ async def _between(at: Tables, number: int, play: Play, shown: list[Shown]) -> N
     asked = [each for each in play.questions if number in each.at]
     for scene, questions in groupby(asked, key=lambda each: each.scene):
         async with at.sitting(scene, asked[0].speaker, f"after-{number}", mouth=_open_unasked_mouth) as table:
-            shown += [await _shown(table, each, number) for each in questions]
+            shown += [await _shown(at, table, each, number) for each in questions]
 
 
-async def _shown(table: TableSession, question: Question, at: int) -> Shown:
+async def _shown(on: Tables, table: TableSession, question: Question, at: int) -> Shown:
     npc = question.npc.id
     prompt = table.room.npcs[npc].conversation.prompt(question.text, question.speaker.name)
     hot = await table.context.gather(npc, question.text, asker=question.speaker.name, within_ms=_WITHIN_MS)
@@ -357,7 +397,30 @@ async def _shown(table: TableSession, question: Question, at: int) -> Shown:
         "all": _talk(whole, is_synthetic=True),
     }
     found = {arm: has_any(plain(text), question.any_of) for arm, text in arms.items()}
-    return Shown(question, at, found, sum(len(each.content) for each in whole.messages) // _CHARS_A_TOKEN)
+    looked_up = await found_by_tools(
+        memory_of(on.store, on.campaign, npc), table.context.world.asked(npc, question.text)
+    )
+    is_looked_up = has_any(plain(" ".join(looked_up)), question.any_of)
+    tokens = sum(len(each.content) for each in whole.messages) // _CHARS_A_TOKEN
+    return Shown(question, at, found, tokens, is_looked_up, hot.past)
+
+
+async def _past(at: Tables, npc: Npc, shown: Sequence[Shown], last: str) -> dict[str, Any]:
+    """Return the length of what an NPC is told of earlier sessions, and how much of it is told."""
+    past = next((each.past for each in reversed(shown) if each.question.npc == npc), "")
+    latest = next(at.store.earlier_sessions(at.campaign.id, npc.id), None)
+    arc = await at.store.episodes.arc(at.campaign.id, npc.id, but=SessionId("asked"))
+    threads = await at.store.atoms.open_threads(at.campaign.id, npc=npc.id)
+
+    def is_told(text: str) -> bool:
+        return text[:_BEGINNING_CHARS] in past
+
+    return {
+        "tokens": len(past) // _CHARS_A_TOKEN,
+        "last_evening": latest is not None and latest.session_id == last and is_told(latest.text),
+        "arc": [sum(is_told(each.text) for each in arc), len(arc)],
+        "threads": [sum(is_told(each.summary) for each in threads), len(threads)],
+    }
 
 
 def _talk(prompt: Prompt, *, is_synthetic: bool) -> str:
@@ -493,15 +556,31 @@ def _n_shared(prompt: str, other: str) -> int:
 
 
 def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
+    unheard, shown = [x for x in shown if not x.question.knows], [x for x in shown if x.question.knows]
     points = sorted({each.at for each in shown})
+    last = [each for each in shown if each.at == points[-1]]
+    beyond = [each for each in last if not each.arms["all"]]
     return {
         "questions": len({each.question.id for each in shown}),
         "in_prompt": {arm: {str(at): _share(shown, arm, at) for at in points} for arm in ARMS},
+        "at_last": {
+            "prompt": len(last) - len(beyond),
+            "tool": sum(each.by_tool for each in beyond),
+            "neither": [each.question.id for each in beyond if not each.by_tool],
+            "by_tool": sum(each.by_tool for each in last),
+        },
+        "unwitnessed": {
+            "questions": len({each.question.id for each in unheard}),
+            "in_prompt": sorted({each.question.id for each in unheard if each.arms["all"]}),
+            "by_tool": sorted({each.question.id for each in unheard if each.by_tool}),
+        },
         "by_kind_at_last": {
             kind: _share([each for each in shown if each.question.kind == kind], "all", points[-1])
             for kind in sorted({each.question.kind for each in shown})
         },
-        "right_at_last": percent(sum(each.is_right for each in said), len(said)),
+        "right_at_last": percent(
+            sum(each.is_right for each in said if each.question.knows), sum(x.question.knows for x in said)
+        ),
         "tokens_p50": percentile([each.tokens for each in shown], 50, digits=0),
         "tokens_p95": percentile([each.tokens for each in shown], 95, digits=0),
     }
@@ -540,6 +619,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--summaries-llm", metavar="NAME", help="with `llm`: local, openai, google, openai-compatible")
     parser.add_argument("--summaries-model", metavar="MODEL", help="of that provider")
     parser.add_argument("--summaries-url", metavar="URL", help="of that provider")
+    parser.add_argument(
+        "--profile", choices=[each.name for each in PROFILES], help="budgets of its prompts, for any model"
+    )
     parser.add_argument("--answer", action="store_true", help="ask the model, too, after the last line")
     parser.add_argument("--hours", type=int, default=0, metavar="N", help="continue the session for so many hours")
     parser.add_argument("--usage", action="store_true", help="count what an evening uses of remote models, by setting")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from benchmarks.recall import data_options
 from benchmarks.recall_data import WITNESS, Question, campaign_of, read_data, turn_id
@@ -24,14 +24,16 @@ from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import percent, percentiles, positive, run, tell
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
+from glyphoxa.language.prompt_quotes import as_said
 from glyphoxa.language.sentences import tokens_of
-from glyphoxa.npc.memory_tools import MAX_FOUND
+from glyphoxa.npc.budget import DEFAULT_RULES
+from glyphoxa.npc.memory_tools import LookUps, NpcMemory
+from glyphoxa.npc.tool_spec import Found
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import Budgets, HotContext
 from glyphoxa.recall.recall import RecallSettings
-from glyphoxa.transcript.ports import TalkQuery
 
 _WORD_MS: Final = 300
 _WAITED_FOR: Final = 4
@@ -74,7 +76,7 @@ class Spoken:
         earlier: At the one before it, when a word was still missing.
         final_ms: The time of gathering at the final transcript.
         partial_ms: The event-loop time of each partial.
-        tool_covers: A look-up by a memory tool finds some of the evidence. It is made only if the prompt has none.
+        tool_covers: `found_by_tools` has some of the evidence. It is called only if the prompt has none.
     """
 
     final: Injected
@@ -155,12 +157,14 @@ class Table:
     def __init__(self, talk: LoadedTalk, question: Question, *, budget_tokens: int) -> None:
         self._talk = talk
         self._campaign = campaign_of(question.campaign, talk.data.turns[question.campaign])
-        self._past = talk.recall_with(RecallSettings())
+        past = talk.recall_with(RecallSettings())
+        self._memory = NpcMemory(self._campaign.id, WITNESS, talk.store.world_memory(self._campaign.id), past)
+        self._said = {turn.id: turn for turn in talk.data.turns[question.campaign]}
         budgets = Budgets(facts_tokens=budget_tokens, recall_deadline_ms=_PATIENCE_MS)
         present = {npc.id: npc.name for npc in self._campaign.npcs}
         self._prefetch = Prefetch(
-            KnownWorld(self._campaign, talk.store.world_memory(self._campaign.id)),
-            talk=self._past,
+            KnownWorld(self._campaign, self._memory.world),
+            talk=past,
             present=lambda: present,
             max_recalled=budgets.max_recalled,
         )
@@ -196,11 +200,8 @@ class Table:
         return Spoken(final, seen[-1], seen[-2], took_ms, tuple(partial_ms), is_found)
 
     async def _tool_finds(self, text: str, evidence: Sequence[str]) -> bool:
-        """Return whether the search of `memory.search_facts` finds some of the evidence."""
-        asked = TalkQuery(text, limit=2 * MAX_FOUND)
-        recalled = await self._past.recall(self._campaign.id, WITNESS, asked, patient=True)
-        found = [one for one in recalled if not one.is_own][:MAX_FOUND]
-        return any(turn_id(self._campaign.id, said) in evidence for one in found if (said := learned_from(one)))
+        found, said = await found_by_tools(self._memory, text), [self._said[each] for each in evidence]
+        return any(line.startswith(one.speaker) and line.endswith(as_said(one.text)) for line in found for one in said)
 
     async def close(self) -> None:
         await self._prefetch.close()
@@ -215,6 +216,13 @@ class Table:
         found = {turn_id(self._campaign.id, said) for one in hot.recalled if (said := learned_from(one)) is not None}
         tokens = sum(tokens_of(line) for line in (*hot.facts, *hot.remembered))
         return Injected(covers=not found.isdisjoint(evidence), tokens=tokens)
+
+
+async def found_by_tools(memory: NpcMemory, question: str) -> list[str]:
+    """Return what a model reads that calls the searches of an NPC's memory with the words of a question."""
+    look_ups = LookUps(memory, "STANDARD", DEFAULT_RULES["STANDARD"])
+    found = [await look_ups.search_facts(query=question), await look_ups.search_sessions(query=question)]
+    return [str(value) for each in found for one in cast(list[Found], each["found"]) for value in one.values()]
 
 
 def _options() -> argparse.ArgumentParser:
