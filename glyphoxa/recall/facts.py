@@ -185,7 +185,7 @@ def facts_asked(known: Known, question: str, *, named: Collection[EntityId] = ()
         named: All entities in the question.
         language: The language of the question.
     """
-    relations = [(fact, other) for fact, other in known.relations if not is_secret(fact)]
+    relations = [each for each in known.relations if not is_secret(each[0])]
     attributes = [fact for fact in known.attributes if not is_secret(fact)]
     asked_of = (known.entity, *(other for _, other in relations if other.id in named))
     names = {name for entity in asked_of for name in entity.names}
