@@ -393,7 +393,7 @@ class _Pass:
         known_by = {one.utterance.id: one.utterance.witnesses for one in await self.lines(fold)}
         heard_by = {one.utterance.id: one.utterance.witnesses for said in self.read.values() for one in said}
         lines = sorted(frozenset[UtteranceId]().union(*(node.lines for node in fold)))
-        said_then = [one.utterance.id for node in fold for one in await self._said_until(node)]
+        said_then = [one.utterance.id for node in self._made_of(fold) for one in await self._said_until(node)]
         of_all = [replace(one, evidence=tuple(lines)) for one in summary if not one.evidence]
         told: dict[NpcId, Sequence[SummarySentence]] = {}
         for npc, known in self._known(fold).items():
@@ -427,10 +427,19 @@ class _Pass:
                 knowers[line].add(npc)
         return [
             replace(one, utterance=replace(said := one.utterance, witnesses=said.witnesses & knowers[said.id]))
-            for session in dict.fromkeys(each.end.session_id for each in nodes if each.end.session_id is not None)
+            for session in dict.fromkeys(each.end.session_id for each in self._made_of(nodes))
+            if session is not None
             for one in await self._said_in(session)
             if one.utterance.id in knowers
         ]
+
+    def _made_of(self, nodes: Sequence[EventNode]) -> list[EventNode]:
+        """Return these nodes and all that they sum up, in the order of the talk: a sum has lines of many sessions."""
+        made_of = {node.id for node in nodes}
+        for node in sorted(self.stored.nodes, key=lambda node: -node.tier):
+            if node.parent in made_of:
+                made_of.add(node.id)
+        return [node for node in self.stored.nodes if node.id in made_of]
 
     def _has(self, node: EntityId) -> Callable[[NpcId], bool]:
         """Return whether an NPC has a summary of a node already."""

@@ -149,6 +149,34 @@ async def test_a_summary_of_chosen_nodes_reaches_those_who_heard_its_lines(table
             await writer.compact(wrong)
 
 
+async def test_a_sum_of_sums_is_made_from_all_their_sessions(table: Store) -> None:
+    said = ("I promise to mend it.", "We decided to sell the boat.", "I lost my ring.", "I sold the mule.")
+    for n, text in enumerate(said):
+        one = replace(an_utterance(text, id=f"s{n}-0"), session_id=SessionId(f"s{n}"))
+        await table.log.append([replace(one, at_ms=1_000_000_000 + n * _BREAK_MS)])
+        await (await timeline_writer(table, CAMPAIGN)).write(SessionId(f"s{n}"), is_over=True)
+    nodes, writer = (await timeline(table)).nodes, await timeline_writer(table, CAMPAIGN)
+    sums = [await writer.compact([node.id for node in pair]) for pair in (nodes[:2], nodes[2:])]
+    of_all = await writer.compact(sums)
+    found = (await timeline(table)).node(of_all)
+    assert found is not None and found.lines == {f"s{n}-0" for n in range(4)}
+
+
+async def test_a_dms_sum_of_sums_is_only_for_those_who_heard_all_their_sessions(table: Store) -> None:
+    for n in range(4):
+        await play(table, f"s{n}", 1, begin=n)
+        heard = {INNKEEPER} if n == 0 else {SMITH, INNKEEPER}
+        murmur = replace(an_utterance("Hm, hm.", id=f"s{n}-x"), at_ms=1_000_000_000 + n * _BREAK_MS + 9)
+        await table.log.append([replace(murmur, session_id=SessionId(f"s{n}"), witnesses=frozenset(heard))])
+        await (await timeline_writer(table, CAMPAIGN)).write(SessionId(f"s{n}"), is_over=True)
+    nodes, writer = (await timeline(table)).nodes, await timeline_writer(table, CAMPAIGN)
+    sums = [await writer.compact([node.id for node in pair]) for pair in (nodes[:2], nodes[2:])]
+    of_all = await writer.compact(sums, [SummarySentence("Four houses were promised keys.", ())])
+    found = (await timeline(table)).node(of_all)
+    assert found is not None and told(found, INNKEEPER) == "Four houses were promised keys."
+    assert "house 2." in told(found, SMITH) and "Four houses" not in told(found, SMITH)
+
+
 async def test_what_happened_names_its_place_and_people_to_those_who_heard_them(table: Store) -> None:
     line = an_utterance("I promise to bring Grimjaw the silver keys of the mill.", id="k1")
     one = replace(line, session_id=SessionId("one"), at_ms=1_000_000_000, witnesses=frozenset({INNKEEPER}))
