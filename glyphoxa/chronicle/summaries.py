@@ -71,6 +71,10 @@ _ALIKE: Final = 0.6
 """Share of the content words of a line in a later one that may replace it."""
 _REMEMBERED: Final = 8
 """Rankings: NPCs that heard the same lines choose from the same ones."""
+_FEWEST: Final = 2
+"""Lines of a session or a stretch that are told even if none of them is salient: the last evening is never empty."""
+_SAYS_SOMETHING: Final = 0.2
+"""Least salience of a line of an evening without salient ones. Greetings and jests have less."""
 _OWN_SHARE: Final = 1 / 4
 """Share of a summary that others leave for an NPC's own words."""
 
@@ -113,18 +117,29 @@ class LineSelection:
         kept = [*self.salient(said, before), *self.own_words(said, own)]
         return self.compress([*before, *in_order(kept, said)])
 
-    def salient(self, said: Sequence[Utterance], before: Sequence[SummarySentence] = ()) -> list[SummarySentence]:
-        """Return all lines that `select` chooses from, for whoever heard them. See there."""
-        judge = SalienceJudge(self.language, self.names(), threshold=_SALIENT)
+    def salient(
+        self, said: Sequence[Utterance], before: Sequence[SummarySentence] = (), *, fewest: int = 0
+    ) -> list[SummarySentence]:
+        """Return all lines that `select` chooses from, for whoever heard them. See there.
+
+        Args:
+            fewest: Lines to return at least, the best of those with little salience, if they say anything.
+        """
+        judge = SalienceJudge(self.language, self.names())
         kept = list[SummarySentence]()
         spoken = _Statements(self.language)
         for one in before:
             spoken.add(Text.of(one.text))
-        for each in tellable(said):
+        judged = [(each, judge.judge(each.text)) for each in tellable(said)]
+        best = sorted((salience.score for _, salience in judged), reverse=True)[:fewest]
+        least = min(_SALIENT, max(_SAYS_SOMETHING, min(best, default=_SALIENT)))
+        for each, salience in judged:
+            if salience.asks_to_forget:
+                continue
             text = shortened(in_one_line(each.text), MAX_LINE_CHARS)
             one = SummarySentence(said_in_words(each.speaker_name, text, self.language), (each.id,))
-            salience, now = judge.judge(each.text), Text.of(one.text)
-            if salience.is_kept or (not salience.asks_to_forget and spoken.like(now)):
+            now = Text.of(one.text)
+            if salience.score >= least or spoken.like(now):
                 kept.append(one)
                 spoken.add(now)
         return kept
@@ -330,7 +345,7 @@ class Teller:
             heard = [each.utterance for each in heard_by(npc, said)]
             at = {each.id: each for each in heard}
             if tuple(at) not in salient:
-                salient[tuple(at)] = await asyncio.to_thread(selection.salient, heard)
+                salient[tuple(at)] = await asyncio.to_thread(selection.salient, heard, fewest=_FEWEST)
             own = await asyncio.to_thread(selection.own_words, heard, npc)
             kept = in_order([*salient[tuple(at)], *own], heard)
             found = await asyncio.to_thread(selection.compress, kept)

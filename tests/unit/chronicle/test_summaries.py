@@ -60,6 +60,26 @@ def test_what_was_said_twice_is_told_once_where_it_was_said_last() -> None:
     assert [each.evidence for each in LineSelection("en").select(said)] == [("u2",)]
 
 
+def test_evening_without_salient_lines_is_told_by_its_best_ones() -> None:
+    talk = (
+        "Good evening.",
+        "Pass the salt.",
+        "The bridge fell into the river.",
+        "It will come.",
+        "A new priest arrived.",
+    )
+    said = [an_utterance(text, id=f"u{n}") for n, text in enumerate(talk)]
+    selection = LineSelection("en")
+    assert not selection.select(said)
+    assert [each.evidence for each in selection.salient(said, fewest=2)] == [("u2",), ("u4",)]
+    assert not selection.salient([an_utterance("Good evening."), an_utterance("Well, well.")], fewest=2)
+
+
+def test_wish_to_be_forgotten_is_not_told_though_the_evening_has_nothing_else() -> None:
+    said = [an_utterance("Forget that I mentioned the bridge, that is off the record.")]
+    assert not LineSelection("en").salient(said, fewest=2)
+
+
 def test_a_long_line_is_cut_at_the_end_of_a_sentence() -> None:
     text = "I take the map and the crown out of the chest. " + "And then we found the king and the letter. " * 8
     [line] = LineSelection("en").select([an_utterance(text)])
