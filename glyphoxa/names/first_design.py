@@ -3,7 +3,8 @@
 For windows of at most the word count of the longest name, longest first and from the left: the names that share a
 phonetic code (pooled over their words) are ranked by the best of three similarities (whole, without spaces, best pair
 of words). The best one is taken from 0.70 on. Without such a name, plain similarity to all names counts from 0.85 on.
-Double Metaphone comes from metaphone; the other codes and the similarities come from jellyfish.
+Double Metaphone comes from metaphone, the other codes come from jellyfish and the similarities from rapidfuzz, except
+Smith-Waterman, which no small library has.
 """
 
 from __future__ import annotations
@@ -13,12 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from jellyfish import (
-    damerau_levenshtein_distance,
-    jaro_similarity,
-    jaro_winkler_similarity,
-    levenshtein_distance,
-)
+from rapidfuzz.distance import DamerauLevenshtein, Jaro, JaroWinkler, Levenshtein
 
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
@@ -28,15 +24,30 @@ from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.sound import Code, Measure, coder_of
 
 
-def _share(distance: Callable[[str, str], int]) -> Callable[[str, str], float]:
-    return lambda one, other: 1 - distance(one, other) / max(len(one), len(other), 1)
+def smith_waterman(one: str, other: str) -> float:
+    """Return the score of the best local alignment of two words, as a share of the shorter one, 0 to 1.
+
+    Source: T. F. Smith and M. S. Waterman, J. Mol. Biol. 147 (1981) 195-197, with the weights of their example: 1 for
+    equal letters, -1/3 for others, and -(1 + k/3) for a gap of k letters.
+    """
+    rows = [[0.0] * (len(other) + 1)]
+    for letter in one:
+        row = [0.0]
+        for at, theirs in enumerate(other, start=1):
+            paired = rows[-1][at - 1] + (1 if letter == theirs else -1 / 3)
+            gaps = [rows[-k][at] - 1 - k / 3 for k in range(1, len(rows) + 1)]
+            gaps += [row[-k] - 1 - k / 3 for k in range(1, at + 1)]
+            row.append(max(0.0, paired, *gaps))
+        rows.append(row)
+    return max(map(max, rows)) / max(1, min(len(one), len(other)))
 
 
 _SIMILARITIES: Final[Mapping[Measure, Callable[[str, str], float]]] = {
-    "jaro_winkler": jaro_winkler_similarity,
-    "jaro": jaro_similarity,
-    "damerau_levenshtein": _share(damerau_levenshtein_distance),
-    "levenshtein": _share(levenshtein_distance),
+    "jaro_winkler": JaroWinkler.similarity,
+    "jaro": Jaro.similarity,
+    "damerau_levenshtein": DamerauLevenshtein.normalized_similarity,
+    "levenshtein": Levenshtein.normalized_similarity,
+    "smith_waterman": smith_waterman,
 }
 
 

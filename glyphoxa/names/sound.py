@@ -35,7 +35,7 @@ Coder = Callable[[str], tuple[str, ...]]
 """Lower-case letters without spaces or accents, to one or two codes; none for unknown letters."""
 
 Code = Literal["double_metaphone", "soundex", "nysiis", "match_rating"]
-Measure = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein"]
+Measure = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein", "smith_waterman"]
 """How the similarity of two spellings is measured."""
 
 

@@ -15,7 +15,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.corrector import Corrector
-from glyphoxa.names.first_design import first_corrector
+from glyphoxa.names.first_design import first_corrector, smith_waterman
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 
@@ -54,12 +54,32 @@ def test_name_of_the_same_code_prevents_the_fuzzy_comparison() -> None:
         ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.8, "similarity": "damerau_levenshtein"}, True),
         ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.953, "similarity": "jaro"}, False),
         ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.953}, True),
+        ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.7, "similarity": "smith_waterman"}, False),  # 0.619
+        ("girmjaw", "Grimjaw", {"phonetic_threshold": 0.6, "similarity": "smith_waterman"}, True),
     ],
 )
 def test_code_and_similarity_of_the_settings_decide(
     heard: str, name: str, settings: dict[str, Any], is_found: bool
 ) -> None:
     assert corrected(heard, name, **settings) == (name if is_found else heard)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "score"),
+    [
+        ("aaugccauugacgg", "cagccucgcuuag", 10 / 3),  # the authors' example, printed as 3.3
+        ("elowen", "elwen", 5 - 4 / 3),  # el wen: five equal letters and a gap of one
+        ("elenowen", "elwen", 5 - 2),  # a gap of three costs 2, which is less than three gaps of one
+        ("girmjaw", "grimjaw", 5 - 2 / 3),  # two pairs of other letters
+        ("mira", "admiral", 4),  # contained
+        ("bodo", "", 0),
+        ("bodo", "karl", 0),
+    ],
+)
+def test_local_alignment_is_scored_as_by_its_authors(one: str, other: str, score: float) -> None:
+    shorter = max(1, min(len(one), len(other)))
+    assert smith_waterman(one, other) == pytest.approx(score / shorter)
+    assert smith_waterman(other, one) == pytest.approx(score / shorter)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +90,8 @@ def test_code_and_similarity_of_the_settings_decide(
         ("code_length: 0", "correction.code_length must be at least 1, not 0"),
         (
             "similarity: cosine",
-            "correction.similarity: 'cosine' is not valid, valid: damerau_levenshtein, jaro, jaro_winkler, levenshtein",
+            "correction.similarity: 'cosine' is not valid, "
+            "valid: damerau_levenshtein, jaro, jaro_winkler, levenshtein, smith_waterman",
         ),
     ],
 )
