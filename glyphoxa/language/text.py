@@ -109,8 +109,12 @@ class Text:
 
     @cached_property
     def topic(self) -> frozenset[str]:
-        """The stems of its words that carry a topic, so that "smiths" is "smith"."""
-        return frozenset(stem_of(word) for word in self.spoken if word.isalpha() and len(word) >= _SHORTEST) - _VAGUE
+        """The stems of its words that carry a topic, so that "smiths" is "smith".
+
+        An English "war" does, a German one does not. In a text of unknown language neither does.
+        """
+        found = frozenset(stem_of(word) for word in self.spoken if word.isalpha() and len(word) >= _SHORTEST)
+        return found - _VAGUE.get(language_of(self.raw), _VAGUE[""])
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -174,7 +178,11 @@ def stem_of(word: str) -> str:
     return _GERMAN(_ENGLISH(word))[:_STEM]  # whatever its language
 
 
-_VAGUE: Final = frozenset(map(stem_of, _ALL.words("vague") | _ALL.words("little")))
+_VAGUE: Final = {
+    language: frozenset(map(stem_of, content.words("vague") | content.words("little")))
+    for language, content in (("", _ALL), ("en", lexicon("content", "en")), ("de", lexicon("content", "de")))
+}
+"""The stems of common words without a topic, by language; "" for all together."""
 _GRAMMATICAL: Final = FUNCTION_WORDS | NEGATIONS
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "long_sessi
 
 
 @pytest.mark.parametrize("name", ["rounds", "sessions"])
-def test_each_answer_is_said_once_early_and_never_later(name: str) -> None:
+def test_each_answer_is_said_once_and_never_later(name: str) -> None:
     play = read(DATA / name)
     points = [session for session, _ in play.sessions] if name == "sessions" else sorted({x.round for x in play.talk})
     assert len(points) == 40
@@ -26,7 +27,7 @@ def test_each_answer_is_said_once_early_and_never_later(name: str) -> None:
             for line in play.talk
             if any(word.casefold() in line.text.casefold() for word in question.any_of)
         ]
-        assert at and max(at) <= 3, question.id
+        assert {*at} == {question.said_in} and question.said_in <= min(question.at), question.id
 
 
 def test_line_of_an_unknown_speaker_is_refused_with_its_place(tmp_path: Path) -> None:
@@ -44,8 +45,12 @@ def test_figures_count_each_arm_at_each_point() -> None:
         Shown(question, 5, {"window": True, "summary": True, "all": True}, 100),
         Shown(question, 40, {"window": False, "summary": False, "all": True}, 300),
     ]
+    unheard = replace(question, id="unheard", knows=False)
+    shown.append(Shown(unheard, 40, {"window": False, "summary": False, "all": False}, 300, by_tool=True))
     found = figures(shown, [])
     assert found["in_prompt"]["window"] == {"5": 100.0, "40": 0.0}
+    assert found["at_last"] == {"prompt": 1, "tool": 0, "neither": [], "by_tool": 0}
+    assert found["unwitnessed"] == {"questions": 1, "in_prompt": [], "by_tool": ["unheard"]}
     assert (found["by_kind_at_last"], found["right_at_last"]) == ({"term": 100.0}, None)
 
 

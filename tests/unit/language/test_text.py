@@ -36,6 +36,19 @@ def test_forms_of_a_word_have_one_stem(language: str, text: str, same: str) -> N
     assert Text(text).telling(language) == Text(same).telling(language)
 
 
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("There is a war in the south.", {"war", "south"}),
+        ("Who was the man with the hat?", {"man", "hat"}),
+        ("Der Mann war in der Mühle und hat Mehl.", {"mann", "muhl", "mehl"}),
+        ("War?", set()),
+    ],
+)
+def test_a_common_word_of_one_language_can_be_the_topic_in_another(text: str, topic: set[str]) -> None:
+    assert Text.of(text).topic == topic
+
+
 def test_content_of_texts_is_that_of_each() -> None:
     assert content_of(["The mill burned.", "Odo ran."]) == Text("The mill burned.").content | Text("Odo ran.").content
 
