@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -523,13 +523,7 @@ def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     # Imported only if needed.
     from glyphoxa.names.first_design import Rule, first_corrector
 
-    rule = Rule(
-        settings.phonetic_threshold,
-        settings.fuzzy_threshold,
-        settings.code,
-        settings.code_length,
-        settings.similarity,
-    )
+    rule = Rule(**{each.name: getattr(settings, each.name) for each in fields(Rule)})
     return first_corrector(names, rule)
 
 
