@@ -159,14 +159,8 @@ class Tables:
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
     ) -> AsyncIterator[TableSession]:
         """Open a table in that scene with the player, for a session that is not stored."""
-        async with ClosingStack() as stack:
-            table = await open_with(self._opening(scene, number, mouth), stack, tell=lambda _: None)
-            table.adopt(stack.pop_all())
-        try:
-            table.state.add_player(player)
+        async with opened(self._opening(scene, number, mouth), player) as table:
             yield table
-        finally:
-            await table.close()
 
     def _opening(self, scene: Scene, number: str, mouth: OpenMouth) -> Opening:
         scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
@@ -182,6 +176,20 @@ class Tables:
             mouths={npc.engine: mouth for npc in self.campaign.npcs},
             outside={},
         )
+
+
+@asynccontextmanager
+async def opened(opening: Opening, *players: Player) -> AsyncIterator[TableSession]:
+    """Open a table with these players, for the time of the block."""
+    async with ClosingStack() as stack:
+        table = await open_with(opening, stack, tell=lambda _: None)
+        table.adopt(stack.pop_all())
+    try:
+        for player in players:
+            table.state.add_player(player)
+        yield table
+    finally:
+        await table.close()
 
 
 class _NothingIsKept(PostgresTranscriptLog):

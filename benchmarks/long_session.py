@@ -25,27 +25,16 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any, Final
 
-from benchmarks.asking import (
-    Answer,
-    Tables,
-    add_options,
-    answered,
-    open_tone_mouth,
-    plain,
-    report,
-    settings_of,
-    tables,
-    tone_parts,
-)
+from benchmarks import asking
+from benchmarks.asking import Tables, add_options, open_tone_mouth, plain, settings_of, tables
 from benchmarks.grounding import finder_of, has_any
 from benchmarks.prefetch import found_by_tools
 from benchmarks.runner import command, percent, percentile, read_rows, rss_mb, run, tell
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, memory_of, open_talk_readers
 from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.reader import BackgroundReader
-from glyphoxa.app.table import Opening, open_with
+from glyphoxa.app.table import Opening
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
 from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings
@@ -271,16 +260,17 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
                 summaries = [one for view in table.state.summaries.values() for one in view.summary]
                 by_model += ["“" not in one.text for one in summaries if not one.is_own]
             if not is_one:
-                await chronicle_worker(at.store, at.campaign.id).read_new(at.campaign.id)
+                async with AsyncExitStack() as stack:
+                    readers = await open_talk_readers(at.settings, stack)
+                    await chronicle_worker(at.store, at.campaign.id, readers=readers).read_new(at.campaign.id)
                 await at.store.chunks.fill_missing(at.campaign.id)
                 await _between(at, number, play, shown)
-        if len(sessions) > 1:
-            past = {npc.name: await _past(at, npc, shown, sessions[-1][0]) for npc in play.campaign.npcs}
+                past = {npc.name: await _past(at, npc, shown, session) for npc in play.campaign.npcs}
         if len(sessions) > 1 and options.answer:
             async with at.sitting(play.questions[0].scene, play.questions[0].speaker, "answers") as table:
                 said += await _answers(table, play.questions, options.answers)
     by_model_share = percent(sum(by_model), len(by_model))
-    return {**figures(shown, said), **growth(course), "by_model": by_model_share, "past": past}
+    return {**figures(shown, said), **growth(course), "by_model": by_model_share, "past_at_last": past}
 
 
 def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
@@ -309,7 +299,7 @@ async def _open_unasked_mouth(order: MouthSpec) -> Mouth:
     class Unasked(cascaded.GraphMouth[Any]):
         def prime(self, prompt: Prompt) -> None: ...
 
-    return Unasked(tone_parts(order), cascaded.graph)
+    return Unasked(asking.tone_parts(order), cascaded.graph)
 
 
 class _Afterwards(BackgroundReader):
@@ -337,16 +327,9 @@ async def _evening(
         outside={},
         reader=reader,
     )
-    async with ClosingStack() as stack:
-        table = await open_with(opening, stack, tell=lambda _: None)
-        table.adopt(stack.pop_all())
-    try:
-        for player in at.campaign.players:
-            table.state.add_player(player)
+    async with asking.opened(opening, *at.campaign.players) as table:
         await table.obey(Mute())
         yield table
-    finally:
-        await table.close()
 
 
 async def _play(  # noqa: PLR0913 - what is played, and where the results go
@@ -436,9 +419,9 @@ async def _answers(table: TableSession, questions: Sequence[Question], path: Pat
     found: list[Said] = []
     for question in questions:
         table.state.add_player(question.speaker)
-        answer = Answer(await answered(table, question.speaker, question.text, npc=question.npc))
+        answer = asking.Answer(await asking.answered(table, question.speaker, question.text, npc=question.npc))
         verdict = Said(question, has_any(plain(answer.text), question.any_of))
-        report(
+        asking.report(
             path, {"id": question.id, "kind": question.kind, "text": question.text}, answer, {"right": verdict.is_right}
         )
         found.append(verdict)
@@ -496,7 +479,7 @@ async def _play_evening(at: Tables, play: Play, evening: PriceList) -> None:
                 continue
             tell(f"answer {number // _LINES_AN_ANSWER} of {n_answers}")
             await table.obey(Unmute())
-            await answered(table, player, line.text, npc=npcs[line.scene.id])
+            await asking.answered(table, player, line.text, npc=npcs[line.scene.id])
             await table.obey(Mute())
             await table.keeper.finish()
     tell("reading the transcript")
@@ -556,7 +539,9 @@ def _n_shared(prompt: str, other: str) -> int:
 
 
 def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
-    unheard, shown = [x for x in shown if not x.question.knows], [x for x in shown if x.question.knows]
+    unheard = [each for each in shown if not each.question.knows]
+    shown = [each for each in shown if each.question.knows]
+    said = [each for each in said if each.question.knows]
     points = sorted({each.at for each in shown})
     last = [each for each in shown if each.at == points[-1]]
     beyond = [each for each in last if not each.arms["all"]]
@@ -578,9 +563,7 @@ def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
             kind: _share([each for each in shown if each.question.kind == kind], "all", points[-1])
             for kind in sorted({each.question.kind for each in shown})
         },
-        "right_at_last": percent(
-            sum(each.is_right for each in said if each.question.knows), sum(x.question.knows for x in said)
-        ),
+        "right_at_last": percent(sum(each.is_right for each in said), len(said)),
         "tokens_p50": percentile([each.tokens for each in shown], 50, digits=0),
         "tokens_p95": percentile([each.tokens for each in shown], 95, digits=0),
     }
