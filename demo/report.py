@@ -87,11 +87,17 @@ class Figures:
     checks: tuple[DemoCheck, ...]
 
 
+def first_sound_ms(turn: TurnRecord) -> int | None:
+    """Return the time from the end of speech to the first sound of any kind, such as a filler."""
+    sounds = [turn.stages[stage] for stage in (Stage.FILLER, Stage.FIRST_AUDIO) if stage in turn.stages]
+    return min(sounds) - turn.stages[Stage.SPEECH_END] if sounds and Stage.SPEECH_END in turn.stages else None
+
+
 def figures(evening: Evening, campaign: Campaign, sessions: Sequence[SessionPlayed]) -> Figures:
     turns = [turn for session in sessions for turn in session.turns]
     scores = tuple(score for session in sessions for score in scores_of(evening, session))
     first_audio = [turn.first_audio_ms for turn in turns if turn.first_audio_ms is not None]
-    first_sound = [turn.first_sound_ms for turn in turns if turn.first_sound_ms is not None]
+    first_sound = [ms for turn in turns if (ms := first_sound_ms(turn)) is not None]
     n_right, n_wrong = sum(len(s.right) for s in scores), sum(len(s.wrong) for s in scores)
     outcomes = Counter(str(turn.outcome) for turn in turns)
     return Figures(
@@ -381,7 +387,7 @@ def _turn_json(session: int, turn: TurnRecord) -> dict[str, object]:
         "reply": turn.reply_heard or turn.reply,
         "outcome": str(turn.outcome),
         "first_audio_ms": turn.first_audio_ms,
-        "first_sound_ms": turn.first_sound_ms,
+        "first_sound_ms": first_sound_ms(turn),
         "recalled": [
             {"text": recalled_line(r), "source": r.source, "session_id": r.session_id, "reason": r.reason}
             for r in turn.prompt.recalled

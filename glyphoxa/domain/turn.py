@@ -339,20 +339,9 @@ class TurnRecord:
     @property
     def first_audio_ms(self) -> int | None:
         """End of speech to the first sample of the reply (a filler does not count)."""
-        return self._since_speech_end(Stage.FIRST_AUDIO)
-
-    @property
-    def first_sound_ms(self) -> int | None:
-        """End of speech to the first sound of any kind, such as a filler."""
-        sounds = [
-            ms for stage in (Stage.FILLER, Stage.FIRST_AUDIO) if (ms := self._since_speech_end(stage)) is not None
-        ]
-        return min(sounds, default=None)
-
-    def _since_speech_end(self, stage: Stage) -> int | None:
-        if stage in self.stages and Stage.SPEECH_END in self.stages:
-            return self.stages[stage] - self.stages[Stage.SPEECH_END]
-        return None
+        if Stage.FIRST_AUDIO not in self.stages or Stage.SPEECH_END not in self.stages:
+            return None
+        return self.stages[Stage.FIRST_AUDIO] - self.stages[Stage.SPEECH_END]
 
     @property
     def waited_ms(self) -> int | None:
