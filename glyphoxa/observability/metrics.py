@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -17,79 +19,57 @@ from glyphoxa.observability.tracing import STEPS, steps_of
 _FIRST_AUDIO_S: Final = (0.2, 0.35, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
 _STEP_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8, 1.2, 2.0, 3.0, 5.0, 10.0)
 _LAG_S: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_NAMESPACE: Final = "glyphoxa"
 OTHER: Final = "other"
 MAX_SERVICES: Final = 32
 """Any pipeline can add service classes. Further ones are counted as `OTHER`."""
 
 
 class TableMetrics:
-    """Count the events of a table in `registry`."""
+    """Count the events of a table.
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = registry or CollectorRegistry()
+    Attributes:
+        registry: Holds the figures.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
-        self._turns = self._counter("turns", "Turns, by outcome", "outcome", [o.value for o in Outcome])
+        counter = partial(Counter, namespace=_NAMESPACE, registry=self.registry)
+        gauge = partial(Gauge, namespace=_NAMESPACE, registry=self.registry)
+        seconds = partial(Histogram, namespace=_NAMESPACE, unit="seconds", registry=self.registry)
+        self._turns = self._counter("turns", "Turns, by outcome", "outcome", Outcome)
         self._unaddressed = self._counter(
-            "unaddressed", "Turns that addressed no NPC, by reason", "reason", [u.value for u in Unaddressed]
+            "unaddressed", "Turns that addressed no NPC, by reason", "reason", Unaddressed
         )
         self._unsaid = self._counter(
-            "unsaid_sentences",
-            "Sentences of NPCs rejected before they were spoken",
-            "fault",
-            [f.value for f in Fault],
+            "unsaid_sentences", "Sentences of NPCs rejected before they were spoken", "fault", Fault
         )
-        self._troubles = self._counter(
-            "troubles", "Failures during which the table continued", "trouble", [t.value for t in Trouble]
-        )
-        self._utterances = Counter("glyphoxa_utterances", "Utterances written to disk", registry=self.registry)
-        self._fillers = Counter("glyphoxa_fillers", "Turns with a filler before the answer", registry=self.registry)
-        self._omitted = Counter(
-            "glyphoxa_omitted_parts", "Parts of a prompt that were late or failed", registry=self.registry
-        )
-        self._first_audio = Histogram(
-            "glyphoxa_first_audio_seconds",
+        self._troubles = self._counter("troubles", "Failures during which the table continued", "trouble", Trouble)
+        self._utterances = counter("utterances", "Utterances written to disk")
+        self._fillers = counter("fillers", "Turns with a filler before the answer")
+        self._omitted = counter("omitted_parts", "Parts of a prompt that were late or failed")
+        self._first_audio = seconds(
+            "first_audio",
             "Time from the end of speech to the first sound of the answer, fillers excluded",
             buckets=_FIRST_AUDIO_S,
-            registry=self.registry,
         )
-        self._silenced = Histogram(
-            "glyphoxa_silenced_seconds",
-            "Time from 250 ms of a player's interrupting voice to the NPC's last sound",
-            buckets=_LAG_S,
-            registry=self.registry,
+        self._silenced = seconds(
+            "silenced", "Time from 250 ms of a player's interrupting voice to the NPC's last sound", buckets=_LAG_S
         )
-        self._steps = Histogram(
-            "glyphoxa_turn_step_seconds",
-            "Duration of a step of a turn; steps overlap",
-            ["step"],
-            buckets=_STEP_S,
-            registry=self.registry,
-        )
+        self._steps = seconds("turn_step", "Duration of a step of a turn; steps overlap", ["step"], buckets=_STEP_S)
         for name, _, _ in STEPS:
             self._steps.labels(name)
-        self._services = Histogram(
-            "glyphoxa_service_seconds",
-            "Duration that pipecat measured for a service",
-            ["service", "measure"],
-            buckets=_STEP_S,
-            registry=self.registry,
+        self._services = seconds(
+            "service", "Duration that pipecat measured for a service", ["service", "measure"], buckets=_STEP_S
         )
         self._known_services: set[str] = set()
-        self._lag = Histogram(
-            "glyphoxa_event_loop_lag_seconds",
-            "Delay of a timer in the event loop; a delay affects every voice",
-            buckets=_LAG_S,
-            registry=self.registry,
+        self._lag = seconds(
+            "event_loop_lag", "Delay of a timer in the event loop; a delay affects every voice", buckets=_LAG_S
         )
-        self._is_degraded = Gauge(
-            "glyphoxa_memory_degraded", "1 while the database is unavailable", registry=self.registry
-        )
-        self._waiting = Gauge(
-            "glyphoxa_memory_waiting_utterances",
-            "Utterances on disk that are not in the database yet",
-            registry=self.registry,
-        )
+        self._is_degraded = gauge("memory_degraded", "1 while the database is unavailable")
+        self._waiting = gauge("memory_waiting_utterances", "Utterances on disk that are not in the database yet")
 
     def on(self, event: TableEvent) -> None:
         match event:
@@ -131,9 +111,9 @@ class TableMetrics:
         for step in steps_of(turn):
             self._steps.labels(step.name).observe((step.end_ms - step.start_ms) / 1_000)
 
-    def _counter(self, name: str, text: str, label: str, values: list[str]) -> Counter:
+    def _counter(self, name: str, text: str, label: str, values: type[StrEnum]) -> Counter:
         """Create a counter with all its series, so that the rate of the first event is visible."""
-        counter = Counter(f"glyphoxa_{name}", text, [label], registry=self.registry)
+        counter = Counter(name, text, [label], namespace=_NAMESPACE, registry=self.registry)
         for value in values:
-            counter.labels(value)
+            counter.labels(value.value)
         return counter
