@@ -228,4 +228,4 @@ class OpenThread:
     at_ms: int
     title: str
     summary: str
-    evidence: tuple[UtteranceId, ...]
+    evidence: Sequence[UtteranceId]

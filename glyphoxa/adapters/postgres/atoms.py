@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
-from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, OpenThread, StateAtom, edge_of
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 
@@ -76,17 +76,7 @@ class PostgresAtoms(CampaignQueries):
         Args:
             npc: Only what this NPC heard; None: everything, for the DM.
         """
-        return [
-            OpenThread(
-                row["stable_key"],
-                SessionId(row["session_id"]),
-                at_ms(row["at"]),
-                row["title"],
-                row["summary"],
-                tuple(UtteranceId(each) for each in row["evidence"]),
-            )
-            for row in await self._fetch("open_threads", campaign, session, npc, limit)
-        ]
+        return [OpenThread(**row) for row in await self._fetch("open_threads", campaign, session, npc, limit)]
 
 
 def _edges(pending: Sequence[asyncpg.Record], rows: Sequence[asyncpg.Record]) -> list[AtomEdge]:

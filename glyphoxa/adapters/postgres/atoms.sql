@@ -94,7 +94,8 @@ SELECT 'updates', h.superseded_by, e.utterance_id
 -- open_threads --
 -- Threads that no later atom continues, latest first: of the session $2, and that the NPC $3 heard, unless NULL. What it
 -- did not hear does not close a thread for it. Served by idx_atom_edges_to.
-SELECT a.stable_key, a.session_id, a.at, a.title, a.summary, a.evidence
+SELECT a.stable_key AS key, a.session_id AS session, (extract(epoch FROM a.at) * 1000)::bigint AS at_ms, a.title, a.summary,
+       a.evidence
   FROM live_atoms a
  WHERE a.campaign_id = $1 AND a.kind = 'thread' AND a.kept_key IS NULL
    AND ($2::text IS NULL OR a.session_id = $2) AND ($3::text IS NULL OR $3 = ANY (a.witnesses))

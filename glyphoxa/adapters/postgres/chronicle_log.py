@@ -14,7 +14,7 @@ import asyncpg
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.episodes import evidence_of, rests_on_changed
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries, storable
+from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
@@ -63,7 +63,7 @@ class PostgresChronicleLog(CampaignQueries):
         self.consolidate = PostgresAtoms(database).consolidate
 
     async def progress(self, campaign: CampaignId) -> Sequence[SessionProgress]:
-        return [_progress_of_row(row) for row in await self._fetch("progress", campaign, BREAK_MS)]
+        return [SessionProgress(**row) for row in await self._fetch("progress", campaign, BREAK_MS)]
 
     async def take(self, campaign: CampaignId, session: SessionId) -> int | None:
         row = await self._row("take", campaign, storable(session), self._worker, self._lease_ms)
@@ -85,7 +85,7 @@ class PostgresChronicleLog(CampaignQueries):
             tuple(_said_of_row(row) for row in rows if not row["retracted"]),
             tuple(_said_of_row(row) for row in reversed(before)),
             up_to,
-            tuple(each for each in map(_reread_of_row, changed) if each.ordinal <= up_to),
+            tuple(Reread(**each) for each in changed if each["ordinal"] <= up_to),
         )
 
     async def reread(self, campaign: CampaignId, session: SessionId, *, up_to: int) -> Unread | None:
@@ -93,7 +93,7 @@ class PostgresChronicleLog(CampaignQueries):
             waiting = await connection.fetch(self._sql["first_rereads"], campaign, session, up_to, LONGEST)
             if not waiting:
                 return None
-            changed = _following([_reread_of_row(row) for row in waiting])
+            changed = _following([Reread(**row) for row in waiting])
             first = changed[0].ordinal
             rows = await connection.fetch(self._sql["said"], campaign, session, first - 1, len(changed))
             before = await connection.fetch(self._sql["before"], campaign, session, first, BEFORE)
@@ -248,23 +248,6 @@ def _judged_row(one: JudgedUtterance) -> dict[str, object]:
     }
 
 
-def _progress_of_row(row: asyncpg.Record) -> SessionProgress:
-    return SessionProgress(
-        SessionId(row["id"]),
-        row["last_ordinal"],
-        row["read_ordinal"],
-        row["n_rereads"],
-        row["attempts"],
-        row["error"],
-        None if row["retry_at"] is None else at_ms(row["retry_at"]),
-        row["is_dead"],
-        row["n_refused"],
-        row["refused"],
-        row["n_unchecked"],
-        row["n_replies"],
-    )
-
-
 def _said_of_row(row: asyncpg.Record) -> NumberedUtterance:
     return NumberedUtterance(utterance_of_row(row), row["ordinal"])
 
@@ -272,7 +255,3 @@ def _said_of_row(row: asyncpg.Record) -> NumberedUtterance:
 def _following(changed: Sequence[Reread]) -> tuple[Reread, ...]:
     """The first one and those that follow it without a gap."""
     return tuple(each for n, each in enumerate(changed) if each.ordinal == changed[0].ordinal + n)
-
-
-def _reread_of_row(row: asyncpg.Record) -> Reread:
-    return Reread(row["ordinal"], row["change_seq"])

@@ -1,7 +1,7 @@
 -- progress --
 -- Progress of all sessions, in the order in which they began.
-SELECT s.id, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coalesce(p.attempts, 0) AS attempts, p.error,
-       p.retry_at, coalesce(p.is_dead, false) AS is_dead, coalesce(p.n_refused, 0) AS n_refused, p.refused,
+SELECT s.id AS session, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordinal, coalesce(p.attempts, 0) AS attempts, p.error,
+       (extract(epoch FROM p.retry_at) * 1000)::bigint AS retry_at_ms, coalesce(p.is_dead, false) AS is_dead, coalesce(p.n_refused, 0) AS n_refused, p.refused,
        (SELECT count(*) FROM chronicle_rereads r
          WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal <= coalesce(p.read_ordinal, 0)) AS n_rereads,
        CASE WHEN e.is_over THEN coalesce(p.read_ordinal - p.checked_ordinal, 0) ELSE 0 END AS n_unchecked,

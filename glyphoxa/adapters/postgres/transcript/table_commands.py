@@ -86,12 +86,7 @@ class PostgresTableCommands(CampaignQueries):
 
     async def latest(self, campaign: CampaignId, *, session: SessionId | None, limit: int) -> list[PastCommand]:
         """The commands that tables took, newest first."""
-        return [
-            PastCommand(
-                row["asked_ms"], SessionId(row["taken_by"]), row["command"], row["answer"] or "", bool(row["is_done"])
-            )
-            for row in await self._fetch("latest", campaign, session, limit)
-        ]
+        return [PastCommand(**row) for row in await self._fetch("latest", campaign, session, limit)]
 
     # -- for the table
 

@@ -30,7 +30,9 @@ DELETE FROM table_commands WHERE campaign_id = $1 AND id = $2 AND taken_by IS NU
 
 -- latest --
 -- The commands in a campaign (and session), newest first.
-SELECT (extract(epoch FROM asked_at) * 1000)::bigint AS asked_ms, taken_by, command, answer, is_done FROM table_commands
+SELECT (extract(epoch FROM asked_at) * 1000)::bigint AS at_ms, taken_by AS session, command AS told,
+       coalesce(answer, '') AS answer, coalesce(is_done, false) AS is_done
+  FROM table_commands
  WHERE campaign_id = $1 AND taken_by IS NOT NULL AND ($2::text IS NULL OR taken_by = $2) AND command ->> 'do' <> 'show'
  ORDER BY asked_at DESC, id LIMIT $3;
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-import asyncpg
-
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
@@ -126,7 +124,7 @@ class PostgresErasure(CampaignQueries):
     ) -> list[tuple[CampaignId, list[_Entry]]]:
         before = None if meant.before_ms is None else timestamp(meant.before_ms)
         rows = await connection.fetch(self._sql["chosen"], campaign, meant.player, meant.session, before)
-        own = _entries(rows)
+        own = [_Entry(**row) for row in rows]
         found = [(campaign, own)]
         if own:
             keys = (
@@ -138,8 +136,8 @@ class PostgresErasure(CampaignQueries):
             for row in await connection.fetch(self._sql["campaigns"], campaign):
                 other = CampaignId(row["id"])
                 await connection.execute(self._sql["enter"], other)
-                if copied := _entries(await connection.fetch(self._sql["copies"], other, *keys)):
-                    found.append((other, copied))
+                if rows := await connection.fetch(self._sql["copies"], other, *keys):
+                    found.append((other, [_Entry(**copied) for copied in rows]))
             await connection.execute(self._sql["enter"], campaign)
         return found
 
@@ -202,17 +200,3 @@ class PostgresErasure(CampaignQueries):
 
     async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:
         await world.connection.execute(self._sql[query], world.campaign, *values)
-
-
-def _entries(rows: Sequence[asyncpg.Record]) -> list[_Entry]:
-    return [
-        _Entry(
-            UtteranceId(row["utterance_id"]),
-            SessionId(row["session_id"]),
-            row["ordinal"],
-            row["timestamp"],
-            row["heard"],
-            row["is_npc"],
-        )
-        for row in rows
-    ]

@@ -19,7 +19,8 @@ WITH meant AS (
        AND ($3::text IS NULL OR session_id = $3)
        AND ($4::timestamptz IS NULL OR timestamp < $4)
 )
-SELECT utterance_id, session_id, ordinal, timestamp, md5(raw_text) AS heard, npc_id <> '' AS is_npc
+SELECT utterance_id AS utterance, session_id AS session, ordinal, timestamp AS at, md5(raw_text) AS heard,
+       npc_id <> '' AS is_npc
   FROM session_entries e
  WHERE campaign_id = $1 AND NOT is_erased
    AND (utterance_id IN (SELECT utterance_id FROM meant)
@@ -29,7 +30,8 @@ SELECT utterance_id, session_id, ordinal, timestamp, md5(raw_text) AS heard, npc
 
 -- copies --
 -- The same utterances in a fork: $2 ids, $3 sessions, $4 times, $5 what was heard.
-SELECT e.utterance_id, e.session_id, e.ordinal, e.timestamp, md5(e.raw_text) AS heard, e.npc_id <> '' AS is_npc
+SELECT e.utterance_id AS utterance, e.session_id AS session, e.ordinal, e.timestamp AS at, md5(e.raw_text) AS heard,
+       e.npc_id <> '' AS is_npc
   FROM session_entries e
   JOIN unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[]) AS o (utterance_id, session_id, at, heard)
     ON o.utterance_id = e.utterance_id AND o.session_id = e.session_id AND o.at = e.timestamp

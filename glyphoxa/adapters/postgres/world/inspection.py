@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
-from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import lookup_key, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import said_of_row
 from glyphoxa.adapters.postgres.world.tables import (
     cause_of_row,
@@ -66,7 +66,7 @@ class NearChunk:
     session_id: SessionId
     content: str
     distance: float
-    knowers: tuple[NpcId, ...]
+    knowers: Sequence[NpcId]
     at_ms: int
     is_retracted: bool
 
@@ -147,25 +147,13 @@ class PostgresInspection(CampaignQueries):
         return int(row["count"])
 
     async def sessions(self, campaign: CampaignId) -> list[Session]:
-        return [
-            Session(SessionId(row["id"]), at_ms(row["started_at"]), row["last_ordinal"])
-            for row in await self._fetch("sessions", campaign)
-        ]
+        return [Session(**row) for row in await self._fetch("sessions", campaign)]
 
     # Further inspection
 
     async def entries_per_session(self, campaign: CampaignId) -> list[SessionTalk]:
         """Return one item for each session, earliest first."""
-        return [
-            SessionTalk(
-                SessionId(row["id"]),
-                at_ms(row["started_at"]),
-                row["n_entries"],
-                row["n_retracted"],
-                None if row["last_at"] is None else at_ms(row["last_at"]),
-            )
-            for row in await self._fetch("entries_per_session", campaign)
-        ]
+        return [SessionTalk(**row) for row in await self._fetch("entries_per_session", campaign)]
 
     async def recent(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[CitedUtterance]:
         """Latest first."""
@@ -191,10 +179,7 @@ class PostgresInspection(CampaignQueries):
 
     async def coverage(self, campaign: CampaignId) -> list[Coverage]:
         """Return one item for each session, earliest first."""
-        return [
-            Coverage(SessionId(row["id"]), row["n_entries"], row["n_embedded"], row["n_chunks"])
-            for row in await self._fetch("coverage", campaign)
-        ]
+        return [Coverage(**row) for row in await self._fetch("coverage", campaign)]
 
     async def models(self, campaign: CampaignId) -> dict[str, int]:
         """Number of the campaign's chunks by embedding model."""
@@ -209,17 +194,7 @@ class PostgresInspection(CampaignQueries):
             embedding: A vector of unit length.
             model: Its model; chunks of other models are ignored.
         """
-        return [
-            NearChunk(
-                SessionId(row["session_id"]),
-                row["content"],
-                row["distance"],
-                tuple(NpcId(npc) for npc in row["knowers"]),
-                at_ms(row["timestamp"]),
-                row["retracted"],
-            )
-            for row in await self._fetch("nearest", campaign, embedding, model, limit)
-        ]
+        return [NearChunk(**row) for row in await self._fetch("nearest", campaign, embedding, model, limit)]
 
     async def near_entities(
         self, campaign: CampaignId, embedding: np.ndarray[Any, np.dtype[np.float32]], *, model: str, limit: int

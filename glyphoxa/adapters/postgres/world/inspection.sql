@@ -108,7 +108,8 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  LIMIT $3;
 
 -- sessions --
-SELECT id, started_at, last_ordinal FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
+SELECT id, (extract(epoch FROM started_at) * 1000)::bigint AS started_ms, last_ordinal
+  FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
 
 -- talk_after --
 -- Number of utterances that a rollback to the ordinal $3 of the session $2 would retract. Served by
@@ -122,8 +123,9 @@ SELECT count(*)
 
 -- entries_per_session --
 -- Utterance counts of each session. Served by idx_session_entries_session_id.
-SELECT s.id, s.started_at, count(e.id) AS n_entries, count(*) FILTER (WHERE e.retracted) AS n_retracted,
-       max(e.timestamp) AS last_at
+SELECT s.id, (extract(epoch FROM s.started_at) * 1000)::bigint AS started_ms, count(e.id) AS n_entries,
+       count(*) FILTER (WHERE e.retracted) AS n_retracted,
+       (extract(epoch FROM max(e.timestamp)) * 1000)::bigint AS last_at_ms
   FROM sessions s
   LEFT JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.id
  WHERE s.campaign_id = $1
@@ -176,7 +178,7 @@ WITH chunked AS (
 ), said AS (
     SELECT session_id, count(*) AS n_entries FROM session_entries WHERE campaign_id = $1 GROUP BY session_id
 )
-SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_embedded,
+SELECT s.id AS session, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_embedded,
        coalesce(n_chunks, 0) AS n_chunks
   FROM sessions s
   LEFT JOIN said ON said.session_id = s.id
@@ -187,7 +189,8 @@ SELECT s.id, coalesce(n_entries, 0) AS n_entries, coalesce(n_embedded, 0) AS n_e
 -- nearest --
 -- The chunks nearest to an embedding, by cosine distance. Exact: it reads all chunks of the campaign that the same model
 -- embedded, so that an approximation does not hide why something was not recalled.
-SELECT c.session_id, c.utterance_id, c.content, c.knowers, c.retracted, c.timestamp, c.embedding <=> $2 AS distance
+SELECT c.session_id, c.content, c.embedding <=> $2 AS distance, c.knowers,
+       (extract(epoch FROM c.timestamp) * 1000)::bigint AS at_ms, c.retracted AS is_retracted
   FROM chunks c
  WHERE c.campaign_id = $1 AND c.model = $3
  ORDER BY c.embedding <=> $2, c.id
