@@ -31,7 +31,6 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import JsonSchema, StructuredLlm
-from glyphoxa.judgement.policy import may_extract
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 
@@ -277,7 +276,7 @@ class _GatedExtractor:
 
     async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         judged = await self.judge.judge(talk, known)
-        skipped = (each.said.utterance.id for each in judged if not may_extract(each.judged.judgement))
+        skipped = (each.said.utterance.id for each in judged if not each.judged.judgement.may_extract)
         talk = replace(talk, context=frozenset(skipped))
         return (await self.extractor.extract(talk, known)).learned_from(talk)
 

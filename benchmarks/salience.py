@@ -33,7 +33,6 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.judgement.policy import may_extract
 
 Embed: TypeAlias = Callable[[Sequence[str]], NDArray[float32]]
 Labels: TypeAlias = Mapping[tuple[str, str], bool]
@@ -142,7 +141,7 @@ async def measured_with_a_model(
                 took.append((perf_counter_ns() - began) / 1e6)
                 by_rules += one.judged.by == "rules"
                 counted[key] = label
-                if may_extract(one.judged.judgement):
+                if one.judged.judgement.may_extract:
                     kept.add(key)
     figures = _figures(kept, counted)
     return {"labels": len(counted), **figures, **percentiles(took, 50, 95), "by_rules": by_rules}

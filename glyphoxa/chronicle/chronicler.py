@@ -4,7 +4,8 @@ The gate, in order:
 
 - Every utterance is in the transcript before it is read, whatever becomes of it.
 - The judge decides about each one (see `glyphoxa.chronicle.judge`). Facts are learned only from utterances that pass
-  `may_extract`. The others are context for these, except redirected ones and those about consent, which are left out.
+  `TurnJudgement.may_extract`. The others are context for these, except redirected ones and those about consent, which
+  are left out.
 - Interval: an incomplete stretch is read when nobody has spoken for `gather_ms`.
 - Cadence: facts are learned with every stretch. Every `check_every` utterances, the backstop judges again what the
   gate skipped, with what was said after it.
@@ -48,7 +49,6 @@ from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import Mode
-from glyphoxa.judgement.policy import may_extract
 
 PAGE: Final = 200
 """Utterances fetched at once."""
@@ -252,7 +252,7 @@ class Chronicler:
 
 
 def _kept(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:
-    return {each.said.utterance.id for each in judged if may_extract(each.judged.judgement)}
+    return {each.said.utterance.id for each in judged if each.judged.judgement.may_extract}
 
 
 def _withheld(judged: Sequence[JudgedUtterance]) -> set[UtteranceId]:

@@ -436,7 +436,6 @@ async def _worth(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.app.background import RULES
     from glyphoxa.chronicle.ports import pages_of
     from glyphoxa.chronicle.talk import SceneTalk
-    from glyphoxa.judgement.policy import may_extract
 
     log = PostgresChronicleLog(scope.store.database, scope.store.world)
     campaign = await scope.store.campaigns.get(scope.campaign)
@@ -452,7 +451,7 @@ async def _worth(scope: Scope, options: argparse.Namespace) -> int:
         talk = SceneTalk(scope.campaign, options.session, campaign.language, page.said, page.before)
         for each in await judge.judge(talk, known):
             told, said = judged.get(each.said.ordinal, each.judged), each.said.utterance
-            if options.all or may_extract(told.judgement):
+            if options.all or told.judgement.may_extract:
                 words = (turns.judged_in_words(told), told.judgement.note)
                 rows.append((str(each.said.ordinal), said.speaker_name, said.text, *words))
     return show_rows(("line", "who", "said", "judged", "because"), rows)

@@ -26,7 +26,6 @@ from glyphoxa.domain.knowledge import (
     learned_from,
 )
 from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, Stage, TurnRecord
-from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact
 from glyphoxa.prompt.wording import recalled_line
@@ -344,10 +343,10 @@ _JUDGES: Final = {"rules": "the rules", "llm": "the language model", "backstop":
 def judged_in_words(judged: Judged) -> str:
     """Return a judgement in a line, such as: kept, part of the game, low risk, by the rules."""
     judgement = judged.judgement
-    kept = "kept" if may_extract(judgement) else "not kept"
+    kept = "kept" if judgement.may_extract else "not kept"
     flags = "".join(f", {flag}" for flag in judgement.flags)
-    blocked = ", blocked" if safety_status(judgement) == "blocked" else ""
-    review = ", needs review" if review_required(judgement) else ""
+    blocked = ", blocked" if judgement.is_blocked else ""
+    review = ", needs review" if judgement.needs_review else ""
     return f"{kept}, {_MODES[judgement.mode]}, {judgement.risk} risk{flags}{blocked}{review}, by {_JUDGES[judged.by]}"
 
 

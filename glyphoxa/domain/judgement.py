@@ -28,7 +28,7 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnJudgement:
-    """The verdict of a judge. Everything else, such as the safety status, is derived in `glyphoxa.judgement.policy`.
+    """The verdict of a judge. No judge is asked for what follows from it.
 
     Attributes:
         flags: Labels of what the turn violates: "line:spiders", "veil:torture", "legal_floor:minors".
@@ -41,6 +41,21 @@ class TurnJudgement:
     flags: tuple[str, ...] = ()
     note: str = ""
     extract_memory: bool = False
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the turn is redirected or of high risk."""
+        return self.mode is Mode.SAFE_REDIRECT or self.risk is Risk.HIGH
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether the DM should look at the turn."""
+        return self.risk is not Risk.LOW
+
+    @property
+    def may_extract(self) -> bool:
+        """Whether facts may be learned from the turn: never from one that is redirected or about consent."""
+        return self.extract_memory and self.mode is Mode.IN_WORLD_ANSWER
 
 
 ConsentState = Literal["given", "withheld"]
@@ -73,6 +88,3 @@ class Judged:
     judgement: TurnJudgement
     by: Literal["rules", "llm", "backstop"] = "rules"
     reason: str = ""
-
-
-SafetyStatus = Literal["blocked", "clear"]

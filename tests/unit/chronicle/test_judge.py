@@ -25,7 +25,6 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from tests.support.builders import CAMPAIGN, an_utterance
 
 PROMISE = "I promise to bring you the silver ring and six crowns by Friday."
@@ -60,25 +59,25 @@ def test_a_judgement_has_exactly_five_fields_in_code_and_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mode", "risk", "kept", "status", "review"),
+    ("text", "mode", "risk", "kept", "is_blocked", "review"),
     [
-        (PROMISE, Mode.IN_WORLD_ANSWER, Risk.LOW, True, "clear", False),
-        (f"{PROMISE} Or I face torture.", Mode.IN_WORLD_ANSWER, Risk.MEDIUM, True, "clear", True),
-        (f"{PROMISE} No spiders.", Mode.SAFE_REDIRECT, Risk.MEDIUM, False, "blocked", True),
-        (f"{PROMISE} Think of the minors.", Mode.SAFE_REDIRECT, Risk.HIGH, False, "blocked", True),
-        (f"{PROMISE} Don't write that down.", Mode.MEMORY_CONSENT, Risk.LOW, False, "clear", False),
-        (f"OOC: {PROMISE}", Mode.IN_WORLD_ANSWER, Risk.LOW, False, "clear", False),
-        ("Hello there!", Mode.IN_WORLD_ANSWER, Risk.LOW, False, "clear", False),
-        ("Okay, yes.", Mode.IN_WORLD_ANSWER, Risk.LOW, False, "clear", False),
-        ("", Mode.IN_WORLD_ANSWER, Risk.LOW, False, "clear", False),
+        (PROMISE, Mode.IN_WORLD_ANSWER, Risk.LOW, True, False, False),
+        (f"{PROMISE} Or I face torture.", Mode.IN_WORLD_ANSWER, Risk.MEDIUM, True, False, True),
+        (f"{PROMISE} No spiders.", Mode.SAFE_REDIRECT, Risk.MEDIUM, False, True, True),
+        (f"{PROMISE} Think of the minors.", Mode.SAFE_REDIRECT, Risk.HIGH, False, True, True),
+        (f"{PROMISE} Don't write that down.", Mode.MEMORY_CONSENT, Risk.LOW, False, False, False),
+        (f"OOC: {PROMISE}", Mode.IN_WORLD_ANSWER, Risk.LOW, False, False, False),
+        ("Hello there!", Mode.IN_WORLD_ANSWER, Risk.LOW, False, False, False),
+        ("Okay, yes.", Mode.IN_WORLD_ANSWER, Risk.LOW, False, False, False),
+        ("", Mode.IN_WORLD_ANSWER, Risk.LOW, False, False, False),
     ],
 )
 def test_mode_risk_and_gate_follow_from_the_words(
-    text: str, mode: Mode, risk: Risk, kept: bool, status: str, review: bool
+    text: str, mode: Mode, risk: Risk, kept: bool, is_blocked: bool, review: bool
 ) -> None:
     found = judged(text)
-    assert (found.mode, found.risk, may_extract(found)) == (mode, risk, kept)
-    assert (safety_status(found), review_required(found)) == (status, review)
+    assert (found.mode, found.risk, found.may_extract) == (mode, risk, kept)
+    assert (found.is_blocked, found.needs_review) == (is_blocked, review)
     assert found.note
 
 
@@ -109,7 +108,7 @@ def test_the_stricter_judgement_wins(one: TurnJudgement, other: TurnJudgement) -
     assert set(both.flags) == {*one.flags, *other.flags}
     assert modes.index(both.mode) >= max(modes.index(one.mode), modes.index(other.mode))
     assert risks.index(both.risk) >= max(risks.index(one.risk), risks.index(other.risk))
-    assert may_extract(both) == (other.extract_memory and both.mode is Mode.IN_WORLD_ANSWER)
+    assert both.may_extract == (other.extract_memory and both.mode is Mode.IN_WORLD_ANSWER)
 
 
 ids = st.lists(st.sampled_from([UtteranceId(f"u{n}") for n in range(1, 6)]), min_size=1, max_size=3).map(tuple)
@@ -149,7 +148,7 @@ async def test_backstop_keeps_a_missed_line_and_no_line_that_may_not_be() -> Non
         ("Okay.", TurnJudgement()),
     )
     missed: Sequence[JudgedUtterance] = await RULES.judge_again(part, talk, ())
-    assert [(each.said.ordinal, each.judged.by, may_extract(each.judged.judgement)) for each in missed] == [
+    assert [(each.said.ordinal, each.judged.by, each.judged.judgement.may_extract) for each in missed] == [
         (1, "backstop", True)
     ]
 

@@ -11,7 +11,6 @@ import pytest
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.judgement import Mode, Risk, TurnJudgement
 from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.judgement.policy import may_extract, review_required, safety_status
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import MINORS, SafetyTopics, mode_and_risk
 from glyphoxa.language.markup import PlainText
@@ -83,21 +82,21 @@ def test_only_floor_and_lines_are_forbidden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "mode", "risk", "status", "is_reviewed"),
+    ("flags", "mode", "risk", "is_blocked", "is_reviewed"),
     [
-        ((), Mode.IN_WORLD_ANSWER, Risk.LOW, "clear", False),
-        (("veil:torture",), Mode.IN_WORLD_ANSWER, Risk.MEDIUM, "clear", True),
-        (("line:spiders", "veil:torture"), Mode.SAFE_REDIRECT, Risk.MEDIUM, "blocked", True),
-        ((MINORS,), Mode.SAFE_REDIRECT, Risk.HIGH, "blocked", True),
+        ((), Mode.IN_WORLD_ANSWER, Risk.LOW, False, False),
+        (("veil:torture",), Mode.IN_WORLD_ANSWER, Risk.MEDIUM, False, True),
+        (("line:spiders", "veil:torture"), Mode.SAFE_REDIRECT, Risk.MEDIUM, True, True),
+        ((MINORS,), Mode.SAFE_REDIRECT, Risk.HIGH, True, True),
     ],
 )
 def test_mode_and_risk_follow_from_flags(
-    flags: tuple[str, ...], mode: Mode, risk: Risk, status: str, is_reviewed: bool
+    flags: tuple[str, ...], mode: Mode, risk: Risk, is_blocked: bool, is_reviewed: bool
 ) -> None:
     judgement = TurnJudgement(*mode_and_risk(flags), flags=flags, extract_memory=True)
     assert (judgement.mode, judgement.risk) == (mode, risk)
-    assert (safety_status(judgement), review_required(judgement)) == (status, is_reviewed)
-    assert may_extract(judgement) is (mode is Mode.IN_WORLD_ANSWER)
+    assert (judgement.is_blocked, judgement.needs_review) == (is_blocked, is_reviewed)
+    assert judgement.may_extract is (mode is Mode.IN_WORLD_ANSWER)
 
 
 def test_topic_is_rejected_across_the_pieces_of_a_sentence() -> None:
