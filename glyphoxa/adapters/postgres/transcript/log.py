@@ -66,20 +66,8 @@ def row_of_utterance(place: int, said: Utterance) -> dict[str, object]:
 
 
 def correction_rows(utterance: UtteranceId, corrections: Sequence[Correction]) -> list[dict[str, object]]:
-    return [
-        {
-            "utterance_id": storable(utterance),
-            "ordinal": ordinal,
-            "start_char": c.start,
-            "end_char": c.end,
-            "before": storable(c.before),
-            "after": storable(c.after),
-            "score": c.score,
-            "stage": c.stage,
-            "reason": storable(c.reason),
-        }
-        for ordinal, c in enumerate(corrections)
-    ]
+    """Return the rows of corrections. They may need `storable`."""
+    return [{"utterance_id": utterance, "ordinal": n, **asdict(each)} for n, each in enumerate(corrections)]
 
 
 def utterance_of_row(row: asyncpg.Record) -> Utterance:
@@ -159,16 +147,13 @@ def turn_parameters(turn: TurnRecord) -> tuple[object, ...]:
         turn.prompt.text,
         turn.error,
         [{**_stored(one.recalled), "why": one.why} for one in turn.prompt.rejected],
-        [
-            {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "took_ms": one.took_ms}
-            for one in turn.looked_up
-        ],
+        [asdict(one) for one in turn.looked_up],
         turn.utterance_id,
         turn.reply_id,
         [asdict(part) for part in turn.prompt.parts],
         turn.tier,
         turn.tier_reason,
-        [{"text": one.text, "fault": one.fault.value} for one in turn.unsaid],
+        [asdict(one) for one in turn.unsaid],
     )
 
 
@@ -194,9 +179,7 @@ def turn_of_row(row: asyncpg.Record) -> TurnRecord:
         ),
         stages={_STAGES[stage]: at_ms for stage, at_ms in row["stages"].items() if stage in _STAGES},
         error=row["error"],
-        looked_up=tuple(
-            LookUp(one["tool"], one["arguments"], one["found"], one["took_ms"]) for one in row["looked_up"]
-        ),
+        looked_up=tuple(LookUp(**one) for one in row["looked_up"]),
         utterance_id=_utterance(row["utterance_id"]),
         reply_id=_utterance(row["reply_id"]),
         tier=row["tier"],
@@ -306,7 +289,7 @@ class PostgresTranscriptLog(CampaignQueries):
                         row for (key,) in added for row in correction_rows(by_id[key].id, by_id[key].corrections)
                     ]
                     if corrections:
-                        await connection.execute(self._sql["add_corrections"], campaign, corrections)
+                        await connection.execute(self._sql["add_corrections"], campaign, storable_json(corrections))
                 return
             except asyncpg.UniqueViolationError as error:
                 # Another writer has appended one of them under another session since the check. Now it is visible.
@@ -325,7 +308,7 @@ class PostgresTranscriptLog(CampaignQueries):
                 if await connection.fetchval(self._sql["exists"], campaign, utterance_id):
                     return False
                 raise NotFound(f"no utterance {utterance.id!r} in the log of campaign {utterance.campaign_id!r}")
-            await connection.execute(self._sql["add_later_corrections"], campaign, utterance_id, later)
+            await connection.execute(self._sql["add_later_corrections"], campaign, utterance_id, storable_json(later))
             await connection.execute(self._sql["drop_chunks"], campaign, utterance_id)
         return True
 

@@ -39,8 +39,8 @@ RETURNING utterance_id;
 -- add_corrections --
 -- Corrections of utterances that were just added.
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
-    SELECT $1, c.utterance_id, c.ordinal, c.start_char, c.end_char, c.before, c.after, c.score, c.stage, c.reason
-      FROM jsonb_to_recordset($2) AS c (utterance_id TEXT, ordinal INT, start_char INT, end_char INT, before TEXT,
+    SELECT $1, c.utterance_id, c.ordinal, c.start, c."end", c.before, c.after, c.score, c.stage, c.reason
+      FROM jsonb_to_recordset($2) AS c (utterance_id TEXT, ordinal INT, start INT, "end" INT, before TEXT,
                                         after TEXT, score FLOAT8, stage TEXT, reason TEXT);
 
 -- lock --
@@ -63,8 +63,8 @@ SELECT EXISTS (SELECT FROM session_entries WHERE campaign_id = $1 AND utterance_
 INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage, reason)
     SELECT $1, $2, c.ordinal + (SELECT coalesce(max(ordinal) + 1, 0) FROM corrections
                                  WHERE campaign_id = $1 AND utterance_id = $2),
-           c.start_char, c.end_char, c.before, c.after, c.score, c.stage, c.reason
-      FROM jsonb_to_recordset($3) AS c (ordinal INT, start_char INT, end_char INT, before TEXT, after TEXT,
+           c.start, c."end", c.before, c.after, c.score, c.stage, c.reason
+      FROM jsonb_to_recordset($3) AS c (ordinal INT, start INT, "end" INT, before TEXT, after TEXT,
                                         score FLOAT8, stage TEXT, reason TEXT);
 
 -- drop_chunks --
