@@ -192,10 +192,8 @@ class PostgresErasure(CampaignQueries):
         await self._run(world, "events", json.dumps(rows))
         await self._run(world, "snapshots")
         # Followers of the log learn from a new event that an old one no longer applies.
-        head = await world.log.head()
         dropped = tuple(each.seq for each in changed if isinstance(each.event, TalkErased))
-        erased = WorldEvent(head + 1, Cause("dm", at_ms), TalkErased(dropped))
-        await world.log.append([encode(erased.event)], erased.cause, after=head)
+        [erased] = await world.log.add([TalkErased(dropped)], Cause("dm", at_ms))
         await world.replay(erased)
 
     async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:

@@ -14,9 +14,10 @@ from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, state_of_parts, state_parts
+from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, encode, state_of_parts, state_parts
 from glyphoxa.world.events import (
     Cause,
+    Event,
     RolledBack,
     Undoing,
     UtteranceCorrected,
@@ -63,6 +64,12 @@ class WorldLog(CampaignStatements):
                 cause.ordinal,
                 cause.utterance_id,
             )
+
+    async def add(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
+        """Append events without changing the tables; return them as recorded. The campaign must be locked."""
+        head = await self.head()
+        await self.append([encode(event) for event in events], cause, after=head)
+        return [WorldEvent(seq, cause, event) for seq, event in enumerate(events, start=head + 1)]
 
     async def page(self, *, after: int, limit: int, latest_first: bool) -> list[WorldEvent]:
         return await self._decoded(await self._fetch("events_last" if latest_first else "events_first", after, limit))

@@ -31,7 +31,6 @@ from glyphoxa.names.wrong_forms import (
     effect_of,
     statuses,
 )
-from glyphoxa.world.encoding import encode
 from glyphoxa.world.entity_events import FormHeard
 from glyphoxa.world.events import Cause, Undone, dropped
 
@@ -148,9 +147,10 @@ class PostgresLearnedNames:
             cause = await forms.cause(step)
             effect = None if cause is None else effect_of(history, step)
             if cause is not None and effect == "added":
-                seq = await _append(world, _event(fold(form), form, step), cause)
+                # No entity or fact follows from a step, so no table changes.
+                [added] = await world.log.add([_event(fold(form), form, step)], cause)
                 if active(history) != active([*history, step]):
-                    await world.log.names_changed([seq])
+                    await world.log.names_changed([added.seq])
             elif effect == "counted":
                 await forms.count(step)
             pairs = await forms.pairs()
@@ -165,7 +165,7 @@ class PostgresLearnedNames:
             if not decisions:
                 return None
             last = max(decisions, key=lambda each: each.step.id)
-            await _append(world, Undone(last.step.id), Cause("dm", at_ms))
+            await world.log.add([Undone(last.step.id)], Cause("dm", at_ms))
             await world.log.names_changed([last.step.id])
         return last
 
@@ -195,13 +195,6 @@ class PostgresLearnedNames:
         async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             await world.lock_campaign()
             yield world, _Forms(world.connection, campaign, heard)
-
-
-async def _append(world: WorldTransaction, event: FormHeard | Undone, cause: Cause) -> int:
-    """Append an event, and return its number. No entity or fact follows from a step, so that no table changes."""
-    head = await world.log.head()
-    await world.log.append([encode(event)], cause, after=head)
-    return head + 1
 
 
 def _pairs(

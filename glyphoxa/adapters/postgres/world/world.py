@@ -84,25 +84,6 @@ Commands to an open table are not copied: a table of the fork must not execute c
 """
 
 
-async def fork_campaign(connection: Connection, campaign: CampaignId, into: CampaignId, *, name: str) -> None:
-    """Copy everything of a campaign, including vectors, to a new one.
-
-    Args:
-        connection: In a transaction with one snapshot and without short time limits.
-
-    Raises:
-        InvalidInput: A campaign with the id `into` exists.
-    """
-    sql = load_queries("world/world")
-    if not into:
-        raise InvalidInput("the new campaign needs an id")
-    if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:
-        raise InvalidInput(f"a campaign {into!r} already exists: choose another id")
-    for table in COPIED:
-        await connection.execute(sql["copy_rows"], table, campaign, into)
-    await connection.execute(sql["fork_document"], into, name)
-
-
 _COMMIT_DEADLINE_MS: Final = 10_000
 _PER_EVENT_MS: Final = 5
 _MANY: Final = 50
@@ -194,10 +175,8 @@ class WorldWriting(WorldTransaction):
 
     async def undo(self, seqs: Sequence[int], cause: Cause) -> None:
         """Undo these events, as far as they are not undone already."""
-        head, gone = await self.log.head(), dropped(await self.log.undoing())
-        if left := sorted(set(seqs) - gone):
-            events = [WorldEvent(head + n, cause, Undone(seq)) for n, seq in enumerate(left, start=1)]
-            await _append_undoing(self, events)
+        if left := sorted(set(seqs) - dropped(await self.log.undoing())):
+            await _take_back(self, [Undone(seq) for seq in left], cause)
 
     async def unlearn(self, utterances: Sequence[UtteranceId], cause: Cause) -> None:
         """Drop everything learned from these utterances so far."""
@@ -270,26 +249,21 @@ class PostgresWorld:
                 if seq in dropped([*undoing, *events]):
                     raise NotFound(f"event {seq} of campaign {campaign!r} is already undone")
                 events.append(WorldEvent(head + 1 + len(events), cause, Undone(seq)))
-            await _append_undoing(world, events)
-            await world.talk.settle(before=undoing, after=[*undoing, *events])
-        return events
+            return (await _take_back(world, [Undone(seq) for seq in seqs], cause))[0]
 
     async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
             sessions = await world.talk.session_and_later(session)
             if not sessions:
                 raise NotFound(f"there is no session {session!r} in campaign {campaign!r}")
-            head, undoing = await world.log.head(), await world.log.undoing()
+            undoing = await world.log.undoing()
             learned = await world.talk.learned_behind(session, ordinal, sessions[1:])
             left = set(learned) - dropped(undoing)
             said = await world.talk.behind(session, ordinal, sessions[1:])
             if not left and not any(part.n_heard for part in said):
                 return None
-            event = WorldEvent(head + 1, cause, RolledBack(session, ordinal, _standing(learned, undoing)))
-            await _append_undoing(world, [event])
-            await world.talk.retract(event.seq, said)
-            await world.talk.settle(before=undoing, after=[*undoing, event])
-        return event
+            rollback = RolledBack(session, ordinal, _standing(learned, undoing))
+            return (await _take_back(world, [rollback], cause, [said]))[0][0]
 
     async def retract(self, campaign: CampaignId, utterance: UtteranceId, cause: Cause) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
@@ -336,14 +310,10 @@ class PostgresWorld:
         Args:
             undoing_event: Creates the undoing event from the numbers of the dropped events.
         """
-        head, undoing = await world.log.head(), await world.log.undoing()
-        learned = _standing(await world.talk.learned_from(said), undoing)
-        recorded = WorldEvent(head + 1, cause, undoing_event(learned))
-        await _append_undoing(world, [recorded])
-        if isinstance(recorded.event, UtteranceRetracted):
-            await world.talk.retract(recorded.seq, [TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)])
-        await world.talk.settle(before=undoing, after=[*undoing, recorded])
-        return recorded
+        event = undoing_event(_standing(await world.talk.learned_from(said), await world.log.undoing()))
+        line = [TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)]
+        ranges = [line] if isinstance(event, UtteranceRetracted) else []
+        return (await _take_back(world, [event], cause, ranges))[0][0]
 
     async def events(
         self, campaign: CampaignId, *, after: int = 0, limit: int = 1_000, latest_first: bool = False
@@ -386,7 +356,14 @@ class PostgresWorld:
             self._database, campaign, deadline_ms=_FORK_DEADLINE_MS, isolation="repeatable_read"
         ) as world:
             await world.require_campaign()
-            await fork_campaign(world.connection, campaign, into, name=name)
+            connection, sql = world.connection, load_queries("world/world")
+            if not into:
+                raise InvalidInput("the new campaign needs an id")
+            if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:
+                raise InvalidInput(f"a campaign {into!r} already exists: choose another id")
+            for table in COPIED:
+                await connection.execute(sql["copy_rows"], table, campaign, into)
+            await connection.execute(sql["fork_document"], into, name)
 
     @asynccontextmanager
     async def _writing(
@@ -408,8 +385,7 @@ class PostgresWorld:
 
 
 async def _consent(world: WorldTransaction, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
-    head, undoing = await world.log.head(), await world.log.undoing()
-    spoken = cause.utterance_id
+    undoing, spoken = await world.log.undoing(), cause.utterance_id
     if spoken is not None and any(each.cause.by == "player" and each.cause.utterance_id == spoken for each in undoing):
         return []
     withheld = withholdings_in_effect(undoing)
@@ -435,11 +411,7 @@ async def _consent(world: WorldTransaction, change: ConsentChange, cause: Cause)
         decided += (Undone(each.seq) for each in back)
     if not decided:
         return []
-    events = [WorldEvent(seq, cause, event) for seq, event in enumerate(decided, start=head + 1)]
-    await _append_undoing(world, events)
-    for event, line in zip(events, new, strict=False):
-        await world.talk.retract(event.seq, [line.range])
-    changed = await world.talk.settle(before=undoing, after=[*undoing, *events])
+    events, changed = await _take_back(world, decided, cause, [[line.range] for line in new])
     await world.talk.read_others([seq for line in new for seq in line.learned])
     if change.state == "given":
         await world.talk.read_restored(changed)
@@ -451,9 +423,26 @@ def _standing(learned: Sequence[int], undoing: Sequence[WorldEvent]) -> tuple[in
     return tuple(sorted(set(learned) - dropped([each for each in undoing if isinstance(each.event, Undone)])))
 
 
-async def _append_undoing(world: WorldTransaction, events: Sequence[WorldEvent]) -> None:
-    """Append undoing events. They may drop anything, so the tables are compared with a replay of the log."""
-    before_them = dropped(await world.log.undoing())
-    await world.log.append([encode(recorded.event) for recorded in events], events[0].cause, after=events[0].seq - 1)
-    await world.log.names_changed(before_them ^ dropped(await world.log.undoing()))
-    await world.replay(events[-1])
+async def _take_back(
+    world: WorldTransaction,
+    events: Sequence[RolledBack | Undone | UtteranceCorrected | UtteranceRetracted],
+    cause: Cause,
+    ranges: Sequence[Sequence[TalkRange]] = (),
+) -> tuple[list[WorldEvent], list[UtteranceId]]:
+    """Append undoing events, and apply them to the tables and the transcript.
+
+    They may drop anything, so the tables are compared with a replay of the log.
+
+    Args:
+        ranges: The utterances that each event retracts.
+
+    Returns: The events as recorded, and the utterances that changed.
+    """
+    before = await world.log.undoing()
+    recorded = await world.log.add(events, cause)
+    after = [*before, *recorded]
+    await world.log.names_changed(dropped(before) ^ dropped(after))
+    await world.replay(recorded[-1])
+    for event, retracted in zip(recorded, ranges, strict=False):
+        await world.talk.retract(event.seq, retracted)
+    return recorded, await world.talk.settle(before=before, after=after)
