@@ -31,6 +31,9 @@ from glyphoxa.names.naming import looks_like_a_name
 from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
 
 _FEWEST_SPELLED = 3
+_SEARCHED = 3
+"""Previous utterances that may hold a wrong form; they are at most `_WITHIN_MS` old."""
+_WITHIN_MS = 60_000
 _MIN_LIKENESS = {"odd": 0.58, "ordinary": 0.80}
 
 _LEXICON: Final = lexicon("names")
@@ -56,24 +59,15 @@ class _Again:
 
 @dataclass
 class SpelledOut:
-    """Processes all utterances of one table.
+    """Processes all utterances of one table."""
 
-    Args:
-        n_utterances: Number of previous utterances to search.
-        within_ms: Maximum age of a wrong form.
-    """
-
-    n_utterances: int = 4
-    within_ms: int = 60_000
-    _lately: deque[Utterance] = field(default_factory=deque)
+    _lately: deque[Utterance] = field(default_factory=lambda: deque(maxlen=_SEARCHED))
 
     def heard(self, said: Utterance, names: Gazetteer) -> list[Proof]:
         """Process a player's utterance, in order; return what it proves about earlier ones."""
         if said.npc_id is not None:
             return []  # typed words are not misheard
-        while self._lately and (
-            len(self._lately) >= self.n_utterances or said.at_ms - self._lately[0].at_ms > self.within_ms
-        ):
+        while self._lately and said.at_ms - self._lately[0].at_ms > _WITHIN_MS:
             self._lately.popleft()
         proofs = [proof for again in _said_again(said.raw_text, names) if (proof := self._proof(again, said, names))]
         self._lately.append(said)
