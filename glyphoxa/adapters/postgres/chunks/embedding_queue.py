@@ -65,7 +65,7 @@ async def embed_batch(
         Unavailable: The model is away, or fails on every text, which is no text's fault.
         WrongDimensions: The vectors do not have the model's declared dimensions.
     """
-    good, failed = await _embed_batch(embedder, campaign, wanted)
+    good, failed = await _embed_batch(embedder, wanted)
     if good is not None and failed and not any(due.pieces for due in good):
         await _try_something_harmless(embedder)
     for due in failed:
@@ -74,8 +74,10 @@ async def embed_batch(
 
 
 async def _embed_batch(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance]
+    embedder: Embedder, wanted: Sequence[QueuedUtterance]
 ) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
+    good: list[QueuedUtterance] = []
+    failed: list[QueuedUtterance] = []
     places: dict[str, int] = {}
     for due in wanted:
         for piece in due.pieces:
@@ -90,12 +92,16 @@ async def _embed_batch(
             logger.debug("the model fails on at least one of {} texts: {}", len(places), type(error).__name__)
             if len(wanted) == 1:
                 return [], list(wanted)
-            return await _one_by_one(embedder, campaign, wanted)
+            for due in wanted:
+                alone, bad = await _embed_batch(embedder, [due])
+                if alone is None:
+                    return None, []
+                good += alone
+                failed += bad
+            return good, failed
     if vectors is None:
         return None, []
     _check_shape(vectors, embedder, len(places))
-    good: list[QueuedUtterance] = []
-    failed: list[QueuedUtterance] = []
     for due in wanted:
         of_this = [vectors[places[piece.content]] for piece in due.pieces]
         if all(is_usable(vector[None]) for vector in of_this):
@@ -103,20 +109,6 @@ async def _embed_batch(
         else:
             failed.append(due)
     return good, failed
-
-
-async def _one_by_one(
-    embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance]
-) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
-    done: list[QueuedUtterance] = []
-    failed: list[QueuedUtterance] = []
-    for due in wanted:
-        good, bad = await _embed_batch(embedder, campaign, [due])
-        if good is None:
-            return None, []
-        done += good
-        failed += bad
-    return done, failed
 
 
 async def _try_something_harmless(embedder: Embedder) -> None:
