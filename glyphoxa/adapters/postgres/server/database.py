@@ -455,6 +455,14 @@ class CampaignStatements:
     async def _fetch(self, name: str, *values: object) -> list[asyncpg.Record]:
         return await self._connection.fetch(self._sql[name], self._campaign, *values)
 
+    async def _fetch_many(self, name: str, *values: object, block: int = 250) -> list[asyncpg.Record]:
+        """Return rows of any number, a block at a time: 250 delay a running table by a few milliseconds."""
+        cursor = await self._connection.cursor(self._sql[name], self._campaign, *values)
+        rows: list[asyncpg.Record] = []
+        while found := await cursor.fetch(block):
+            rows += found
+        return rows
+
 
 @asynccontextmanager
 async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:

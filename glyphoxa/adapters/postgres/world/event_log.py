@@ -107,19 +107,13 @@ class WorldLog(CampaignStatements):
 
     async def _replayed(self, state: WorldState, *, after: int, to: int, at_ms: int | None = None) -> WorldState:
         until = None if at_ms is None else timestamp(at_ms)
-        cursor = await self._connection.cursor(self._sql["events"], self._campaign, after, to, until)
-        rows: list[asyncpg.Record] = []
-        while block := await cursor.fetch(_BLOCK):
-            rows += block
+        rows = await self._fetch_many("events", after, to, until, block=_BLOCK)
         return await offload(
             lambda: replay((_event(self._campaign, row) for row in rows), onto=state), amount=len(rows)
         )
 
     async def _snapshot(self, seq: int) -> WorldState:
-        cursor = await self._connection.cursor(self._sql["snapshot"], self._campaign, seq)
-        parts: list[str] = []
-        while block := await cursor.fetch(1):
-            parts += [row["part"] for row in block]
+        parts = [row["part"] for row in await self._fetch_many("snapshot", seq, block=1)]
         return await offload(lambda: state_of_parts(parts), amount=_BLOCK * len(parts))
 
     async def _keep_snapshot(self, seq: int, state: WorldState) -> None:

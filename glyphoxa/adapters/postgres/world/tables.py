@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
-import asyncpg
 from pydantic_core import from_json
 
 from glyphoxa.adapters.postgres.server.database import CampaignStatements
@@ -219,7 +218,7 @@ def _iso(time_ms: int | None) -> str | None:
 
 _T = TypeVar("_T")
 _BLOCK: Final = 250
-"""Rows to read or write at a time: one block delays a running table by a few milliseconds."""
+"""Rows to write at a time: one block delays a running table by a few milliseconds."""
 
 
 class WorldTables(CampaignStatements):
@@ -235,9 +234,9 @@ class WorldTables(CampaignStatements):
                 only which of them the DM refused.
         """
         entities, merges, rules, facts = [
-            await self._all(name) for name in ("all_entities", "all_merges", "all_rules", "all_facts")
+            await self._fetch_many(name) for name in ("all_entities", "all_merges", "all_rules", "all_facts")
         ]
-        ended = await self._all("all_ended") if with_ended else []
+        ended = await self._fetch_many("all_ended") if with_ended else []
         refused = [] if with_ended else await self._fetch("all_refused", sorted(REFUSED))
 
         def build() -> WorldState:
@@ -300,13 +299,6 @@ class WorldTables(CampaignStatements):
     ) -> None:
         for block in _blocks(values):
             await self._fetch(name, json_of([row_of(value) for value in block]), *more)
-
-    async def _all(self, name: str) -> list[asyncpg.Record]:
-        cursor = await self._connection.cursor(self._sql[name], self._campaign)
-        rows: list[asyncpg.Record] = []
-        while block := await cursor.fetch(_BLOCK):
-            rows += block
-        return rows
 
 
 def _blocks(values: Iterable[_T]) -> Iterator[list[_T]]:
