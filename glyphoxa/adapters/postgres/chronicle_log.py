@@ -126,7 +126,7 @@ class PostgresChronicleLog(CampaignQueries):
                 return None
             end = min(after + every, up_to)
             rows = await connection.fetch(self._sql["said"], campaign, session, after, every + AFTERWARDS)
-            judged_at = await self._judged(connection, campaign, session, after, end)
+            judged_at = _by_ordinal(await connection.fetch(self._sql["judgements"], campaign, session, after, end))
             before = await connection.fetch(self._sql["before"], campaign, session, after + 1, BEFORE)
         said = [_said_of_row(row) for row in rows if not row["retracted"]]
         return Checked(
@@ -138,14 +138,7 @@ class PostgresChronicleLog(CampaignQueries):
 
     async def judged(self, campaign: CampaignId, session: SessionId, *, after: int, up_to: int) -> Mapping[int, Judged]:
         """Return stored judgements by ordinal."""
-        async with self._use(campaign) as connection:
-            return await self._judged(connection, campaign, session, after, up_to)
-
-    async def _judged(
-        self, connection: Connection, campaign: CampaignId, session: SessionId, after: int, up_to: int
-    ) -> Mapping[int, Judged]:
-        rows = await connection.fetch(self._sql["judgements"], campaign, session, after, up_to)
-        return {row["ordinal"]: judged_of_row(row) for row in rows}
+        return _by_ordinal(await self._fetch("judgements", campaign, session, after, up_to))
 
     async def read_again(self, campaign: CampaignId, session: SessionId) -> None:
         """Schedule everything read of a session to be read again. Its facts are replaced stretch by stretch."""
@@ -234,6 +227,10 @@ class _Advance:
         await graft(connection, self.campaign, step.atoms, gone=step.unlearned)
         if step.judged:
             await connection.execute(sql["judge"], *on, json.dumps([_judged_row(each) for each in step.judged]))
+
+
+def _by_ordinal(rows: Sequence[asyncpg.Record]) -> Mapping[int, Judged]:
+    return {row["ordinal"]: judged_of_row(row) for row in rows}
 
 
 def _judged_row(one: JudgedUtterance) -> dict[str, object]:
