@@ -20,7 +20,6 @@ from glyphoxa.adapters.postgres.world.bundle import (
     export_for_players,
     import_campaign,
 )
-from glyphoxa.adapters.postgres.world.campaigns import KeptTimes
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import show_changes, show_rows
 from glyphoxa.cli.scope import (
@@ -70,7 +69,7 @@ from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import STANDING_TOKENS, Message, Prompt, with_hot_context
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
-from glyphoxa.transcript.sessions import BETWEEN, LastSessions, day_now
+from glyphoxa.transcript.sessions import BETWEEN, KeptTimes, LastSessions
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -536,9 +535,7 @@ _DAYS = Verb(in_scope(_story_in, to_hold="talk or facts"), common=CAMPAIGN, of=V
 
 @_DAYS.action("show the story's current day, and the days of each session")
 async def _calendar(story: _Story, options: argparse.Namespace) -> int:
-    kept = story.kept
-    now = day_now(kept.file_day, kept.told)
-    if now:
+    if now := story.kept.day_now:
         print(f"it is {_as_written(now, story.calendar)}")
     else:
         print('the current day is not set: glyphoxa campaign today "..."')

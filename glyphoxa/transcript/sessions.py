@@ -101,31 +101,40 @@ class DayTold:
     told_ms: int = 0
 
 
-def day_now(file_day: str, told: Sequence[DayTold]) -> str:
-    """Return the present story day; "" if nobody set it.
+@dataclass(frozen=True, slots=True)
+class KeptTimes:
+    """Records of how a campaign counts time; empty for a campaign that is not stored.
 
-    Args:
-        file_day: The campaign file's day now.
-        told: In order.
+    Attributes:
+        file_day: The present story day in the campaign file; "" if not given.
+        told: Recorded story days, in order.
     """
-    if told and (not file_day or told[-1].file_day == file_day):
-        return told[-1].day
-    return file_day
 
+    time_zone: str = ""
+    calendar: StoryCalendar | None = None
+    file_day: str = ""
+    told: Sequence[DayTold] = ()
 
-def times_of(time_zone: str, calendar: StoryCalendar | None, file_day: str, told: Sequence[DayTold]) -> CampaignTimes:
-    """Return how a campaign counts time. A day that the calendar no longer has is ignored."""
-    if calendar is None:
-        return CampaignTimes(time_zone)
-    days: dict[str, list[tuple[int, int]]] = {}
-    for one in told:
-        number = _number(calendar, one.day)
-        if number is not None and one.session != BETWEEN:
-            days.setdefault(one.session, []).append((one.told_ms, number))
-    numbers = {session: [day for _, day in known] for session, known in days.items()}
-    sessions = {session: StoryDays(min(known), max(known)) for session, known in numbers.items()}
-    now = day_now(file_day, told)
-    return CampaignTimes(time_zone, calendar, _number(calendar, now) if now else None, sessions, days)
+    @property
+    def day_now(self) -> str:
+        """The present story day; "" if nobody set it."""
+        if self.told and (not self.file_day or self.told[-1].file_day == self.file_day):
+            return self.told[-1].day
+        return self.file_day
+
+    def times(self) -> CampaignTimes:
+        """Return how the campaign counts time. A day that the calendar no longer has is ignored."""
+        if self.calendar is None:
+            return CampaignTimes(self.time_zone)
+        days: dict[str, list[tuple[int, int]]] = {}
+        for one in self.told:
+            number = _number(self.calendar, one.day)
+            if number is not None and one.session != BETWEEN:
+                days.setdefault(one.session, []).append((one.told_ms, number))
+        numbers = {session: [day for _, day in known] for session, known in days.items()}
+        sessions = {session: StoryDays(min(known), max(known)) for session, known in numbers.items()}
+        today = _number(self.calendar, now) if (now := self.day_now) else None
+        return CampaignTimes(self.time_zone, self.calendar, today, sessions, days)
 
 
 def _number(calendar: StoryCalendar, day: str) -> int | None:

@@ -13,7 +13,7 @@ from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtt
 from glyphoxa.prompt.when import SaidWhen, days_in, story_days, with_days
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.transcript_memory import TranscriptMemory
-from glyphoxa.transcript.sessions import DayTold, times_of
+from glyphoxa.transcript.sessions import DayTold, KeptTimes
 from tests.support.builders import a_campaign
 
 CALENDAR = StoryCalendar((("Frostmoon", 30), ("Thawmoon", 30)), ("Sunday", "Market Day", "Restday"))
@@ -80,7 +80,7 @@ class Memory(TranscriptMemory):
             DayTold("s1", "9 Frostmoon 812", "", 2_000),
             DayTold("s3", "20 Thawmoon 812", "", 9_000),
         ]
-        self.times = times_of("UTC", calendar, "", told)
+        self.times = KeptTimes("UTC", calendar, told=told).times()
 
     def session_numbers(self) -> Mapping[SessionId, int]:
         return {SessionId(f"s{n}"): n for n in (1, 2, 3)}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.transcript.sessions import BETWEEN, DayTold, day_now, times_of
+from glyphoxa.transcript.sessions import BETWEEN, DayTold, KeptTimes
 from tests.support.proof import n_examples
 
 HARPTOS = StoryCalendar(
@@ -106,18 +106,19 @@ def test_the_weekday_of_one_day_is_that_of_all() -> None:
 
 def test_the_word_that_was_said_last_holds() -> None:
     opened = DayTold("s1", "12 Hammer", "12 Hammer")
-    assert day_now("12 Hammer", []) == "12 Hammer"
-    assert day_now("12 Hammer", [opened, DayTold("s1", "14 Hammer", "12 Hammer")]) == "14 Hammer"
+    assert KeptTimes(file_day="12 Hammer").day_now == "12 Hammer"
+    told = [opened, DayTold("s1", "14 Hammer", "12 Hammer")]
+    assert KeptTimes(file_day="12 Hammer", told=told).day_now == "14 Hammer"
     # The file says something else than when the DM spoke: that is news.
-    assert day_now("1 Alturiak", [opened, DayTold("s1", "14 Hammer", "12 Hammer")]) == "1 Alturiak"
-    assert day_now("", [opened]) == "12 Hammer"
-    assert day_now("", []) == ""
+    assert KeptTimes(file_day="1 Alturiak", told=told).day_now == "1 Alturiak"
+    assert KeptTimes(told=[opened]).day_now == "12 Hammer"
+    assert KeptTimes().day_now == ""
 
 
 def test_a_session_has_the_days_from_the_first_to_the_last_that_was_told_of_it() -> None:
     told = [DayTold("s1", day, "") for day in ("13 Hammer", "12 Hammer", "15 Hammer")]
     told += [DayTold(BETWEEN, "20 Hammer", ""), DayTold("s2", "20 Hammer", "")]
-    times = times_of("", HARPTOS, "", told)
+    times = KeptTimes(calendar=HARPTOS, told=told).times()
     assert times.sessions == {"s1": StoryDays(11, 14), "s2": StoryDays(19, 19)}
     assert times.today == 19
 
@@ -138,13 +139,12 @@ def test_without_a_calendar_days_are_only_counted() -> None:
 def test_who_adds_a_month_to_a_calendar_moves_no_evening() -> None:
     told = [DayTold("s1", "12 Alturiak 1492", "")]
     longer = StoryCalendar((("Frost", 10), *HARPTOS.months))
-    day = times_of("", longer, "", told).sessions["s1"].first
+    day = KeptTimes(calendar=longer, told=told).times().sessions["s1"].first
     assert day is not None
     assert longer.in_words(day) == "12 Alturiak 1492"
 
 
 def test_a_day_that_left_the_calendar_is_no_day_of_a_session() -> None:
-    times = times_of(
-        "", StoryCalendar((("Frost", 10),)), "", [DayTold("s1", "12 Hammer", ""), DayTold("s2", "3 Frost", "")]
-    )
+    told = [DayTold("s1", "12 Hammer", ""), DayTold("s2", "3 Frost", "")]
+    times = KeptTimes(calendar=StoryCalendar((("Frost", 10),)), told=told).times()
     assert times.sessions == {"s2": StoryDays(2, 2)}

@@ -9,7 +9,7 @@ SELECT time_zone, calendar, story_day FROM campaign_times WHERE campaign_id = $1
 
 -- told --
 -- The recorded story days, in order. Served by story_days_pkey.
-SELECT session_id, day, file_day, (extract(epoch FROM told_at) * 1000)::bigint AS told_ms
+SELECT session_id AS session, day, file_day, (extract(epoch FROM told_at) * 1000)::bigint AS told_ms
   FROM story_days WHERE campaign_id = $1 ORDER BY id;
 
 -- tell --

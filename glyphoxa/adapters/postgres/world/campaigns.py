@@ -24,7 +24,7 @@ from glyphoxa.domain.campaign import Campaign, Secret
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Origin
-from glyphoxa.transcript.sessions import BETWEEN, DayTold, day_now, times_of
+from glyphoxa.transcript.sessions import BETWEEN, DayTold, KeptTimes
 from glyphoxa.world.events import Cause
 from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
@@ -36,32 +36,16 @@ if TYPE_CHECKING:
 _calendar: Final = TypeAdapter(StoryCalendar)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptTimes:
-    """
-    Attributes:
-        file_day: The current story day in the campaign file; "" if not given.
-        told: Recorded story days, in order.
-    """
-
-    time_zone: str = ""
-    calendar: StoryCalendar | None = None
-    file_day: str = ""
-    told: Sequence[DayTold] = ()
-
-
 class PostgresCampaignTimes(CampaignQueries):
     """Reads how campaigns count time, and stores the story days that the DM sets. All with a deadline of 1 s."""
 
     file = "world/campaign_times"
 
     async def times(self, campaign: CampaignId) -> CampaignTimes:
-        kept = await self.kept(campaign)
-        return times_of(kept.time_zone, kept.calendar, kept.file_day, kept.told)
+        return (await self.kept(campaign)).times()
 
     async def kept(self, campaign: CampaignId) -> KeptTimes:
-        """The records from which `times` is derived; empty for a campaign that is not stored.
-
+        """
         Raises:
             Unavailable: The database cannot be reached in time.
         """
@@ -85,7 +69,7 @@ class PostgresCampaignTimes(CampaignQueries):
         """
         async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
-            day = day_now(kept.file_day, kept.told)
+            day = kept.day_now
             if kept.calendar is None or not day:
                 return
             told = [one.day for one in kept.told if one.session == session]
@@ -116,7 +100,7 @@ class PostgresCampaignTimes(CampaignQueries):
         async with self._use(campaign) as connection, connection.transaction():
             kept = await self._read(connection, campaign)
             is_latest = bool(kept.told) and kept.told[-1].session == session
-            now = day_now(kept.file_day, kept.told)
+            now = kept.day_now
             told_ms = max((one.told_ms for one in kept.told if one.session == session), default=0)
             await connection.execute(self._sql["forget"], campaign, storable(session))
             for day in days:
@@ -134,7 +118,7 @@ class PostgresCampaignTimes(CampaignQueries):
         told: tuple[DayTold, ...] = ()
         if calendar is not None:
             rows = await connection.fetch(self._sql["told"], campaign)
-            told = tuple(DayTold(one["session_id"], one["day"], one["file_day"], one["told_ms"]) for one in rows)
+            told = tuple(DayTold(**one) for one in rows)
         return KeptTimes(row["time_zone"], calendar, row["story_day"], told)
 
     async def _tell(self, connection: Connection, campaign: CampaignId, session: str, day: str, file_day: str) -> None:
