@@ -37,7 +37,6 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
-from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskParts
 from glyphoxa.web.desk.live import add_desk
@@ -286,8 +285,7 @@ def entrance_to(
 
 def invitation_lines(links: Links) -> list[str]:
     """Return a line with a link for each person who may enter."""
-    named = [(f"{name}", Grant(Role.PLAYER, player)) for player, name in links.players.items()]
-    named.append(("spectators", Grant(Role.SPECTATOR)))
+    named = ((links.players[each.player] if each.player else "spectators", each) for each in links.grants)
     return [
         f"for you, the game master (works once): {links.dm_link(now_s=int(time.time()))}",
         *(f"for {name}: {links.link(grant)}" for name, grant in named),

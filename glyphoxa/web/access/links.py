@@ -286,6 +286,11 @@ class Links:
         return self.register.current().url
 
     @property
+    def grants(self) -> list[Grant]:
+        """Return the grants of those who get a lasting link: each player, then spectators."""
+        return [*(Grant(Role.PLAYER, player) for player in self.players), Grant(Role.SPECTATOR)]
+
+    @property
     def remark(self) -> str:
         """Return what players on other machines cannot do with these links, and the remedy; empty if nothing."""
         where = urlsplit(self.url)

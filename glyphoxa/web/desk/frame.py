@@ -247,8 +247,7 @@ def paged(found: Sequence[T], page: str, *, most: int) -> tuple[Sequence[T], Sho
 def viewer_of(desk: Desk, npc: str) -> tuple[Viewer, Shown]:
     """Return who looks, the game master or an NPC, and the values of the field that chooses it."""
     viewer = desk.resolver.npc(npc) if npc else DM
-    npcs = [{"id": each.id, "name": each.name} for each in desk.resolver.npcs]
-    return viewer, {"npcs": npcs, "npc": "" if viewer is DM else viewer}
+    return viewer, {"npcs": desk.resolver.npcs, "npc": "" if viewer is DM else viewer}
 
 
 def page_of_desk(back: str, otherwise: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Sequence
-from statistics import quantiles
 from typing import Final
 from urllib.parse import quote, urlencode
 
+import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
@@ -20,7 +20,6 @@ from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
-from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import MAX_ROUNDS, ShowControls
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
@@ -28,10 +27,7 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.facts import moment
 from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
-from glyphoxa.web.access.consent import ConsentRegister
-from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.desk import campaign, imports, memory, review, sessions, world
 from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of, session_names
 
@@ -74,9 +70,14 @@ async def find(frame: DeskFrame, request: Request) -> Response:
 
 @PAGES.get("/desk/links", "links")
 async def links(frame: DeskFrame, _: Request) -> Shown:
-    shown = links_shown(frame.links()) if frame.has_links else []
-    remark = frame.links().remark if frame.has_links else ""
-    return {"links": shown, "remark": remark, "consents": consents_shown(frame.consents, frame.table.campaign)}
+    """Show the links of players and spectators, and who agreed to be heard, or withdrew it, at the campaign's seats.
+
+    The game master's own link is made on the command line.
+    """
+    names = {player.id: player.name for player in frame.table.campaign.players}
+    agreed = [] if frame.consents is None else [each for each in frame.consents.current() if each.player in names]
+    known = frame.links() if frame.has_links else None
+    return {"links": known, "register": frame.consents, "consents": agreed, "names": names}
 
 
 @PAGES.get("/desk/links/{who}/qr.svg")
@@ -110,37 +111,6 @@ async def revoke(frame: DeskFrame, _: Request, form: Form) -> Done:
     await asyncio.to_thread(known.revoke, grant)
     text = "existing links are revoked, and their users are disconnected"
     return Done(text, "/desk/links", kind=AuditKind.REVOKED, who=grant.key)
-
-
-def links_shown(found: Links) -> list[Shown]:
-    """List the links of players and spectators; the game master's own is made on the command line."""
-    named = [(name, Grant(Role.PLAYER, player)) for player, name in found.players.items()]
-    named.append(("Spectators", Grant(Role.SPECTATOR)))
-    return [
-        {
-            "name": name,
-            "who": grant.player or grant.role.value,
-            "url": found.link(grant),
-            "calendar": found.calendar(grant),
-        }
-        for name, grant in named
-    ]
-
-
-def consents_shown(register: ConsentRegister | None, campaign: Campaign) -> list[Shown]:
-    """List who agreed to be heard, or withdrew it, at the campaign's seats."""
-    names = {player.id: player.name for player in campaign.players}
-    return [
-        {
-            "name": names[each.player],
-            "who": each.who,
-            "at": moment(each.at_ms),
-            "state": "agreed" if register.holds(each) else "asked again" if each.agrees else "withdrew",
-            "text": each.text,
-        }
-        for each in (register.current() if register is not None else ())
-        if register is not None and each.player in names
-    ]
 
 
 # -- the page of the table
@@ -190,7 +160,7 @@ def pace(turns: Sequence[TurnRecord]) -> Shown:
         turns: The oldest first.
     """
     timed = [(each, ms) for each in turns if (ms := each.first_audio_ms) is not None]
-    times = sorted(ms for _, ms in timed)
+    times = [ms for _, ms in timed]
     outcomes: dict[str, int] = {}
     for each in turns:
         outcomes[turn_told.outcome(each)] = outcomes.get(turn_told.outcome(each), 0) + 1
@@ -198,8 +168,8 @@ def pace(turns: Sequence[TurnRecord]) -> Shown:
     return {
         "n": len(turns),
         "n_timed": len(timed),
-        "median": _seconds(_quantile(times, 50)),
-        "most": _seconds(_quantile(times, 95)),
+        "median": _seconds(np.percentile(times, 50) if times else None),
+        "most": _seconds(np.percentile(times, 95) if times else None),
         "outcomes": sorted(outcomes.items(), key=lambda each: -each[1]),
         "width": max(1, len(timed)) * (_BAR + 1),
         "height": _HEIGHT,
@@ -216,12 +186,6 @@ def pace(turns: Sequence[TurnRecord]) -> Shown:
         ],
         "longest": _seconds(longest),
     }
-
-
-def _quantile(ordered: Sequence[int], percent: int) -> float | None:
-    if len(ordered) < 2:
-        return ordered[0] if ordered else None
-    return quantiles(ordered, n=100, method="inclusive")[percent - 1]
 
 
 def _seconds(ms: float | None) -> str:

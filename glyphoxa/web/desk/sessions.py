@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import NO_PROMPT, TurnRecord
+from glyphoxa.domain.turn import NO_PROMPT
 from glyphoxa.language.facts import visibility_in_words
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
@@ -96,17 +96,7 @@ async def recap(frame: DeskFrame, request: Request) -> Shown:
 async def memory_page(frame: DeskFrame, request: Request) -> Shown:
     """Show what the game master and each NPC have in mind of a session."""
     desk, session, name = await _opened(frame, request)
-    views = [
-        {
-            "title": each.name,
-            "state": each.state,
-            "terms": each.terms,
-            "flags": [name for name, is_set in each.state.flags.items() if is_set],
-            "groups": each.lists,
-        }
-        for each in await desk.session_views(session)
-    ]
-    return {"id": session, "name": name, "views": views}
+    return {"id": session, "name": name, "views": await desk.session_views(session)}
 
 
 @PAGES.get(f"{_SESSION}/line", "line")
@@ -119,8 +109,7 @@ async def line_page(frame: DeskFrame, request: Request) -> Shown:
         "name": name,
         "line": line,
         "said": said,
-        "raw": said.raw_text,
-        "groups": [] if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
+        "groups": {} if said.is_retracted else _groups(desk, await desk.timeline.preview_without(said)),
         "names": sorted({each.entity.name for each in desk.seen}),
         "players": () if said.speaker_name in {npc.name for npc in desk.resolver.npcs} else desk.resolver.players,
     }
@@ -230,11 +219,8 @@ async def _find_line(desk: Desk, session: SessionId, line: int) -> CitedUtteranc
     return found[0]
 
 
-def _groups(desk: Desk, found: Preview) -> list[Shown]:
-    return [
-        {"title": title.capitalize(), "facts": [desk.facts.words(fact) for fact in facts]}
-        for title, facts in found.facts.items()
-    ]
+def _groups(desk: Desk, found: Preview) -> Mapping[str, Sequence[str]]:
+    return {title.capitalize(): [*map(desk.facts.words, facts)] for title, facts in found.facts.items()}
 
 
 MOST_TURNS: Final = 50
@@ -248,18 +234,11 @@ async def turns(frame: DeskFrame, _: Request) -> Shown:
     """List turns, the latest first."""
     desk = await frame.desk()
     latest = await desk.turns.latest(limit=MOST_TURNS)
-    judged = await desk.turns.judged(latest)
-    return {"turns": [{**_turn(desk, each), "judged": judged.get(each.id, "")} for each in latest]}
-
-
-def _turn(desk: Desk, turn: TurnRecord) -> Shown:
-    npc = "" if turn.npc_id is None else desk.resolver.person(turn.npc_id)
     return {
-        "record": turn,
-        "short": turn_told.short(turn.id),
-        "when": turn_told.when(turn),
-        "npc": npc,
-        "outcome": turn_told.outcome(turn),
+        "turns": latest,
+        "told": turn_told,
+        "person": desk.resolver.person,
+        "judged": await desk.turns.judged(latest),
     }
 
 
@@ -269,10 +248,9 @@ async def turn_page(frame: DeskFrame, request: Request) -> Shown:
     desk = await frame.desk()
     record = await desk.turns.find(request.path_params["turn"])
     explained = await desk.turns.explain(record)
-    told: Sequence[tuple[str, int]] = [
-        (line.text, line.depth) for line in turn_told.told(explained, desk.resolver, desk.days.calendar)
-    ]
-    return {"turn": _turn(desk, record), "told": told, "prompt": record.prompt.text}
+    told = turn_told.told(explained, desk.resolver, desk.days.calendar)
+    npc = "" if record.npc_id is None else desk.resolver.person(record.npc_id)
+    return {"short": turn_told.short(record.id), "npc": npc, "told": told, "prompt": record.prompt.text}
 
 
 @PAGES.get("/desk/ask", "ask")
@@ -301,7 +279,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
         "player": player.id,
         "say": line,
         "longest": LONGEST,
-        "told": [(each.text, each.depth) for each in turn_told.prompt_shown(prompt)],
+        "told": turn_told.prompt_shown(prompt),
         "prompt": prompt.text,
     }
 

@@ -13,7 +13,6 @@ from fastapi import Request
 
 from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import json_or_text
-from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact, Viewer
@@ -54,9 +53,7 @@ async def world_page(frame: DeskFrame, request: Request) -> Shown:
     rows, pages = paged(desk.entities_like(name, of_type), asked.get("page", ""), most=PER_PAGE)
     return {
         **pages,
-        "rows": [
-            {**_entity(each.entity), "known_to": visibility_in_words(each.visibility, desk.resolver)} for each in rows
-        ],
+        "rows": [(each.entity, visibility_in_words(each.visibility, desk.resolver)) for each in rows],
         "type": of_type,
         "name": name,
         "types": desk.resolver.types,
@@ -77,7 +74,7 @@ async def entity_page(frame: DeskFrame, request: Request) -> Shown:
     depth = number_in(asked.get("hops") or "1", "hops", most=MOST_HOPS)
     facts = await desk.inspection.current(desk.campaign, viewer, about=entity.id, limit=MOST_FACTS)
     return {
-        **_entity(entity),
+        "entity": entity,
         "known_to": visibility_in_words(desk.resolver.visibility_of(entity.id), desk.resolver),
         "documents": [each.words for each in await desk.imports.documents_of(entity.id)],
         "facts": [{**fact_shown(desk, fact), "other": _other_end(desk, fact, entity.id)} for fact in facts],
@@ -105,16 +102,8 @@ async def _around(desk: Desk, viewer: Viewer, middle: EntityId, depth: int) -> S
         "drawing": _drawing(drawn, relations, desk.resolver) if len(drawn) > 1 else None,
         "is_cut": len(reached) > MOST_DRAWN,
         "n": len(drawn),
-        "relations": [
-            {
-                "from": {"id": fact.claim.subject, "name": desk.resolver.called(fact.claim.subject)},
-                "what": desk.resolver.relations.between(fact.claim.predicate),
-                "to": {"id": fact.claim.object, "name": desk.resolver.called(fact.claim.object)},
-                "known_to": known_to_in_words(fact, desk.resolver),
-            }
-            for fact in relations
-            if fact.claim.object is not None
-        ],
+        "relations": [(fact.claim, known_to_in_words(fact, desk.resolver)) for fact in relations],
+        "names": desk.resolver,
     }
 
 
@@ -139,10 +128,6 @@ def _drawing(reached: Sequence[Reached], relations: Sequence[Fact], names: Names
             for one, other, fact in edges
         ],
     }
-
-
-def _entity(found: Entity) -> Shown:
-    return {"id": found.id, "name": found.name, "type": found.type, "aliases": found.aliases}
 
 
 def _other_end(desk: Desk, fact: Fact, entity: EntityId) -> Shown | None:
