@@ -38,7 +38,7 @@ from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, cons
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import DeskParts
+from glyphoxa.web.desk.frame import DeskFrame
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.serving import (
@@ -85,7 +85,7 @@ class TableServer:
             raise RuntimeError("a server runs in a task")
         ending.act = task.cancel
         ending.attach()
-        watch = _Stopwatch()
+        began_s = time.monotonic()
         observers = make_observers(self.settings.observability)
         try:
             if self.campaign is not None:
@@ -94,7 +94,7 @@ class TableServer:
                 self.settings,
                 campaign=self.campaign,
                 session_name=self.session,
-                tell=watch.say,
+                tell=lambda line: say(f"{line}   (after {time.monotonic() - began_s:.1f} s)"),
                 observers=observers,
             )
         except asyncio.CancelledError:
@@ -112,7 +112,7 @@ class TableServer:
                     table, connect=peers.connect, entrance=entrance, remembered=_remembered(opened.store, table)
                 )
                 desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
-                add_desk(page, DeskParts(table, desk, entrance, links))
+                add_desk(page, DeskFrame(table, desk, entrance, links))
                 feed = None if opened.store is None else CalendarFeed(opened.store, table.campaign.id)
                 add_calendar(page, feed, entrance)
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
@@ -144,16 +144,6 @@ class TableServer:
             await table.close()
             await within(STEP_MS, "the last traces", observers.close())
             ending.closed(0 if has_ended_well else ending.code)
-
-
-class _Stopwatch:
-    """Print lines with the time since the start: opening takes from a second to minutes."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def say(self, line: str) -> None:
-        say(f"{line}   (after {time.monotonic() - self._began:.1f} s)")
 
 
 def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:

@@ -30,7 +30,7 @@ from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
 from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import DeskParts
+from glyphoxa.web.desk.frame import DeskFrame
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
@@ -123,7 +123,7 @@ async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator
             await invited("the spectator", links.link(Grant(Role.SPECTATOR))),
             RecordingReader.at(url, "a stranger"),
             await invited("the game master", links.dm_link(now_s=int(time.time()))),
-            _routes_of(evening, DeskParts(table, evening.desk, entrance, links)),
+            _routes_of(evening, DeskFrame(table, evening.desk, entrance, links)),
         )
         try:
             yield house
@@ -132,7 +132,7 @@ async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator
                 await reader.http.aclose()
 
 
-def _routes_of(evening: Evening, desk: DeskParts) -> tuple[tuple[str, str], ...]:
+def _routes_of(evening: Evening, desk: DeskFrame) -> tuple[tuple[str, str], ...]:
     """Return the routes of a server that nobody asks. Parameters of a path are filled with what players may know."""
     app = create_app(evening.table, connect=build(evening.table).connect, entrance=desk.entrance)
     add_desk(app, desk)

@@ -51,7 +51,7 @@ from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import DeskParts
+from glyphoxa.web.desk.frame import DeskFrame
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.page_socket import Pulse
@@ -350,7 +350,7 @@ async def served(
         remembered=remembered,
     )
     if isinstance(table, TwinTable | TableSession):
-        add_desk(page, DeskParts(table, desk, entrance or Entrance(), links))
+        add_desk(page, DeskFrame(table, desk, entrance or Entrance(), links))
     feed = None if desk is None else CalendarFeed(desk.store, desk.campaign)
     add_calendar(page, feed, entrance or Entrance())
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)

@@ -43,21 +43,6 @@ DECISIONS: Final[Mapping[str, str]] = {
 """Decisions that need only the fact, each with the label of its button."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeskParts:
-    """The parts of a served table that the desk uses.
-
-    Attributes:
-        source: None without long-term memory: then only the live page works.
-        links: None if no link is required.
-    """
-
-    table: Table
-    source: DeskSource | None
-    entrance: Entrance
-    links: Links | None
-
-
 Form = Mapping[str, str]
 
 
@@ -122,18 +107,17 @@ class Pages:
 class DeskFrame:
     """Access, deadline, errors and templates of all pages of the desk.
 
-    Attributes:
+    Args:
         table: The open table.
-        consents: Consents of players to be heard; None if no consent is required.
+        source: None without long-term memory: then only the live page works.
+        links: None if no link is required.
     """
 
-    def __init__(self, parts: DeskParts) -> None:
-        self.table = parts.table
-        self._source = parts.source
-        self._links = parts.links
-        self._authenticator = parts.entrance.authenticator
-        self.consents = parts.entrance.consents
-        self._record = parts.entrance.record
+    def __init__(self, table: Table, source: DeskSource | None, entrance: Entrance, links: Links | None) -> None:
+        self.table = table
+        self.entrance = entrance
+        self._source = source
+        self._links = links
         self._templates = Environment(
             loader=PackageLoader("glyphoxa.web.desk"),
             autoescape=True,
@@ -160,14 +144,14 @@ class DeskFrame:
 
         async def answer(request: Request) -> Response:
             try:
-                self._authenticator.grants(request.cookies).need(Action.DIRECT)
+                self.entrance.authenticator.grants(request.cookies).need(Action.DIRECT)
                 async with asyncio.timeout(None if may_last else WITHIN_S):
                     return await page(self, request)
             except TimeoutError:
                 return self._problem(f"this page was not ready within {WITHIN_S:.0f} s; try again", 503)
             except (InvalidInput, Unavailable) as error:
                 if isinstance(error, NotInvited | Forbidden):
-                    self._record(AuditKind.REFUSED, what="the desk", address=address_of(request))
+                    self.entrance.record(AuditKind.REFUSED, what="the desk", address=address_of(request))
                 if isinstance(error, Unavailable):
                     logger.warning("the desk: {}", error)
                 return self._problem(str(error), kind_of(error)[1])
@@ -176,7 +160,7 @@ class DeskFrame:
 
     def record(self, kind: AuditKind, done: str, *, who: str = "dm") -> None:
         """Add an entry to the table's audit log."""
-        self._record(kind, who=who, what=done)
+        self.entrance.record(kind, who=who, what=done)
 
     def memory(self) -> DeskSource:
         """Raises: InvalidInput: There is none."""

@@ -29,14 +29,13 @@ from glyphoxa.language.words import fold
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk import campaign, imports, memory, review, sessions, world
-from glyphoxa.web.desk.frame import DeskFrame, DeskParts, Done, Form, Pages, Shown, scene_of, session_names
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of, session_names
 
 PAGES: Final = Pages()
 
 
-def add_desk(app: FastAPI, parts: DeskParts) -> None:
+def add_desk(app: FastAPI, frame: DeskFrame) -> None:
     """Put the desk on a page's server."""
-    frame = DeskFrame(parts)
     for pages in (PAGES, review.PAGES, sessions.PAGES, world.PAGES, memory.PAGES, campaign.PAGES, imports.PAGES):
         frame.add(app, pages)
 
@@ -75,9 +74,10 @@ async def links(frame: DeskFrame, _: Request) -> Shown:
     The game master's own link is made on the command line.
     """
     names = {player.id: player.name for player in frame.table.campaign.players}
-    agreed = [] if frame.consents is None else [each for each in frame.consents.current() if each.player in names]
+    register = frame.entrance.consents
+    agreed = [] if register is None else [each for each in register.current() if each.player in names]
     known = frame.links() if frame.has_links else None
-    return {"links": known, "register": frame.consents, "consents": agreed, "names": names}
+    return {"links": known, "register": register, "consents": agreed, "names": names}
 
 
 @PAGES.get("/desk/links/{who}/qr.svg")
