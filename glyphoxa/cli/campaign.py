@@ -48,7 +48,7 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
-from glyphoxa.config.campaign_edit import Beginning, template
+from glyphoxa.config.campaign_edit import template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import check_new_id
@@ -108,7 +108,7 @@ async def _new(options: argparse.Namespace) -> int:
     """
     path: Path = options.file
     name = options.name or path.stem.replace("-", " ").replace("_", " ").strip().title() or "My campaign"
-    text = template(Beginning(name, options.language, options.npc, options.player))
+    text = template(name, options.language, npc=options.npc, player=options.player)
     read_campaign(path, text)  # what was given may not be a name or a language
     try:
         with path.open("x", encoding="utf-8") as file:

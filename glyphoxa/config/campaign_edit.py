@@ -410,31 +410,16 @@ _TEMPLATES: Final = Path(__file__).parent / "templates"
 _LANGUAGES: Final = ("en", "de")
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """The values in a first campaign file.
+def template(name: str, language: str, *, npc: str, player: str) -> str:
+    """Return the text of a first campaign file. It can be played unchanged.
 
-    Attributes:
+    Args:
         language: A BCP 47 tag such as en.
     """
-
-    name: str
-    language: str
-    npc: str
-    player: str
-
-
-def template(beginning: Beginning) -> str:
-    """Return the text of a first campaign file. It can be played unchanged."""
-    wanted = beginning.language.split("-")[0]
+    wanted = language.split("-")[0]
     file = f"campaign.{wanted if wanted in _LANGUAGES else 'en'}.yaml"
     text = (_TEMPLATES / file).read_text("utf-8")
-    for mark, value in (
-        ("CAMPAIGN", beginning.name),
-        ("LANGUAGE", beginning.language),
-        ("NPC", beginning.npc),
-        ("PLAYER", beginning.player),
-    ):
+    for mark, value in (("CAMPAIGN", name), ("LANGUAGE", language), ("NPC", npc), ("PLAYER", player)):
         # Unquoted in a folded text, elsewhere as a JSON string, which is always a valid YAML string.
         text = text.replace(f"<<{mark}>>", value).replace(f"<{mark}>", json.dumps(value, ensure_ascii=False))
     return text

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from glyphoxa.config.campaign_edit import (
     KINDS,
-    Beginning,
     Insertion,
     Setting,
     additions,
@@ -83,7 +82,7 @@ def test_item_without_the_list_gets_one_after_its_last_key() -> None:
 
 
 def test_npc_of_an_entity_of_the_file_adds_no_second_entity() -> None:
-    text = template(Beginning("The Road", "en", "Marta", "Tamsin"))
+    text = template("The Road", "en", npc="Marta", player="Tamsin")
     campaign = read_campaign(Path("first.yaml"), text).campaign
     place = campaign.entity(campaign.scenes[0].location)
     form = {"add": "person", "name": "Other", "entity": place.id, "persona": "You are it."}
@@ -175,7 +174,7 @@ def test_a_form_of_a_type_that_was_not_changed_sets_nothing(name: str) -> None:
 def test_a_form_of_a_type_sets_what_it_says_and_the_file_reads_it() -> None:
     form = {"add": "type", "name": "event", "active": "yes", "appends": "yes", "every": "2", "fields": "summary, mood"}
     compressed = {**form, "compress": "yes", "threshold": "9", "by": "curator"}
-    text = template(Beginning("The Road", "en", "Marta", "Tamsin"))
+    text = template("The Road", "en", npc="Marta", player="Tamsin")
     for wanted, limits in ((compressed, Compression(threshold=9, by="curator")), (form, None)):
         text = insert_all(text, additions(wanted, None))
         found = read_campaign(Path("first.yaml"), text).campaign.node_types["event"]
@@ -184,7 +183,7 @@ def test_a_form_of_a_type_sets_what_it_says_and_the_file_reads_it() -> None:
 
 def test_wrong_numbers_of_a_type_are_errors_of_the_file() -> None:
     text = insert_all(
-        template(Beginning("The Road", "en", "Marta", "Tamsin")),
+        template("The Road", "en", npc="Marta", player="Tamsin"),
         additions({"add": "type", "name": "spell", "active": "yes", "every": "often"}, None),
     )
     with pytest.raises(InvalidInput, match=r"first.yaml:\d+: .*every"):
@@ -197,7 +196,7 @@ def test_wrong_numbers_of_a_type_are_errors_of_the_file() -> None:
 @pytest.mark.parametrize("language", ["en", "de", "de-AT", "fr"])
 @pytest.mark.parametrize("name", ["Marta", 'O\'Hara: the "first" # one', "yes", "Ünal, née [X]"])
 def test_a_first_campaign_holds_one_npc_with_a_secret_in_one_scene(language: str, name: str) -> None:
-    text = template(Beginning("The Lantern Road", language, name, "Tamsin"))
+    text = template("The Lantern Road", language, npc=name, player="Tamsin")
     found = read_campaign(Path("first.yaml"), text)
     campaign = found.campaign
     assert (campaign.name, campaign.language) == ("The Lantern Road", language)
