@@ -130,12 +130,9 @@ _ON_FACT.action("reject facts: they were never true, but misunderstood", _IDS, n
 _ON_FACT.action("correct a misunderstood fact: something else is true", *_INSTEAD, name="correct")(FactDesk.edit)
 
 
-@FACTS.action("change the story: a fact was never true, or something else was true instead", *_INSTEAD)
-async def _retcon(desk: Desk, options: argparse.Namespace) -> int:
-    instead = {"predicate": options.predicate, "object": options.object, "value": options.value}
-    if all(each is None for each in instead.values()):
-        return show_decision(desk, await desk.facts.retcon(options.fact))
-    return show_decision(desk, await desk.facts.retcon_to(options.fact, **instead))
+_ON_FACT.action("change the story: a fact was never true, or something else was true instead", *_INSTEAD)(
+    FactDesk.retcon
+)
 
 
 @FACTS.action(

@@ -195,15 +195,19 @@ class FactDesk(Decisions):
         found = await self._find_all(facts)
         return await self._decide([FactRejected(each.id) for each in found], found)
 
-    async def retcon(self, fact: str) -> Decision:
-        """Change the story: the fact was never true."""
+    async def retcon(
+        self,
+        fact: str,
+        *,
+        predicate: str | None = None,
+        object: str | None = None,  # noqa: A002 - the claim's word
+        value: object = None,
+    ) -> Decision:
+        """Change the story: the fact was never true, and something else always was if that is given, as in `edit`."""
         found = await self.find(fact)
-        return await self._decide([FactRejected(found.id, "retcon")], [found])
-
-    async def retcon_to(self, fact: str, **instead: object) -> Decision:
-        """Change the story: something else was always true. Arguments are those of `edit`."""
-        found = await self.find(fact)
-        claim = self._claim_instead(found.claim, **instead)  # type: ignore[arg-type] # passed on unchanged
+        if predicate is None and object is None and value is None:
+            return await self._decide([FactRejected(found.id, "retcon")], [found])
+        claim = self._claim_instead(found.claim, predicate=predicate, object=object, value=value)
         return await self._decide([FactReplaced(found.id, claim, "retcon")], [found], says=claim)
 
     async def edit(

@@ -169,7 +169,7 @@ async def test_a_retcon_says_it_never_was_so(table: Table) -> None:
     decision = await table.desk.retcon(fact)
     assert [each.ended_as for each in decision.ended] == ["retconned"]
     fact = table.hears(job(ELDRINAX, "wizard"))
-    decision = await table.desk.retcon_to(fact, value="thief")
+    decision = await table.desk.retcon(fact, value="thief")
     assert [each.ended_as for each in decision.ended] == ["retconned"]
     assert [each.claim for each in decision.facts] == [job(ELDRINAX, "thief")]
 

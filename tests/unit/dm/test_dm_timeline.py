@@ -91,7 +91,7 @@ DECISIONS: dict[str, Callable[[Table, FactId], Awaitable[object]]] = {
     "confirm": lambda table, fact: table.desk.confirm([fact]),
     "reject": lambda table, fact: table.desk.reject([fact]),
     "retcon": lambda table, fact: table.desk.retcon(fact),
-    "retcon to": lambda table, fact: table.desk.retcon_to(fact, value="other"),
+    "retcon to": lambda table, fact: table.desk.retcon(fact, value="other"),
     "edit": lambda table, fact: table.desk.edit(fact, value="other"),
     "close": lambda table, fact: table.desk.close(fact),
     "secret": lambda table, fact: table.desk.keep_secret(fact, ["Grimjaw"]),
