@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from glyphoxa.cli.render import show_rows
-from glyphoxa.cli.scope import CAMPAIGN, Scope, in_scope
+from glyphoxa.cli.scope import CAMPAIGN, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.desk import names_desk_of
@@ -27,11 +27,7 @@ _WHY = argument("--why", default="", metavar="TEXT", help="a note for the histor
 _SURE = argument("--yes", help="even if these words are common in ordinary speech")
 
 
-async def _names_desk(scope: Scope) -> NamesDesk:
-    return await names_desk_of(scope.store, scope.campaign)
-
-
-VERB = Verb(in_scope(_names_desk, to_hold="names"), common=CAMPAIGN)
+VERB = Verb(in_scope(lambda scope: names_desk_of(scope.store, scope.campaign), to_hold="names"), common=CAMPAIGN)
 
 
 @VERB.action("list all names, with the wrong forms that are corrected")

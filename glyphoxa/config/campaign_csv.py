@@ -77,6 +77,7 @@ class LocatedCsv:
 
 ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
 RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidden"))
+_KINDS: Final = (RELATIONSHIPS, ENTITIES)
 FILES: Final = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "ja", "true", "1", "x"), ("no", "nein", "false", "0")
 _NOTHING = Campaign(CampaignId(""), "", "", (), (), (), (), ())
@@ -126,7 +127,7 @@ def read_tables(
     tables: list[LocatedCsv] = []
     for file in _files(path):
         try:
-            tables.append(read_csv(file, (RELATIONSHIPS, ENTITIES)))
+            tables.append(_read_csv(file))
         except InvalidFile as error:
             failures.append(str(error))
     reading.warnings += [f"{table.path}:{each.line}: {each.text}" for table in tables for each in table.remarks]
@@ -314,10 +315,8 @@ _ALMOST: Final = 0.93
 """A column this similar to a known one is that one, misspelt."""
 
 
-def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
-    """
-    Args:
-        kinds: Possible kinds of the table. The first kind whose required columns are in the header is used.
+def _read_csv(path: Path) -> LocatedCsv:
+    """Read a table of the first kind whose required columns are in the header.
 
     Raises:
         NotFound: There is no such file.
@@ -331,12 +330,12 @@ def read_csv(path: Path, kinds: Collection[Columns]) -> LocatedCsv:
     text = text if named is None else text[named.end() :]
     headers = {separator: _header(text, separator) for separator in separators}
     for separator, header in headers.items():
-        for columns in kinds:
+        for columns in _KINDS:
             names = _names(header, columns)
             if set(columns.required) <= set(names):
                 records = ((line + n_before, cells) for line, cells in _records(text, separator))
                 return _table(path, records, columns, names, remarks)
-    raise InvalidFile(path, [Problem(1 + n_before, _no_kind(max(headers.values(), key=len), kinds))])
+    raise InvalidFile(path, [Problem(1 + n_before, _no_kind(max(headers.values(), key=len)))])
 
 
 def _header(text: str, separator: str) -> list[str]:
@@ -399,10 +398,10 @@ def _names(header: list[str], columns: Columns) -> list[str]:
     return [name.casefold() if name.casefold() in columns.known else name for name in plain]
 
 
-def _no_kind(header: list[str], kinds: Collection[Columns]) -> str:
-    wanted = " or ".join(",".join(columns.required) for columns in kinds)
+def _no_kind(header: list[str]) -> str:
+    wanted = " or ".join(",".join(columns.required) for columns in _KINDS)
     have = [name.casefold() for name in header]
-    missing = min(([name for name in kind.required if name not in have] for kind in kinds), key=len)
+    missing = min(([name for name in kind.required if name not in have] for kind in _KINDS), key=len)
     hints = [f"{near!r}, {did_you_mean(near, missing)}" for name in missing if (near := nearest(name, have))]
     hints += [remark for name in header if (remark := quotes_in_name(name))]
     hint = f" (there is {'; '.join(hints)})" if hints else ""
