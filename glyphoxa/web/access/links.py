@@ -346,37 +346,24 @@ class Cookie:
     max_age_s: int = COOKIE_VALID_S
 
 
-class Authenticator(Protocol):
-    """Decides what the sender of a request may do."""
-
-    def grants(self, cookies: Mapping[str, str]) -> Grants:
-        """Return what a browser with these cookies may do now."""
-        ...
-
-    def redeem(self, token: str) -> tuple[Grant, Cookie]:
-        """Return what a link grants, and the cookie for it. Raises: BadInvitation."""
-        ...
-
-    def calendar_reader(self, token: str) -> Grant:
-        """Return whose calendar address has this token. Raises: BadInvitation."""
-        ...
-
-
 class OpenAccess:
     """Grants everything to everybody who can reach the table. For trying it alone."""
 
     def grants(self, cookies: Mapping[str, str]) -> Grants:
+        """Return what a browser with these cookies may do now."""
         return EVERYTHING
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
-        raise BadInvitation  # such a table has no links
+        """Return what a link grants, and the cookie for it. Raises: BadInvitation: Such a table has no links."""
+        raise BadInvitation
 
     def calendar_reader(self, token: str) -> Grant:
+        """Return whose calendar address has this token."""
         return Grant(Role.DM)
 
 
 class InvitedOnly:
-    """Admits users with a valid link.
+    """Admits users with a valid link; otherwise as `OpenAccess`. Raises BadInvitation for a link that is not valid.
 
     Args:
         now_s: The time in seconds (Unix).
@@ -442,7 +429,7 @@ class Entrance:
         is_secure: Pages use https, so their cookies are sent over https only.
     """
 
-    authenticator: Authenticator = field(default_factory=OpenAccess)
+    authenticator: OpenAccess | InvitedOnly = field(default_factory=OpenAccess)
     allowed_hosts: Collection[str] = ()
     is_secure: bool = False
     ice_servers: tuple[IceServer, ...] = ()
