@@ -22,20 +22,17 @@ from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, Postgres
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.adapters.weights.store import Status
 from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
-from glyphoxa.app.models import weights_for
 from glyphoxa.app.table import state_of, table_context
-from glyphoxa.chronicle.ports import SessionProgress, said_in
+from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.config.campaign_csv import TablesFile, read_tables
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
-from glyphoxa.config.check import Finding
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
@@ -47,7 +44,6 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
-from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
@@ -56,7 +52,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId,
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
-from glyphoxa.judgement.safety import SafetyTopics, topics_of
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
@@ -122,7 +118,6 @@ class Desk:
     Attributes:
         seen: All entities, each with its visibility.
         days: The calendar and the current day when the desk was opened; `store.times` stores them.
-        safety: Topics that the group does not play.
     """
 
     store: Store
@@ -135,11 +130,9 @@ class Desk:
     entities: EntityDesk
     timeline: Timeline
     sessions: SessionDesk
-    language: str
     turns: TurnDesk
     days: CampaignTimes
     imports: PostgresImports
-    safety: SafetyTopics
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return the memory of a session for the DM and the NPCs.
@@ -307,11 +300,9 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         EntityDesk(campaign, world, inspection, resolver, now_ms),
         Timeline(campaign, world, inspection, now_ms),
         SessionDesk(campaign, world, inspection, store.talk_search, now_ms),
-        stored.language,
         TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
         await store.times.times(campaign),
         imports_of(store, campaign),
-        topics_of(stored),
     )
 
 
@@ -355,18 +346,6 @@ class DeskSource:
         scene = table.scene if npc in table.scene.npcs else None
         asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
         return await asked.ask(line)
-
-    async def progress(self) -> Sequence[SessionProgress]:
-        """Return how far the chronicle has read each session. Raises: Unavailable: The database is away."""
-        return await PostgresChronicleLog(self.store.database, self.store.world).progress(self.campaign)
-
-    async def checked(self, campaign: Campaign, *, players_url: str | None) -> Sequence[Finding]:
-        """Check this machine and the settings as `at_open_table` does."""
-        return await offload(lambda: at_open_table(self.settings, campaign, players_url=players_url), amount=_AS_ROWS)
-
-    async def models(self) -> Sequence[Status]:
-        """Return which local models are on this machine. No model is loaded or fetched."""
-        return await offload(lambda: list(weights_for(self.settings).store.status()), amount=_AS_ROWS)
 
 
 async def tables_for(

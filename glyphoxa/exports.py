@@ -70,7 +70,7 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
     facts = await desk.inspection.current(desk.campaign, DM, limit=_ALL)
     content = VaultContent(
         recaps.campaign.name,
-        desk.language,
+        recaps.campaign.language,
         desk.resolver,
         [(each.entity, each.visibility) for each in desk.seen if each.entity.id not in episodes],
         [each for each in facts if each.claim.subject not in episodes and not is_bookkeeping(each, episodes)],

@@ -24,6 +24,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Rejected
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import moment, reason_in_words
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.prompt.gather import HotContexts
@@ -111,7 +112,7 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
             deep = await open_deep_recall(
                 *(desk.settings, desk.store, campaign, stack),
                 method=options.method,
-                safety=desk.safety,
+                safety=topics_of(campaign),
                 world=lambda npc: "\n".join(contexts.standing(npc)),
             )
             search = partial(deep.search, desk.campaign, npc)

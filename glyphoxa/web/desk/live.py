@@ -16,10 +16,13 @@ import numpy as np
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
+from glyphoxa.app.background import chronicle_log
+from glyphoxa.app.models import weights_for
 from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
+from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.commands import MAX_ROUNDS, ShowControls
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
@@ -127,13 +130,14 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
         players_url: The address for players; None: the table is open on this machine only.
     """
     turns = await desk.turns.latest(session=at.session, limit=MOST_TURNS)
-    progress = await source.progress()
+    progress = await chronicle_log(source.store).progress(source.campaign)
+    models = await asyncio.to_thread(lambda: [*weights_for(source.settings).store.status()])
     return {
         "scene": at.scene.id,
         "is_paused": at.is_paused,
         "memory": memory_in_words(at.health),
-        "checks": await source.checked(at.campaign, players_url=players_url),
-        "models": [each for each in await source.models() if each.state != "missing"],
+        "checks": await asyncio.to_thread(at_open_table, source.settings, at.campaign, players_url=players_url),
+        "models": [each for each in models if each.state != "missing"],
         "reading": [(each, reading_in_words(each)) for each in progress],
         "backlog": backlog_in_words(progress),
         "pace": pace(list(reversed(turns))),
