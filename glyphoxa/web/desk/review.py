@@ -163,15 +163,11 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
         "documents": [each.words for each in documents],
         "holds": validity_in_words(one.validity, desk.days.calendar),
         "entities": [{"id": end, "name": known[end]} for end in ends if end in known],
-        "groups": [
-            {"title": title, "facts": [fact_shown(desk, each) for each in facts]}
-            for title, facts in (
-                ("Depends on", found.supports),
-                ("Facts that depend on it", found.resting),
-                ("Contradicts", found.disputes),
-            )
-            if facts
-        ],
+        "groups": {
+            "Depends on": [fact_shown(desk, each) for each in found.supports],
+            "Facts that depend on it": [fact_shown(desk, each) for each in found.resting],
+            "Contradicts": [fact_shown(desk, each) for each in found.disputes],
+        },
         "history": await desk.facts.history_in_words(await desk.timeline.history_of(one)),
     }
 
@@ -198,11 +194,6 @@ MARKED: Final = "fact:"
 _BOX: Final = "on"
 """Value of a checkbox that does not contain the state of its fact."""
 _OF_SEVERAL: Final = {"confirm_marked": "confirm", "reject_marked": "reject"}
-
-
-def _ended(made: Decision) -> str:
-    n = len(made.ended)
-    return f"; ended {counted(n, 'contradicting fact')}" if n else ""
 
 
 def _marked(form: Form) -> dict[str, str]:
@@ -249,7 +240,8 @@ async def _decided(desk: Desk, form: Form) -> str:
     decision = _OF_SEVERAL.get(what, what)
     done, decide = _DO[decision]
     made = await decide(desk, [fact.id for fact in found], form)
-    return f"{done}: {words}{_ended(made) if decision == 'confirm' else ''}"
+    n_ended = len(made.ended) if decision == "confirm" else 0
+    return f"{done}: {words}" + (f"; ended {counted(n_ended, 'contradicting fact')}" if n_ended else "")
 
 
 MOST_SUGGESTED: Final = 50
