@@ -43,7 +43,7 @@ class Ending:
     """
 
     def __init__(self, *, close_within_s: float = CLOSE_WITHIN_S, end: Callable[[int], object] = os._exit) -> None:
-        self.act: Callable[[], object] = _nothing
+        self.act: Callable[[], object] = lambda: None
         self.last_words: Callable[[], int] = lambda: 0
         self._close_within_s = close_within_s
         self._end = end
@@ -143,6 +143,3 @@ class Ending:
 
 
 def _heard_by_the_thread(number: int, frame: FrameType | None) -> None: ...
-
-
-def _nothing() -> None: ...

@@ -137,7 +137,7 @@ class TableServer:
                 await within(PAGES_MS, "the page", serving)
             has_ended_well = True
         finally:
-            ending.act = _nothing
+            ending.act = lambda: None
             ending.begin()
             if peers is not None:
                 await within(STEP_MS, "the browsers' sound", peers.close())
@@ -150,9 +150,6 @@ def _ended_by_itself(serving: asyncio.Task[None]) -> Unavailable:
     error = serving.exception()
     why = f": {error or type(error).__name__}" if error is not None else ""
     return Unavailable(f"the page's server stopped{why}; the table is closed")
-
-
-def _nothing() -> None: ...
 
 
 def _remembered(store: Store | None, table: Table) -> OwnLinesOfTable | None:

@@ -532,8 +532,6 @@ class _Composer:
             self._sequence(node, event, events, depth)
         else:
             self._mapping(node, event, events, depth)
-        if node.size > MOST_VALUES:
-            raise _Refused(line, _too_much(f"{MOST_VALUES} values"))
         if node.n_characters > MOST_CHARACTERS:
             raise _Refused(line, _too_much(f"{MOST_CHARACTERS} characters"))
         if anchor is not None:

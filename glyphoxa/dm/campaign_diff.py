@@ -599,7 +599,7 @@ def _joined(first: Campaign | Tables, other: Campaign | Tables, *, order: Campai
     return Tables(
         _merged((*first.entities, *other.entities), order.entities, by=attrgetter("id"), both=_one_entity),
         _merged((*first.relationships, *other.relationships), order.relationships, by=_ends, both=_one_scope),
-        _merged((*first.secrets, *other.secrets), order.secrets, by=_TEXT, both=_first),
+        _merged((*first.secrets, *other.secrets), order.secrets, by=_TEXT, both=lambda first, _: first),
     )
 
 
@@ -620,10 +620,6 @@ def _merged(
 
 
 _TEXT: Final = attrgetter("about", "text")
-
-
-def _first(first: T, _: T) -> T:
-    return first
 
 
 def _one_entity(first: Entity, other: Entity) -> Entity:

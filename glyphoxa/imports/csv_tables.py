@@ -57,7 +57,8 @@ def _documents(tables: Tables, file: str) -> Iterator[SourceDocument]:
             for name, hides in marks[each.id].items()
             if hides == "value" or is_marked(name, "key")
         ]
-        left_out = {text.page for text in for_dm} | set(filter(_is_about_players, each.attributes))
+        left_out = {text.page for text in for_dm}
+        left_out |= {name for name in each.attributes if asks_who_sees(name) or is_marked(name, "key")}
         attributes = {name: str(value) for name, value in each.attributes.items() if name not in left_out}
         for name, value in attributes.items():
             if any(mark in value for mark in MARKUP) and (read := page_text(value)).hidden:
@@ -76,10 +77,6 @@ def _documents(tables: Tables, file: str) -> Iterator[SourceDocument]:
             links=tuple(links.get(each.id, ())),
             why=why[each.id],
         )
-
-
-def _is_about_players(column: str) -> bool:
-    return asks_who_sees(column) or is_marked(column, "key")
 
 
 def _marks(cells: Mapping[str, object]) -> dict[str, Hides]:
