@@ -117,7 +117,7 @@ class DeskFrame:
         self.table = table
         self.entrance = entrance
         self._source = source
-        self._links = links
+        self.known_links = links
         self._templates = Environment(
             loader=PackageLoader("glyphoxa.web.desk"),
             autoescape=True,
@@ -168,15 +168,11 @@ class DeskFrame:
             raise InvalidInput("there is no long-term memory (memory.postgres_dsn: none), so only the live page works")
         return self._source
 
-    @property
-    def has_links(self) -> bool:
-        return self._links is not None
-
     def links(self) -> Links:
         """Raises: InvalidInput: There are none."""
-        if self._links is None:
+        if self.known_links is None:
             raise InvalidInput("this table is open to everybody on this machine: it has no links")
-        return self._links
+        return self.known_links
 
     async def desk(self) -> Desk:
         """Open the desk in the current state. Raises: InvalidInput: There is no memory. Unavailable: It is away."""
