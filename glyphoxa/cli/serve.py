@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.ending import Ending
@@ -34,6 +33,7 @@ from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.observability import log
 from glyphoxa.providers.extras import PAGE_MODULES, need
+from glyphoxa.recall.table_calendar import zone_of_campaign
 from glyphoxa.transcript.sessions import LastSession, LastSessions
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def choose(
         return last.session
     if last is None or (last.closed_ms is not None and now_ms - last.closed_ms > RECENT_MS):
         return None
-    how = _how_it_ended(last, _zone(campaign), now_ms=now_ms)
+    how = _how_it_ended(last, zone_of_campaign(campaign.time_zone), now_ms=now_ms)
     if terminal.ask is None:
         terminal.say(f"{how}. This is a new one; `--session {last.session}` continues it.")
         return None
@@ -209,11 +209,6 @@ def _how_it_ended(last: LastSession, zone: tzinfo | None, *, now_ms: int) -> str
 
 
 def _at(at_ms: int, zone: tzinfo | None, *, now_ms: int) -> str:
-    """Format the time of day; with the date unless it is today."""
+    """Format the time of day; with the date unless it is today. Without a zone, that of the machine counts."""
     at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone(zone) for ms in (at_ms, now_ms))
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
-
-
-def _zone(campaign: Campaign) -> tzinfo | None:
-    """Return None for the time zone of the machine."""
-    return ZoneInfo(campaign.time_zone) if campaign.time_zone else None

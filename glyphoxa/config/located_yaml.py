@@ -233,7 +233,8 @@ def validate(source: LocatedYaml, model: type[Model], *, folder: Path | None = N
         return model.model_validate(content, context=folder and {"folder": folder})
     except ValidationError as error:
         if source.value is None:
-            raise InvalidFile(source.path, [Problem(1, f"the file is empty; it needs {_needed(model)}")]) from None
+            needed = ", ".join(f"`{name}:`" for name, field in model.model_fields.items() if field.is_required())
+            raise InvalidFile(source.path, [Problem(1, f"the file is empty; it needs {needed}")]) from None
         details = error.errors(include_url=False)
         told = [_located(source, model, detail) for detail in details[:MOST_TOLD]]
         wrong = InvalidFile(source.path, told, more=len(details) - len(told))
@@ -278,10 +279,6 @@ def _removed(content: Any, path: YamlPath, needed: Set[str]) -> bool:
         del content[key]
         return True
     return isinstance(content, dict) and path[: len(above) + 1] != path  # an inner mistake of the same value
-
-
-def _needed(model: type[BaseModel]) -> str:
-    return ", ".join(f"`{name}:`" for name, field in model.model_fields.items() if field.is_required())
 
 
 def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) -> Problem:
@@ -391,16 +388,16 @@ def _model_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseMod
     current: type[BaseModel] | None = model
     for step in path:  # of which some are places in a list, or names that a user gave
         if current is not None and step in current.model_fields:
-            current = _model_in(current.model_fields[str(step)].annotation)
+            current = model_in(current.model_fields[str(step)].annotation)
     return current
 
 
-def _model_in(annotation: object) -> type[BaseModel] | None:
+def model_in(annotation: object) -> type[BaseModel] | None:
     """Return the model in an annotation such as `list[Block] | None`."""
     if isinstance(annotation, type):
         return annotation if issubclass(annotation, BaseModel) else None
     for part in typing.get_args(annotation):
-        found = _model_in(part)
+        found = model_in(part)
         if found is not None:
             return found
     return None

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import Settings
 from glyphoxa.prompt.prompt import BUDGETS
@@ -61,7 +62,8 @@ def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
     blocks = {key: each for key, each in found.items() if each is not None}
     plain = {key: field for key, field in model.model_fields.items() if key not in blocks or blocks[key][0]}
     if name and plain:
-        yield "\n\n".join(filter(None, (f"## {name}", _intro(model)))) + "\n"
+        intro = inspect.cleandoc(model.__doc__ or "").partition("Attributes:")[0].strip()
+        yield "\n\n".join(filter(None, (f"## {name}", intro))) + "\n"
     if plain:
         yield "| setting | type | default | unit | meaning |\n|---|---|---|---|---|"
         for key, field in plain.items():
@@ -88,20 +90,10 @@ def meanings_of(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
-def _intro(model: type[BaseModel]) -> str:
-    return inspect.cleandoc(model.__doc__ or "").partition("Attributes:")[0].strip()
-
-
-def _model(annotation: Any) -> type[BaseModel] | None:
-    return annotation if inspect.isclass(annotation) and issubclass(annotation, BaseModel) else None
-
-
 def _blocks(annotation: Any) -> tuple[str, type[BaseModel]] | None:
     """Return the model of a block, and the suffix of its heading if there can be several blocks."""
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    ending, one = {dict: (".NAME", parts[-1:]), tuple: ("[]", parts[:1])}.get(origin, ("", (annotation,)))
-    model = _model(one[0]) if one else None
-    return None if model is None else (ending, model)
+    model = model_in(annotation)
+    return None if model is None else ({dict: ".NAME", tuple: "[]"}.get(typing.get_origin(annotation), ""), model)
 
 
 def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
@@ -116,11 +108,11 @@ def type_in_words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     if origin is typing.Literal:
         return _one_of(parts)
     if origin is tuple:
-        if _model(parts[0]) is not None:
+        if model_in(parts[0]) is not None:
             return "list of blocks"
         return f"list of {type_in_words(parts[0])}"
     if origin is dict:
-        return f"names, each with a {'block' if _model(parts[1]) else type_in_words(parts[1])}"
+        return f"names, each with a {'block' if model_in(parts[1]) else type_in_words(parts[1])}"
     if NoneType in parts:
         [kind] = [part for part in parts if part is not NoneType]
         return type_in_words(kind, metadata)
