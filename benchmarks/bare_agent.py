@@ -28,7 +28,7 @@ from benchmarks.provider_process import Recorded
 from benchmarks.table import Microphone, clock_ms
 from glyphoxa.config.settings import Settings
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
-from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts
+from glyphoxa.providers.building import LLM, STT, TTS, build
 
 PATIENCE_S = 15.0
 _PERSONA = "You are Korvald, a smith. Answer in one or two short sentences."
@@ -94,10 +94,10 @@ async def bare_agent(settings: Settings) -> AsyncIterator[BareAgent]:
         Pipeline(
             [
                 VADProcessor(vad_analyzer=SileroVADAnalyzer(params=params)),
-                cloud_stt.make_stt(services.stt),
+                build(services.stt, section=STT),
                 aggregators.user(),
-                cloud_llm.make_llm(services.llm),
-                cloud_tts.make_tts(services.tts),
+                build(services.llm, section=LLM),
+                build(services.tts, section=TTS),
                 sink,
                 aggregators.assistant(),
             ]

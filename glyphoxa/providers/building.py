@@ -2,9 +2,9 @@
 
 Keyword arguments that a maker takes besides the `Connection`, by kind:
 
-    stt         keyterms, sample_rate, language
+    stt         keyterms, language
     llm         temperature, max_tokens, stalled_after_ms, dialects
-    tts         voice, sample_rate
+    tts         voice
     s2s         voice
     embeddings  dimensions
     structured, reranker   none

@@ -29,13 +29,13 @@ from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.prompt.prompt import Budgets, PromptLimits
 from glyphoxa.prompt.wording import StandIns, wording
-from glyphoxa.providers.building import LLM, TTS, Connection, names, runs_here
+from glyphoxa.providers.building import LLM, S2S, STT, TTS, Connection, build, names, runs_here
 from glyphoxa.providers.chat_dialect import USUAL, Dialects
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, MouthParts, host_of
 from glyphoxa_pipelines.s2s import S2sMouth, S2sParts
-from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts
+from glyphoxa_processors.cloud_llm import STALLED_AFTER_MS
 from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
@@ -123,7 +123,7 @@ def ear_parts(order: EarSpec) -> EarParts:
     whisper = order.local.whisper
     if whisper is None:
         keyterms = order.hints.keyterms()
-        stt = cloud_stt.make_stt(order.settings.providers.stt, keyterms=keyterms, language=order.language)
+        stt = build(order.settings.providers.stt, section=STT, keyterms=keyterms, language=order.language)
         return EarParts(order, stt, keyterms)
     # All ears share one recogniser, because two at once on two cores are both late.
     recogniser = host_of(order).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
@@ -165,7 +165,7 @@ def _s2s_mouth(order: MouthSpec) -> S2sMouth:
     if provider.name == "none":
         valid = " or ".join(names("s2s"))
         raise InvalidInput(f"NPC {order.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
-    endpoint = s2s.make_endpoint(provider, voice=order.npc.voice.provider_voice)
+    endpoint = build(provider, section=S2S, voice=order.npc.voice.provider_voice)
     return S2sMouth(S2sParts(order, endpoint, SentenceSplitter, partial(_check, order, repairs=False)), s2s.graph)
 
 
@@ -186,13 +186,15 @@ def _llama(order: MouthSpec) -> LlamaServer | None:
 def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
     llama, llm = _llama(order), order.settings.providers.llm
     if llama is None:
-        return cloud_llm.make_llm(
+        remote: LLMService[Any] = build(
             llm,
+            section=LLM,
             temperature=llm.temperature,
             max_tokens=llm.max_tokens,
-            stalled_after_ms=stalled_after_ms or cloud_llm.STALLED_AFTER_MS,
+            stalled_after_ms=stalled_after_ms or STALLED_AFTER_MS,
             dialects=host_of(order).shared(Dialects, Dialects),
         )
+        return remote
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
     connection, extras = Connection("local", llama.base_url, llama.api_key), spoken_extras(order.slot)
@@ -212,7 +214,8 @@ def _tts(order: MouthSpec) -> TTSService:
     voice, tts = order.npc.voice, order.settings.providers.tts
     hibari = order.local.hibari if runs_here(TTS, tts.name) else None
     if hibari is None:
-        return cloud_tts.make_tts(tts, voice=voice.provider_voice or tts.voice)
+        remote: TTSService = build(tts, section=TTS, voice=voice.provider_voice or tts.voice)
+        return remote
     from glyphoxa.adapters.local.hibari_voice import HibariVoice
 
     return HibariTTS(HibariVoice(hibari, voice.preset).synthesise, voice=voice.preset)

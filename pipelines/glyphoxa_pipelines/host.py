@@ -28,8 +28,7 @@ from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.providers.building import Choice
-from glyphoxa_processors.cloud_tts import make_tts
+from glyphoxa.providers.building import TTS, Choice, build
 from glyphoxa_processors.frames import service_times
 from glyphoxa_processors.speaker import Sample
 
@@ -168,7 +167,7 @@ class PipelineHost:
     async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
         """See `glyphoxa.app.engines.Host`."""
         heard = Sample()
-        line = await self.add("sample", [make_tts(tts, voice=voice), heard], on_error=heard.fail)
+        line = await self.add("sample", [build(tts, section=TTS, voice=voice), heard], on_error=heard.fail)
         try:
             return await heard.of(text, line.send)
         finally:

@@ -20,10 +20,8 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.prompt.prompt import Message, Prompt
-from glyphoxa.providers.building import KINDS, Choice
+from glyphoxa.providers.building import KINDS, LLM, S2S, STT, TTS, Choice, build
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.s2s import make_endpoint
-from glyphoxa_processors import cloud_llm, cloud_stt, cloud_tts
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.llm import NoWords, SpokenLLM
 from glyphoxa_processors.s2s_session import SessionFailed, SpokenSound
@@ -61,7 +59,7 @@ async def ask(section: str, choice: Choice) -> str:
 
 
 async def _ask_llm(choice: Choice) -> str:
-    llm = cloud_llm.make_llm(choice, max_tokens=_ANSWER_TOKENS)
+    llm = build(choice, section=LLM, max_tokens=_ANSWER_TOKENS)
     context = as_context(Prompt(NpcId("live-check"), _MESSAGES, "", ""))
     began_s = time.monotonic()
     try:
@@ -77,7 +75,7 @@ async def _ask_llm(choice: Choice) -> str:
 
 
 async def _ask_stt(choice: Choice) -> str:
-    stt, heard = cloud_stt.make_stt(choice, sample_rate=INPUT_RATE_HZ), _Heard()
+    stt, heard = build(choice, section=STT), _Heard()
     host = PipelineHost()
     try:
         line = await host.add("live-check", [stt, heard], on_error=heard.fail)
@@ -96,7 +94,7 @@ async def _ask_stt(choice: Choice) -> str:
 async def _ask_tts(choice: Choice) -> str:
     host, voice = PipelineHost(), Sample()
     try:
-        tts = cloud_tts.make_tts(choice, voice=getattr(choice, "voice", None))
+        tts = build(choice, section=TTS, voice=getattr(choice, "voice", None))
         line = await host.add("live-check", [tts, voice], on_error=voice.fail)
         began_s = time.monotonic()
         if not await voice.of("Good day.", line.send):
@@ -107,7 +105,7 @@ async def _ask_tts(choice: Choice) -> str:
 
 
 async def _ask_s2s(choice: Choice) -> str:
-    session = make_endpoint(choice).session((), lambda: None)
+    session = build(choice, section=S2S).session((), lambda: None)
     began_s = time.monotonic()
     try:
         await session.open()

@@ -6,16 +6,13 @@ Such a model takes no list of names. Its input is text from the players' ears, w
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.npc.mouth import Finished
-from glyphoxa.providers import building
-from glyphoxa.providers.building import S2S, Choice
 from glyphoxa_pipelines.cascaded import GraphMouth
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s_session import Endpoint
@@ -37,16 +34,6 @@ class S2sParts:
     new_splitter: Callable[[], Splitter]
     new_check: NewCheck
     stalled_after_ms: int = STALLED_AFTER_MS
-
-
-def make_endpoint(provider: Choice, *, voice: str | None = None, environ: Mapping[str, str] = os.environ) -> Endpoint:
-    """Create the endpoint of a provider.
-
-    Raises:
-        InvalidInput: See `glyphoxa.providers.building.build`.
-    """
-    made: Endpoint = building.build(provider, section=S2S, environ=environ, voice=voice)
-    return made
 
 
 def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:

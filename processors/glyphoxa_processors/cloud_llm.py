@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from glyphoxa.providers.building import LLM, Choice, Connection, build
+from glyphoxa.providers.building import Connection
 from glyphoxa.providers.chat_dialect import Dialects, dialect_of
 
 if TYPE_CHECKING:
-    from pipecat.services.llm_service import LLMService
-
     from glyphoxa_processors.google_llm import SpokenGoogle
     from glyphoxa_processors.llm import SpokenLLM
 
@@ -27,46 +23,21 @@ TOOL_TIMEOUT_S = 5.0
 """Above the highest tier's ceiling (`glyphoxa.npc.budget`), which applies first."""
 
 
-def make_llm(  # noqa: PLR0913 - settings, passed on
-    provider: Choice,
+def openai(
+    connection: Connection,
     *,
     temperature: float | None = None,
     max_tokens: int = MAX_REPLY_TOKENS,
     stalled_after_ms: int = STALLED_AFTER_MS,
     dialects: Dialects | None = None,
-    environ: Mapping[str, str] = os.environ,
-) -> LLMService[Any]:
-    """Create a model for one mouth.
+) -> SpokenLLM:
+    """Create a model for one mouth: OpenAI or a compatible server.
 
     Args:
         temperature: None: the provider's default.
         stalled_after_ms: A stream without data for this long has failed.
         dialects: Requests that such servers have refused in this session.
-
-    Raises:
-        InvalidInput: See `build`.
     """
-    made: LLMService[Any] = build(
-        provider,
-        section=LLM,
-        environ=environ,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        stalled_after_ms=stalled_after_ms,
-        dialects=dialects,
-    )
-    return made
-
-
-def openai(
-    connection: Connection,
-    *,
-    temperature: float | None,
-    max_tokens: int,
-    stalled_after_ms: int = STALLED_AFTER_MS,
-    dialects: Dialects | None = None,
-) -> SpokenLLM:
-    """Create a client for OpenAI or a compatible server."""
     from glyphoxa.adapters.chat_completions import ChatClient
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
@@ -88,8 +59,8 @@ def ollama(connection: Connection, **options: Any) -> SpokenLLM:
 def google(
     connection: Connection,
     *,
-    temperature: float | None,
-    max_tokens: int,
+    temperature: float | None = None,
+    max_tokens: int = MAX_REPLY_TOKENS,
     stalled_after_ms: int = STALLED_AFTER_MS,
     **_of_openai: object,
 ) -> SpokenGoogle:

@@ -15,10 +15,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import uuid
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -34,51 +33,28 @@ from websockets.protocol import State
 
 from glyphoxa.adapters.chat_completions import ConnectionWarmer, kept_open
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
-from glyphoxa.providers.building import TTS, Choice, Connection, build
+from glyphoxa.providers.building import Connection
 from glyphoxa_processors.frames import PrimeFrame
 from glyphoxa_processors.sockets import FAULTS, fault_of, is_refusal, reason_in, socket_to, socket_url
 
 
-def make_tts(
-    provider: Choice,
-    *,
-    voice: str | None = None,
-    sample_rate: int = OUTPUT_RATE_HZ,
-    environ: Mapping[str, str] = os.environ,
-) -> TTSService:
-    """Create a voice for one mouth.
-
-    Args:
-        voice: The provider's voice id; None for the default.
-
-    Raises:
-        InvalidInput: See `build`.
-    """
-    made: TTSService = build(provider, section=TTS, environ=environ, voice=voice, sample_rate=sample_rate)
-    return made
+def openai(connection: Connection, *, voice: str | None = None) -> TTSService:
+    return OpenAiVoice(connection, voice=voice or "onyx")
 
 
-def openai(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
-    return OpenAiVoice(connection, voice=voice or "onyx", sample_rate=sample_rate)
-
-
-def deepgram(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+def deepgram(connection: Connection, *, voice: str | None = None) -> TTSService:
     spoken_by = voice or "aura-2-draco-en"  # also the model name
-    return SocketVoice(lambda: AuraWire(connection, spoken_by, sample_rate), voice=spoken_by, sample_rate=sample_rate)
+    return SocketVoice(lambda: AuraWire(connection, spoken_by), voice=spoken_by)
 
 
-def elevenlabs(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+def elevenlabs(connection: Connection, *, voice: str | None = None) -> TTSService:
     spoken_by = voice or "JBFqnCBsd6RMkjVDRZzb"
-    return SocketVoice(
-        lambda: ElevenLabsWire(connection, spoken_by, sample_rate), voice=spoken_by, sample_rate=sample_rate
-    )
+    return SocketVoice(lambda: ElevenLabsWire(connection, spoken_by), voice=spoken_by)
 
 
-def cartesia(connection: Connection, *, voice: str | None, sample_rate: int) -> TTSService:
+def cartesia(connection: Connection, *, voice: str | None = None) -> TTSService:
     spoken_by = voice or "a0e99841-438c-4a64-b679-ae501e7d6091"
-    return SocketVoice(
-        lambda: CartesiaWire(connection, spoken_by, sample_rate), voice=spoken_by, sample_rate=sample_rate
-    )
+    return SocketVoice(lambda: CartesiaWire(connection, spoken_by), voice=spoken_by)
 
 
 class VoiceFailed(Exception):
@@ -88,13 +64,13 @@ class VoiceFailed(Exception):
 class StreamedVoice(TTSService):
     """A voice that returns the sound of one clause at a time, as a stream."""
 
-    def __init__(self, *, model: str, voice: str, sample_rate: int) -> None:
+    def __init__(self, *, model: str, voice: str) -> None:
         super().__init__(
             push_start_frame=True,
             push_stop_frames=True,
             # A clause without sound does not mean that the service died.
             max_consecutive_zero_audio_contexts=0,
-            sample_rate=sample_rate,
+            sample_rate=OUTPUT_RATE_HZ,
             settings=TTSSettings(model=model, voice=voice, language=None),
         )
 
@@ -140,15 +116,15 @@ _PIECE_MS = 100
 class OpenAiVoice(StreamedVoice):
     """OpenAI's speech over a persistent connection, with an immediate start."""
 
-    def __init__(self, connection: Connection, *, voice: str, sample_rate: int) -> None:
-        super().__init__(model=connection.model, voice=voice, sample_rate=sample_rate)
+    def __init__(self, connection: Connection, *, voice: str) -> None:
+        super().__init__(model=connection.model, voice=voice)
         http = kept_open()
         # One retry, for a connection that went stale between two turns. More would keep the table waiting.
         self._openai = AsyncOpenAI(
             api_key=connection.key, base_url=connection.base_url, http_client=http, max_retries=1
         )
         self._request = {"model": connection.model, "voice": voice, "response_format": "pcm"}
-        self._piece = sample_rate * _PIECE_MS // 1_000 * 2
+        self._piece = OUTPUT_RATE_HZ * _PIECE_MS // 1_000 * 2
         self._warmer = ConnectionWarmer(http, str(self._openai.base_url))
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
@@ -207,9 +183,9 @@ class VoiceWire(Protocol):
 class SocketVoice(StreamedVoice):
     """See the rules of this module."""
 
-    def __init__(self, new_wire: Callable[[], VoiceWire], *, voice: str, sample_rate: int) -> None:
+    def __init__(self, new_wire: Callable[[], VoiceWire], *, voice: str) -> None:
         wire = new_wire()
-        super().__init__(model=wire.name, voice=voice, sample_rate=sample_rate)
+        super().__init__(model=wire.name, voice=voice)
         self._new_wire = new_wire
         self._idle: tuple[VoiceWire, ClientConnection] | None = None
         """The open connection, while no clause uses it."""
@@ -299,9 +275,9 @@ class SocketVoice(StreamedVoice):
 class AuraWire:
     """Deepgram's voice. Its sound does not say to which text it belongs."""
 
-    def __init__(self, connection: Connection, voice: str, sample_rate: int) -> None:
+    def __init__(self, connection: Connection, voice: str) -> None:
         self.name = voice
-        query = {"model": voice, "encoding": "linear16", "sample_rate": sample_rate, "mip_opt_out": "true"}
+        query = {"model": voice, "encoding": "linear16", "sample_rate": OUTPUT_RATE_HZ, "mip_opt_out": "true"}
         self.url = f"{socket_url(connection.base_url or 'wss://api.deepgram.com')}/v1/speak?{urlencode(query)}"
         self.headers = {"Authorization": f"Token {connection.key}"}
         self._sequence = -1
@@ -329,11 +305,11 @@ class AuraWire:
 class ElevenLabsWire:
     """ElevenLabs. Each clause is a context of its own."""
 
-    def __init__(self, connection: Connection, voice: str, sample_rate: int) -> None:
+    def __init__(self, connection: Connection, voice: str) -> None:
         self.name = connection.model
         query = {
             "model_id": connection.model,
-            "output_format": f"pcm_{sample_rate}",
+            "output_format": f"pcm_{OUTPUT_RATE_HZ}",
             "auto_mode": "true",
             "inactivity_timeout": 180,
         }
@@ -357,14 +333,14 @@ class ElevenLabsWire:
 class CartesiaWire:
     """Cartesia. Each clause is a context of its own."""
 
-    def __init__(self, connection: Connection, voice: str, sample_rate: int) -> None:
+    def __init__(self, connection: Connection, voice: str) -> None:
         self.name = connection.model
         self.url = socket_url(connection.base_url or "wss://api.cartesia.ai/tts/websocket")
         self.headers = {"X-API-Key": connection.key, "Cartesia-Version": "2026-03-01"}
         self._fixed = {
             "model_id": connection.model,
             "voice": {"mode": "id", "id": voice},
-            "output_format": {"container": "raw", "encoding": "pcm_s16le", "sample_rate": sample_rate},
+            "output_format": {"container": "raw", "encoding": "pcm_s16le", "sample_rate": OUTPUT_RATE_HZ},
             "continue": False,
         }
 

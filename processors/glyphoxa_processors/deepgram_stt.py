@@ -10,7 +10,8 @@ Rules:
   for a second, lags behind, or does not answer a pause. Then another one is opened at once, and later with pauses.
 - The next connection first hears the sound without a final transcript, so no word is lost. Messages of an old
   connection are dropped, and so are repeated and outdated ones, so no word is said twice.
-- Each pause of the ear is answered by one closing transcript: Nova is asked to finalise, Flux to end its turn.
+- Each pause of the ear is answered by one closing transcript: Nova is asked to finalise, Flux to end its turn. The
+  ear's end-of-turn rules therefore hold for both, and neither decides when an NPC may answer.
 - New key terms are sent on the open connection, one change at a time and only the newest. An endpoint that refuses
   them, or does not answer, gets them by reconnecting after an answered pause.
 - A list of key terms that is too long is halved after the first refusal. After the second, none are sent.
@@ -50,6 +51,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
+from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, UnconfirmedSound, put_notes
 from glyphoxa_processors.sockets import FAULTS, ending_of, fault_of, reason_in, socket_to, socket_url
@@ -627,8 +629,11 @@ class FluxStt(DeepgramStt):
             self._hear(bytes(2 * int(_NOTICEABLE_S * self._bytes_per_s / 2)))
 
 
-def make_nova(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> NovaStt:
-    """Create a Nova recogniser."""
+def make_nova(connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> NovaStt:
+    """Create a Nova recogniser for one ear.
+
+    `keyterms` must already fit the provider's limits (`glyphoxa.names.keyterms`). Update them with a `KeytermsFrame`.
+    """
     query = {
         "language": language,
         "channels": "1",
@@ -640,31 +645,31 @@ def make_nova(connection: Connection, *, keyterms: Sequence[str], sample_rate: i
     return NovaStt(
         _address(connection, "v1"),
         key=connection.key,
-        query=_query(connection, sample_rate) | query,
+        query=_query(connection) | query,
         keyterms=keyterms,
         # Since October 2026, not on regional endpoints.
         takes_names=connection.model.startswith("nova-3"),
     )
 
 
-def make_flux(connection: Connection, *, keyterms: Sequence[str], sample_rate: int, language: str) -> FluxStt:
-    """Create a Flux recogniser. `language` is the model's own tag."""
+def make_flux(connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> FluxStt:
+    """Create a Flux recogniser, see `make_nova`. `language` is the model's own tag."""
     # The timeout matters only if a pause is never reported.
     query = {"eot_threshold": "1.0", "eot_timeout_ms": "30000"}
     return FluxStt(
         _address(connection, "v2"),
         key=connection.key,
-        query=_query(connection, sample_rate) | query,
+        query=_query(connection) | query,
         keyterms=keyterms,
         takes_names=True,
     )
 
 
-def _query(connection: Connection, sample_rate: int) -> dict[str, str]:
+def _query(connection: Connection) -> dict[str, str]:
     return {
         "model": connection.model,
         "encoding": "linear16",
-        "sample_rate": str(sample_rate),
+        "sample_rate": str(INPUT_RATE_HZ),
         "mip_opt_out": "true",
     }
 

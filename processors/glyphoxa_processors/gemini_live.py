@@ -58,7 +58,7 @@ class LiveEndpoint:
         return LiveSession(self, tools, on_ending)
 
 
-def endpoint(connection: Connection, *, voice: str | None) -> LiveEndpoint:
+def endpoint(connection: Connection, *, voice: str | None = None) -> LiveEndpoint:
     return LiveEndpoint(connection, voice or "Charon")
 
 

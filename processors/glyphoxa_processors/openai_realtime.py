@@ -87,7 +87,7 @@ class RealtimeEndpoint:
         return RealtimeSession(self, tools, on_ending)
 
 
-def endpoint(connection: Connection, *, voice: str | None) -> RealtimeEndpoint:
+def endpoint(connection: Connection, *, voice: str | None = None) -> RealtimeEndpoint:
     return RealtimeEndpoint(connection, voice or "cedar")
 
 

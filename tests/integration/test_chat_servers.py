@@ -17,7 +17,6 @@ from glyphoxa.npc.mouth import Marked
 from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.chat_dialect import Habits
-from glyphoxa_processors.cloud_llm import make_llm
 from tests.integration.test_fallbacks import an_npc, key, llm, tts  # noqa: F401 - `key` is a fixture
 from tests.support.chat_server import (
     DONE,
@@ -39,7 +38,7 @@ from tests.support.chat_server import (
 from tests.support.memory_twins import tools_of
 from tests.support.pipecat_fakes import Stage as Play
 from tests.support.pipecat_fakes import prompt, stage
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_llm
 
 WORDS = "Iron is dear. Steel is dearer."
 TALK = (

@@ -13,11 +13,10 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa_processors.cloud_llm import make_llm
 from glyphoxa_processors.tools import ToolRounds, declare
 from tests.support.graph import RunningGraph
 from tests.support.memory_twins import GRIMJAW, tools_of
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_llm
 
 ASKED = [
     {"role": "system", "content": "You are Grimjaw."},

@@ -15,10 +15,9 @@ from pipecat.frames.frames import (
 
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.recogniser import notes_of
 from tests.support.graph import RunningGraph
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_stt
 
 WHO = (Word("Who"), Word("is"), Word("Grimjaw", confidence=0.55))
 

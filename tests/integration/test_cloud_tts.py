@@ -10,10 +10,9 @@ from benchmarks.servers.local import tone
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import TurnId
-from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 from tests.support.graph import RunningGraph
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_tts
 
 TURN = TurnId("t1")
 

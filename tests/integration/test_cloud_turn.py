@@ -16,13 +16,10 @@ from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa_pipelines.engines import _check
-from glyphoxa_processors.cloud_llm import make_llm
-from glyphoxa_processors.cloud_stt import make_stt
-from glyphoxa_processors.cloud_tts import make_tts
 from tests.support.builders import a_campaign
 from tests.support.memory_twins import tools_of
 from tests.support.pipecat_fakes import Scripted, listening, stage
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_llm, make_stt, make_tts
 
 WORDS = (Word("Where"), Word("is"), Word("glif", 0.4), Word("oxa?", 0.5))
 SCRIPTS = {

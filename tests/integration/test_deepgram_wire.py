@@ -13,10 +13,9 @@ from pipecat.frames.frames import InterimTranscriptionFrame
 
 from benchmarks.servers.deepgram import Close, Connection, DeepgramServer, OnWire, Wire, Word
 from glyphoxa_processors import deepgram_stt
-from glyphoxa_processors.cloud_stt import make_stt
 from tests.support.counting import COUNTING, say, sound, spoken, starts, stops, transcript
 from tests.support.graph import RunningGraph
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_stt
 
 BOTH = pytest.mark.parametrize("name", ["deepgram-nova", "deepgram-flux"])
 ERRORS: dict[str, dict[str, Any]] = {

@@ -30,12 +30,11 @@ from glyphoxa.names.keyterms import Hints
 from glyphoxa_pipelines.engines import open_ear
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors import deepgram_stt
-from glyphoxa_processors.cloud_stt import make_stt
 from glyphoxa_processors.frames import KeytermsFrame
 from tests.support.counting import COUNTING, say, sound, spoken, starts, stops, transcript
 from tests.support.graph import RunningGraph
 from tests.support.pipecat_fakes import ALICE, Scripted, listening
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_stt
 
 
 class _SoundSent(SystemFrame):

@@ -22,11 +22,9 @@ from benchmarks.servers.local import tone
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Reply
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.prompt.prompt import Message, Prompt
-from glyphoxa_processors.cloud_llm import make_llm
-from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, PrimeFrame, ReplyEndFrame
 from tests.support.graph import RunningGraph
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_llm, make_tts
 
 TURN = TurnId("t1")
 

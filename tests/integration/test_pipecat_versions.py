@@ -21,7 +21,6 @@ SUITE = (
         f"tests/integration/test_{name}.py"
         for name in (
             "cloud_llm",
-            "cloud_stt",
             "cloud_tts",
             "cloud_turn",
             "deepgram_wire",

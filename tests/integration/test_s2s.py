@@ -13,10 +13,9 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, TierChoice, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
 from glyphoxa.prompt.prompt import Message
-from glyphoxa_pipelines.s2s import make_endpoint
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.memory_twins import tools_of
-from tests.support.provider import ProviderNamed
+from tests.support.provider import ProviderNamed, make_endpoint
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import ASKED, Heard, brisk, play_with
 

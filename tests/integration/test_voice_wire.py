@@ -12,10 +12,9 @@ from benchmarks.servers.deepgram import Close, Wire
 from benchmarks.servers.local import tone
 from glyphoxa.domain.ids import TurnId
 from glyphoxa_processors import cloud_tts
-from glyphoxa_processors.cloud_tts import make_tts
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 from tests.support.graph import RunningGraph
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_tts
 from tests.support.voice_server import RATE_HZ, VOICES, Clause, VoiceServer
 
 EACH = pytest.mark.parametrize("name", VOICES)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+
+from glyphoxa.providers.building import LLM, S2S, STT, TTS, build
 
 
 @dataclass(frozen=True)
@@ -14,3 +17,8 @@ class ProviderNamed:
 
 
 KEYS = {"TEST_KEY": "secret-1234"}
+
+make_stt = partial(build, section=STT)
+make_llm = partial(build, section=LLM)
+make_tts = partial(build, section=TTS)
+make_endpoint = partial(build, section=S2S)

@@ -18,11 +18,11 @@ from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.s2s import S2sMouth, S2sParts, graph, make_endpoint
+from glyphoxa_pipelines.s2s import S2sMouth, S2sParts, graph
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, SentenceSplitter
-from tests.support.provider import KEYS, ProviderNamed
+from tests.support.provider import KEYS, ProviderNamed, make_endpoint
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 
 PERSONA = Message("system", "You are Grimjaw.")

@@ -31,10 +31,6 @@ from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, named,
 from glyphoxa.providers.chat_models import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
 from glyphoxa.providers.rows import ROWS, Provider
 from glyphoxa.web.access.consent import consent_text
-from glyphoxa_pipelines.s2s import make_endpoint
-from glyphoxa_processors.cloud_llm import make_llm
-from glyphoxa_processors.cloud_stt import make_stt
-from glyphoxa_processors.cloud_tts import make_tts
 
 KEYS = {row.key_env: "a-key" for row in ROWS if row.key_env}
 CHOOSABLE = [(section, name) for section, kind in KINDS.items() for name in names(kind)]
@@ -67,14 +63,10 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str, m
         settings = choosing(section, name, base_url=address, model="m")
         choice: Any = settings.chosen(section)
         match find(section, name).kind:
-            case "stt":
-                built: Any = make_stt(choice, environ=KEYS)
-            case "llm":
-                built = make_llm(choice, environ=KEYS)
-            case "tts":
-                built = make_tts(choice, environ=KEYS)
+            case "stt" | "llm" | "tts":
+                built: Any = build(choice, section=section, environ=KEYS)
             case "s2s":
-                built = make_endpoint(choice, environ=KEYS)
+                built = build(choice, section=section, environ=KEYS)
                 assert built.connection.key == "a-key"
             case "embeddings":
                 built = await load_embedder(settings, environ=KEYS)
