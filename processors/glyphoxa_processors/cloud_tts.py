@@ -62,12 +62,13 @@ class VoiceFailed(Exception):
 
 
 class StreamedVoice(TTSService):
-    """A voice that returns the sound of one clause at a time, as a stream."""
+    """A voice that returns the sound of one clause at a time, as a stream: mono s16le at `OUTPUT_RATE_HZ`."""
 
-    def __init__(self, *, model: str, voice: str) -> None:
+    def __init__(self, *, model: str, voice: str, push_text_frames: bool = True) -> None:
         super().__init__(
             push_start_frame=True,
             push_stop_frames=True,
+            push_text_frames=push_text_frames,
             # A clause without sound does not mean that the service died.
             max_consecutive_zero_audio_contexts=0,
             sample_rate=OUTPUT_RATE_HZ,
