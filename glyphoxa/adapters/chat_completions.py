@@ -21,6 +21,7 @@ from loguru import logger
 from openai import APIStatusError, AsyncOpenAI, Timeout
 
 from glyphoxa.domain.errors import Unavailable, shown
+from glyphoxa.domain.structured import json_object
 from glyphoxa.judgement.marks import COMMON
 from glyphoxa.providers.building import Connection
 from glyphoxa.providers.chat_dialect import Dialect, Dialects, Rejection
@@ -102,16 +103,16 @@ class AnswerReader:
         if not lines or self.is_stream:
             return
         text = "\n".join(lines)
-        documents = [_parsed(text)]
+        documents = [json_object(text)]
         if documents == [None]:
-            documents = [_parsed(line) for line in lines]
+            documents = [json_object(line) for line in lines]
         deltas = [delta for each in documents if each is not None and (delta := _delta(each)) is not None]
         if not deltas:
             raise NoAnswer(f"the server sent no answer: {shown(text)}", Rejection(200, text))
         yield from deltas
 
     def _read(self, payload: str) -> Iterator[Delta]:
-        document = _parsed(payload)
+        document = json_object(payload)
         delta = None if document is None else _delta(document)
         if delta is None:
             self._keep(payload)
@@ -123,14 +124,6 @@ class AnswerReader:
         if self._n_other < _READ_AT_MOST:
             self._other.append(line)
             self._n_other += len(line)
-
-
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def _delta(document: Mapping[str, Any]) -> Delta | None:

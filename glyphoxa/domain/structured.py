@@ -113,6 +113,15 @@ def validated(answer: type[Answer], fields: object, *, what: str = "the model's 
         raise Unparseable(f"{what} is of another form{wrong and ': '}{wrong}") from None
 
 
+def json_object(text: str | bytes | bytearray) -> dict[str, Any] | None:
+    """Parse a JSON object; None if the text is something else."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
 def parsed(text: str | None, schema: JsonSchema) -> dict[str, Any]:
     """Parse the object in a model's answer. Strips the code fence that models like to add.
 

@@ -14,7 +14,6 @@ connection with the whole conversation. `expect` and `renew` may be called in an
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -23,6 +22,7 @@ from loguru import logger
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
+from glyphoxa.domain.structured import json_object
 from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
@@ -137,14 +137,11 @@ def instructions_of(messages: Sequence[Message]) -> str:
 
 def message_of(raw: str | bytes) -> Mapping[str, Any]:
     """Parse a message of the server. Logs one that is not a JSON object and returns it as empty."""
-    try:
-        message = json.loads(raw)
-    except (ValueError, RecursionError):
-        message = None
-    if isinstance(message, dict):
-        return message
-    logger.warning("a speech-to-speech server sent {} bytes that are not a JSON object", len(raw))
-    return {}
+    message = json_object(raw)
+    if message is None:
+        logger.warning("a speech-to-speech server sent {} bytes that are not a JSON object", len(raw))
+        return {}
+    return message
 
 
 T = TypeVar("T")
@@ -167,10 +164,7 @@ def pcm_of(encoded: str) -> bytes:
 
 def arguments_of(value: object) -> Mapping[str, object] | None:
     """Return a call's arguments, given as an object or as its JSON text. None if they are neither."""
-    try:
-        arguments = json.loads(value or "{}") if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return None
+    arguments = json_object(value or "{}") if isinstance(value, str) else value
     return arguments if isinstance(arguments, dict) else None
 
 
@@ -182,7 +176,8 @@ def reason(error: BaseException) -> str:
         case ConnectionClosed(rcvd=close) if close is not None:
             return closed_because(close.code, close.reason)
         case InvalidStatus(response=response):
-            why = "" if response.status_code in _KEY_REFUSED else _reason_in(response.body)
+            told = None if response.status_code in _KEY_REFUSED else json_object(response.body or b"")
+            why = value_at(told, "error", "message", kind=str) or value_at(told, "error", kind=str)
             return f"the server refuses the connection: HTTP {response.status_code}{why and f': {why}'}"
     return str(error) or type(error).__name__
 
@@ -193,11 +188,3 @@ _KEY_REFUSED = (401, 403)
 
 def closed_because(code: int, why: str) -> str:
     return f"the server closed the session: {why or CLOSE_CODE_EXPLANATIONS.get(code, 'no reason given')} ({code})"
-
-
-def _reason_in(body: bytes | bytearray | None) -> str:
-    try:
-        message = json.loads(body or b"")
-    except (ValueError, RecursionError):
-        return ""
-    return value_at(message, "error", "message", kind=str) or value_at(message, "error", kind=str)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
+
+from glyphoxa.domain.structured import json_object
 
 OPEN_WITHIN_S: Final = 5.0
 FAULTS: Final = (WebSocketException, OSError, TimeoutError)
@@ -52,11 +53,7 @@ def fault_of(error: BaseException) -> str:
     if not isinstance(error, InvalidStatus):
         return f"could not be reached: {str(error) or type(error).__name__}"[:_LONGEST]
     response = error.response
-    try:
-        told = json.loads(response.body or b"")
-    except ValueError:
-        told = {}
-    why = reason_in(told) or response.reason_phrase
+    why = reason_in(json_object(response.body or b"")) or response.reason_phrase
     return f"refused the connection: HTTP {response.status_code} {why}"[:_LONGEST]
 
 
