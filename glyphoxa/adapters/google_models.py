@@ -10,7 +10,7 @@ from google.genai import errors, types
 from httpx import HTTPError
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
+from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.judgement.marks import COMMON
@@ -28,8 +28,8 @@ _IDLE_S = 300
 class GoogleEmbeddings(HostedEmbeddings):
     most_texts = MAX_TEXTS
 
-    def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int = DEADLINE_MS) -> None:
-        super().__init__(connection, dimensions=dimensions, deadline_ms=deadline_ms)
+    def __init__(self, connection: Connection, *, dimensions: int) -> None:
+        super().__init__(connection, dimensions=dimensions)
         self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(keepalive_timeout=_IDLE_S), trust_env=True)
         tries = types.HttpRetryOptions(attempts=_TRIES, initial_delay=_FIRST_PAUSE_S, jitter=_JITTER_S)
         self._client = genai.Client(
@@ -54,7 +54,7 @@ class GoogleEmbeddings(HostedEmbeddings):
         # From gemini-embedding-2 on, bare strings are parts of one text and give a single vector.
         contents: list[types.ContentUnion] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         try:
-            async with answered_within(self._deadline_ms, f"{name} did not answer"):
+            async with answered_within(self.deadline_ms, f"{name} did not answer"):
                 answer = await self._client.aio.models.embed_content(
                     model=self._model, contents=contents, config=config
                 )

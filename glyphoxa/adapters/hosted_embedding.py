@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -21,25 +20,22 @@ _MAX_BYTES = 8_000
 
 Transcript chunks have a few hundred bytes; this protects against anything else."""
 
-DEADLINE_MS = 10_000
-Ask = Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]]
-
 
 class HostedEmbeddings(ABC):
     """See `Embedder`. Create inside a running event loop; `close` it.
 
     Args:
         dimensions: Required length of the vectors.
-        deadline_ms: For a request including retries.
     """
 
     most_texts: ClassVar[int]
+    deadline_ms: ClassVar[int] = 10_000
+    """For a request including retries."""
 
-    def __init__(self, connection: Connection, *, dimensions: int, deadline_ms: int) -> None:
+    def __init__(self, connection: Connection, *, dimensions: int) -> None:
         self._model = connection.model
         self._dimensions = dimensions
         self._prefixes = prefixes_of(connection.model)
-        self._deadline_ms = deadline_ms
 
     async def embed(self, texts: Sequence[str]) -> NDArray[float32]:
         """Embed utterances; see `Embedder.embed`.
@@ -59,64 +55,49 @@ class HostedEmbeddings(ABC):
     async def close(self) -> None: ...
 
     async def _embed(self, texts: Sequence[str], prefix: str, *, are_questions: bool) -> NDArray[float32]:
-        return await embed_in_batches(
-            [prefix + text for text in texts],
-            partial(self._ask, are_questions=are_questions),
-            model=self._model,
-            dimensions=self._dimensions,
-            most_texts=self.most_texts,
-        )
+        """float32, shape (len(texts), dimensions), rows of unit length; a failed row is zero or not finite.
+
+        A request that the provider rejects is sent again in halves, because it may contain too many texts or one that
+        the model does not take. The row of a rejected text is not finite, and so is that of a text without a vector.
+
+        Raises:
+            Unavailable: The provider returned a different number of vectors than texts, or none.
+            InvalidInput: It rejects every text.
+            WrongDimensions: The vectors have a different length.
+        """
+        rows = np.full((len(texts), self._dimensions), np.nan, float32)
+        parts = [(start, min(start + self.most_texts, len(texts))) for start in range(0, len(texts), self.most_texts)]
+        n_answered = n_rejected = 0
+        while parts:
+            start, end = parts.pop(0)
+            try:
+                vectors = await self._ask(
+                    [_sendable(prefix + text) for text in texts[start:end]], are_questions=are_questions
+                )
+            except InvalidInput:
+                n_rejected += end - start == 1
+                # Two texts are rejected and none is taken: the reason is hardly one of the texts.
+                if not n_answered and (n_rejected > 1 or len(texts) == 1):
+                    raise
+                if end - start > 1:
+                    middle = (start + end) // 2
+                    parts[:0] = [(start, middle), (middle, end)]
+                continue
+            n_answered += 1
+            if len(vectors) != end - start:
+                raise Unavailable(f"{self._model} returned {len(vectors)} vectors for {end - start} texts")
+            for at, vector in enumerate(vectors, start):
+                if len(vector) not in (0, self._dimensions):
+                    raise WrongDimensions(model=self._model, wanted=self._dimensions, given=len(vector))
+                if len(vector):
+                    rows[at] = _unit(vector)
+            if not any(len(vector) for vector in vectors):
+                raise Unavailable(f"{self._model} returned an empty vector for each of {len(vectors)} texts")
+        return rows
 
     @abstractmethod
     async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
         """Send one request."""
-
-
-async def embed_in_batches(
-    texts: Sequence[str], ask: Ask, *, model: str, dimensions: int, most_texts: int
-) -> NDArray[float32]:
-    """float32, shape (len(texts), dimensions), rows of unit length; a failed row is zero or not finite.
-
-    Args:
-        ask: Sends one request.
-        model: The model's name, for messages.
-        most_texts: Maximum number of texts per request.
-
-    A request that the provider rejects is sent again in halves, because it may contain too many texts or one that the
-    model does not take. The row of a rejected text is not finite, and so is that of a text without a vector.
-
-    Raises:
-        Unavailable: The provider returned a different number of vectors than texts, or none.
-        InvalidInput: It rejects every text.
-        WrongDimensions: The vectors have a different length.
-    """
-    rows = np.full((len(texts), dimensions), np.nan, float32)
-    parts = [(start, min(start + most_texts, len(texts))) for start in range(0, len(texts), most_texts)]
-    n_answered = n_rejected = 0
-    while parts:
-        start, end = parts.pop(0)
-        try:
-            vectors = await ask([_sendable(text) for text in texts[start:end]])
-        except InvalidInput:
-            n_rejected += end - start == 1
-            # Two texts are rejected and none is taken: the reason is hardly one of the texts.
-            if not n_answered and (n_rejected > 1 or len(texts) == 1):
-                raise
-            if end - start > 1:
-                middle = (start + end) // 2
-                parts[:0] = [(start, middle), (middle, end)]
-            continue
-        n_answered += 1
-        if len(vectors) != end - start:
-            raise Unavailable(f"{model} returned {len(vectors)} vectors for {end - start} texts")
-        for at, vector in enumerate(vectors, start):
-            if len(vector) not in (0, dimensions):
-                raise WrongDimensions(model=model, wanted=dimensions, given=len(vector))
-            if len(vector):
-                rows[at] = _unit(vector)
-        if not any(len(vector) for vector in vectors):
-            raise Unavailable(f"{model} returned an empty vector for each of {len(vectors)} texts")
-    return rows
 
 
 def _sendable(text: str) -> str:

@@ -14,7 +14,7 @@ from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, P
 
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text, kept_open
-from glyphoxa.adapters.hosted_embedding import DEADLINE_MS, HostedEmbeddings
+from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
 from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.judgement.reasoning import without_reasoning
@@ -55,15 +55,8 @@ class OpenAiEmbeddings(HostedEmbeddings):
 
     most_texts = MAX_TEXTS
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        dimensions: int,
-        asks_for_dimensions: bool = True,
-        deadline_ms: int = DEADLINE_MS,
-    ) -> None:
-        super().__init__(connection, dimensions=dimensions, deadline_ms=deadline_ms)
+    def __init__(self, connection: Connection, *, dimensions: int, asks_for_dimensions: bool = True) -> None:
+        super().__init__(connection, dimensions=dimensions)
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
         self._dialect = USUAL
         self._client = AsyncOpenAI(
@@ -76,7 +69,7 @@ class OpenAiEmbeddings(HostedEmbeddings):
     async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
         name = f"the embeddings model {self._model!r}"
         try:
-            async with answered_within(self._deadline_ms, f"{name} did not answer"):
+            async with answered_within(self.deadline_ms, f"{name} did not answer"):
                 return _vectors(await self._answer(texts))
         except (AuthenticationError, PermissionDeniedError) as error:
             # The provider's message quotes the beginning and end of the key.

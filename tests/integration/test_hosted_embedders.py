@@ -19,6 +19,7 @@ from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
 from glyphoxa.actors.quiet_gate import QuietGate
 from glyphoxa.adapters.google_models import GoogleEmbeddings
+from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import open_store
@@ -238,11 +239,14 @@ async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", [OpenAiEmbeddings, GoogleEmbeddings])
-async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(kind: type[Any]) -> None:
+async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(
+    kind: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostedEmbeddings, "deadline_ms", 30)
     server: Server = (GeminiServer if kind is GoogleEmbeddings else OpenAiServer)(vectors=Vectors(delay_ms=600_000))
     async with server:
         address = server.base_url if isinstance(server, OpenAiServer) else server.http_url
-        model = kind(Connection("m", address, KEY), dimensions=4, deadline_ms=30)
+        model = kind(Connection("m", address, KEY), dimensions=4)
         with pytest.raises(Unavailable, match="'m' did not answer within 30 ms"):
             await model.embed(["Aye."])
         await model.close()
