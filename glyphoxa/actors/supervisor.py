@@ -6,7 +6,7 @@
   survive a crash lives in the object whose method is the body.
 - The supervisor gives up an actor that crashes more than `max_restarts` times within `window_ms`. It then calls
   `on_given_up`.
-- Leaving the `async with` block cancels all actors and waits for them.
+- `close` cancels all actors and waits for them.
 - An actor that ignores cancellation is abandoned at a deadline and logged. Its later errors do not count as crashes.
 """
 
@@ -17,8 +17,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Generic, TypeVar
 
 from loguru import logger
 
@@ -155,14 +154,6 @@ class Supervisor:
         self._on_given_up = on_given_up
         self._actors: dict[str, _Actor] = {}
         self._is_closing = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def start(self, name: str, body: Body) -> None:
         """Start an actor. No other one may have its name."""

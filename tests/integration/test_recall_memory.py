@@ -27,6 +27,7 @@ from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others
+from tests.support.supervised import closing
 from tests.support.world_tables import DM, a_campaign_row
 
 EMBEDDER = embedder_of_topics({"sister": 0, "sibling": 0, "blade": 1, "sword": 1, "rain": 2, "weather": 2})
@@ -312,7 +313,7 @@ async def test_memory_is_read_once_the_database_answers_after_the_table_was_open
     """Also if an utterance was sent before the watch has looked again."""
     await memory.log.append([told("My sister sails.", id="u1")])
     changed = asyncio.Event()
-    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as store, Supervisor() as supervisor:
+    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as store, closing(Supervisor()) as supervisor:
         network.cut()
         table = TableMemory(store, a_campaign(), tmp_path / "spool", tell=lambda _: changed.set(), now_ms=lambda: 0)
         await table.open()

@@ -13,6 +13,7 @@ import pytest
 from glyphoxa.actors.supervisor import END_MS, Mailbox, MailboxFull, Supervisor, follow
 from glyphoxa.domain.errors import Unavailable
 from tests.support.patience import DEADLINE_S
+from tests.support.supervised import closing
 from tests.support.virtual_time import run_in_virtual_time
 
 
@@ -41,7 +42,7 @@ class Counter:
 
 
 async def test_crashed_actor_restarts_with_state_and_unread_messages() -> None:
-    async with Supervisor() as supervisor:
+    async with closing(Supervisor()) as supervisor:
         counter = Counter("a")
         supervisor.start("a", counter.run)
         for number in (1, -1, 2):
@@ -52,7 +53,7 @@ async def test_crashed_actor_restarts_with_state_and_unread_messages() -> None:
 
 async def test_crashed_actor_is_reported_and_the_others_go_on() -> None:
     fallen: list[str] = []
-    async with Supervisor(on_crash=lambda name, _: fallen.append(name)) as supervisor:
+    async with closing(Supervisor(on_crash=lambda name, _: fallen.append(name))) as supervisor:
         a, other = Counter("a"), Counter("other")
         supervisor.start("a", a.run)
         supervisor.start("other", other.run)
@@ -66,7 +67,7 @@ async def test_crashed_actor_is_reported_and_the_others_go_on() -> None:
 
 async def test_actor_that_crashes_again_and_again_is_given_up() -> None:
     given_up = asyncio.Event()
-    async with Supervisor(max_restarts=2, on_given_up=lambda _: given_up.set()) as supervisor:
+    async with closing(Supervisor(max_restarts=2, on_given_up=lambda _: given_up.set())) as supervisor:
         counter = Counter("a")
         supervisor.start("a", counter.run)
         for _ in range(3):
@@ -75,9 +76,9 @@ async def test_actor_that_crashes_again_and_again_is_given_up() -> None:
         assert counter.starts == 3
 
 
-async def test_leaving_the_block_leaves_no_task_behind() -> None:
+async def test_closing_leaves_no_task_behind() -> None:
     before = asyncio.all_tasks()
-    async with Supervisor() as supervisor:
+    async with closing(Supervisor()) as supervisor:
         counters = [Counter(str(n)) for n in range(5)]
         for counter in counters:
             supervisor.start(counter.mailbox.name, counter.run)

@@ -7,6 +7,7 @@ from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.dm_channel import Revisions
 from tests.support.builders import BRAN, MARKET, SESSION, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins
+from tests.support.supervised import closing
 from tests.support.virtual_time import in_virtual_time
 
 SECRET, ANSWER, REQUEST = "Grimjaw, I stole the ring.", "You stole the ring!", "Grimjaw, forget what I said."
@@ -45,7 +46,7 @@ class ForgetfulTable(TableOfTwins):
 @in_virtual_time
 async def test_request_leaves_the_next_prompt_without_any_delay() -> None:
     table = ForgetfulTable()
-    async with table.supervisor:
+    async with closing(table.supervisor):
         table.start()
         await table.settle()
         await table.move(MARKET)
@@ -68,7 +69,7 @@ async def test_request_leaves_the_next_prompt_without_any_delay() -> None:
 @in_virtual_time
 async def test_request_of_an_npc_or_about_another_player_retracts_nothing() -> None:
     table = ForgetfulTable()
-    async with table.supervisor:
+    async with closing(table.supervisor):
         table.start()
         await table.settle()
         await table.move(MARKET)

@@ -16,6 +16,7 @@ from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.prompt.wording import wording
 from tests.support.builders import MARKET, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins
+from tests.support.supervised import closing
 
 SAFETY = Safety(("spiders", "harm to children"), ("torture",))
 ENGLISH = wording("en")
@@ -24,7 +25,7 @@ ENGLISH = wording("en")
 @asynccontextmanager
 async def a_table(safety: Safety | None = SAFETY) -> AsyncIterator[TableOfTwins]:
     table = TableOfTwins(safety=safety)
-    async with table.supervisor:
+    async with closing(table.supervisor):
         table.start()
         await table.settle()
         await table.move(MARKET)

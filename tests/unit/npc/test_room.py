@@ -40,13 +40,14 @@ from tests.support.builders import (
 )
 from tests.support.patience import DEADLINE_S
 from tests.support.room_table import NAMES, TableOfTwins, named
+from tests.support.supervised import closing
 from tests.support.virtual_time import run_in_virtual_time
 
 
 @pytest.fixture
 async def table() -> AsyncIterator[TableOfTwins]:
     table = TableOfTwins()
-    async with table.supervisor:
+    async with closing(table.supervisor):
         table.start()
         await table.settle()
         await table.move(MARKET)
@@ -238,7 +239,7 @@ async def test_crashed_npc_restarts_with_its_history(
 def test_npc_with_a_hanging_engine_restarts_within_two_seconds() -> None:
     async def evening() -> None:
         table = TableOfTwins()
-        async with table.supervisor:
+        async with closing(table.supervisor):
             table.start()
             await table.settle()
             await table.move(MARKET)

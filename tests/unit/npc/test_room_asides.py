@@ -11,6 +11,7 @@ from glyphoxa.domain.ids import PlayerId
 from tests.support.builders import BRAN, FORGE, MARKET, TAMSIN
 from tests.support.proof import n_examples
 from tests.support.room_table import TableOfTwins
+from tests.support.supervised import closing
 
 APART = ("brb, {mark}", "ooc: {mark}", "(ooc {mark})", "(({mark}))", "// {mark}")
 OTHER = (
@@ -30,7 +31,7 @@ STEP = st.tuples(
 def test_no_prompt_contains_an_aside(steps: list[tuple[PlayerId, str, str]], scene: str) -> None:
     async def play() -> None:
         table = TableOfTwins()
-        async with table.supervisor:
+        async with closing(table.supervisor):
             table.start()
             await table.settle()
             await table.move(MARKET if scene == MARKET else FORGE)
@@ -72,7 +73,7 @@ DECIDED = {
 def test_npcs_hear_what_players_decided_but_not_their_plans() -> None:
     async def play() -> dict[str, bool]:
         table = TableOfTwins()
-        async with table.supervisor:
+        async with closing(table.supervisor):
             table.start()
             await table.settle()
             await table.move(MARKET)

@@ -33,6 +33,7 @@ from glyphoxa.npc.room import Obey
 from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
 from tests.support.room_table import TableOfTwins
+from tests.support.supervised import closing
 
 REPLY = "Aye."
 DIRECTION = "Be afraid of the dark."
@@ -41,7 +42,7 @@ DIRECTION = "Be afraid of the dark."
 @pytest.fixture
 async def table() -> AsyncIterator[TableOfTwins]:
     table = TableOfTwins(dms={BRAN})
-    async with table.supervisor:
+    async with closing(table.supervisor):
         table.start()
         await table.settle()
         await table.move(MARKET)
