@@ -98,14 +98,11 @@ def need(*modules: str, by: str, extra: str) -> None:
         raise NotInstalled(by, missing, extra=extra)
 
 
-def not_installed(error: ImportError, *, by: str, extra: str | None = None) -> NotInstalled | None:
+def not_installed(error: ImportError, *, by: str) -> NotInstalled | None:
     """The error for an import that failed because an extra is not installed.
-
-    Args:
-        extra: The extra that provides it; None to look it up in `MODULES`.
 
     Returns: None if no extra provides it: the installation or this package is broken.
     """
     name = error.name or ""
-    extra = extra or next((extra for extra, brought in MODULES.items() if name.partition(".")[0] in brought), None)
+    extra = next((extra for extra, brought in MODULES.items() if name.partition(".")[0] in brought), None)
     return None if extra is None else NotInstalled(by, [name or str(error)], extra=extra)

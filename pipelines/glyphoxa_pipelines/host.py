@@ -36,6 +36,8 @@ create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
 
 OnError = Callable[[str], None]
+_START_WITHIN_MS = 20_000
+"""Time for the services of a graph to become ready."""
 
 
 class _Closeable(Protocol):
@@ -82,13 +84,9 @@ class PipelineHost:
     """Runs graphs until they are closed. A failing or idle graph does not end the others.
 
     Each graph has its own runner, because a runner keeps every worker it ever ran, and players come and go.
-
-    Args:
-        start_within_ms: Time for the services of a graph to become ready.
     """
 
-    def __init__(self, *, start_within_ms: int = 20_000) -> None:
-        self._start_within_ms = start_within_ms
+    def __init__(self) -> None:
         self._lines: dict[str, RunningGraph] = {}
         self._shared: dict[type, _Closeable] = {}
         self._measured: Callable[[ServiceTime], None] | None = None
@@ -154,11 +152,11 @@ class PipelineHost:
         await runner.add_workers(worker)
         line = self._lines[name] = RunningGraph(worker, runner)
         try:
-            async with asyncio.timeout(self._start_within_ms / 1_000):
+            async with asyncio.timeout(_START_WITHIN_MS / 1_000):
                 await ready.wait()
         except TimeoutError as error:
             await self.remove(name)
-            raise Unavailable(f"the pipeline {name!r} did not start within {self._start_within_ms} ms") from error
+            raise Unavailable(f"the pipeline {name!r} did not start within {_START_WITHIN_MS} ms") from error
         except BaseException:  # including cancellation
             await self.remove(name)  # free the name
             raise

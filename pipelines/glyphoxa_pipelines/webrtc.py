@@ -49,16 +49,10 @@ class WebRtcPeers:
         connect_within_ms: Time for a browser to establish a sound connection.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        *,
-        connect_within_ms: int = CONNECT_WITHIN_MS,
-        host: PipelineHost | None = None,
-    ) -> None:
+    def __init__(self, table: Table, *, connect_within_ms: int = CONNECT_WITHIN_MS) -> None:
         self._table = table
         self._connect_within_ms = connect_within_ms
-        self._host = host or PipelineHost()
+        self._host = PipelineHost()
         self._peers: set[WebRtcPeer] = set()
 
     async def start(self) -> None:

@@ -57,17 +57,11 @@ _CUT = "cut"
 """Event id of a truncation, which concerns no later reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class RealtimeLimits:
-    """Limits after which a session is replaced between turns.
+_MAX_TOKENS = 24_000
+"""A larger session is replaced between turns: well below its limit of 32,000, because tool calls add thousands."""
 
-    Attributes:
-        max_tokens: Well below a session's limit of 32,000, because a turn with tool calls adds thousands.
-        max_age_ms: The server closes a session after an hour.
-    """
-
-    max_tokens: int = 24_000
-    max_age_ms: int = 50 * 60_000
+_MAX_AGE_MS = 50 * 60_000
+"""An older session is replaced between turns: the server closes it after an hour."""
 
 
 def _now_ms() -> int:
@@ -80,7 +74,6 @@ class RealtimeEndpoint:
 
     connection: Connection
     voice: str
-    limits: RealtimeLimits = RealtimeLimits()
     clock: Callable[[], int] = _now_ms
 
     def session(self, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> RealtimeSession:
@@ -183,8 +176,8 @@ class RealtimeSession:
             await self._send({"type": "response.cancel"})
 
     async def renew(self) -> None:
-        limits, age_ms = self._endpoint.limits, self._endpoint.clock() - self._opened_ms
-        is_full = self._n_tokens > limits.max_tokens or age_ms > limits.max_age_ms
+        age_ms = self._endpoint.clock() - self._opened_ms
+        is_full = self._n_tokens > _MAX_TOKENS or age_ms > _MAX_AGE_MS
         if self._connection is None or self._is_outdated or is_full:
             await self._connect()
 

@@ -376,7 +376,7 @@ class Sample(FrameProcessor):
         self._pcm = bytearray()
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def of(self, text: str, send: Callable[[Frame], object], *, within_ms: int = WITHIN_MS) -> bytes:
+    async def of(self, text: str, send: Callable[[Frame], object]) -> bytes:
         """Return the sound of a text: mono s16le, at the voice's rate.
 
         Args:
@@ -387,7 +387,7 @@ class Sample(FrameProcessor):
         """
         send(TTSSpeakFrame(text, append_to_context=False))
         send(ReplyEndFrame(TurnId("sample")))
-        async with answered_within(within_ms, "the voice did not speak"):
+        async with answered_within(WITHIN_MS, "the voice did not speak"):
             await self._done
         return bytes(self._pcm)
 

@@ -8,7 +8,6 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import Message, Prompt
-from glyphoxa_processors.openai_realtime import RealtimeLimits
 from tests.support.builders import an_utterance
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.pipecat_fakes import GRIMJAW
@@ -70,7 +69,7 @@ async def test_an_openai_session_is_replaced_before_its_hour_is_over() -> None:
     now_ms = 0
     server = brisk(RealtimeServer, [SpokenReply("Ready.")])
     async with server:
-        endpoint = replace(endpoint_of(server), limits=RealtimeLimits(max_age_ms=50 * 60_000), clock=lambda: now_ms)
+        endpoint = replace(endpoint_of(server), clock=lambda: now_ms)
         async with play_with(server, endpoint=endpoint) as play:
             await play.answer()
             assert len(server.conversations) == 1
