@@ -95,18 +95,6 @@ def test_each_word_says_how_sure_the_model_is_and_a_garbled_name_is_the_least_su
     assert all(word.from_ms is None for word in heard.words)
 
 
-def test_words_say_when_they_were_spoken_if_that_is_asked(whisper: Whisper, engine: object) -> None:
-    line = spoken(engine, "What happened here last night?")
-    heard = whisper.transcribe(line, times=True)
-    assert heard.text == whisper.transcribe(line).text
-    assert pieces(heard) == heard.text.split()
-    edges = [edge for word in heard.words for edge in (word.from_ms, word.to_ms) if edge is not None]
-    assert len(edges) == 2 * len(heard.words)
-    assert edges == sorted(edges)
-    spoken_until = 1_000 * (len(line) - 4_800) / 16_000
-    assert spoken_until - 700 < edges[-1] < spoken_until + 200
-
-
 def test_the_glossary_brings_invented_names_out_right(whisper: Whisper, engine: object) -> None:
     line = spoken(engine, "Eldrinax told me that the dragon sleeps under Ironhold.")
     assert "Eldrinax" not in whisper.transcribe(line).text

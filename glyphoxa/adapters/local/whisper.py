@@ -13,8 +13,7 @@ Silence, hiss, hum and clicks give no text: they have a high no-speech probabili
 distant voices have a no-speech probability of 0.36 to 0.59 and a score below -2.4; soft words in four synthetic voices
 had at most 0.15 with such a score.
 
-Confidence per word costs nothing (0.4 ms for a line of 3.5 s). Word times take another run of the decoder
-(7-11 ms) and are computed on request.
+Confidence per word costs nothing (0.4 ms for a line of 3.5 s).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ def _slaney_filters() -> Floats:
     return filters
 
 
-# Confidence and time of each word.
+# Confidence of each word.
 
 
 _UNSPACED = "\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -92,9 +91,6 @@ _WORD = re.compile(rf"[^\s\w]*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)[^\s\w]*")
 """A run between spaces; in Chinese and Japanese a single character, as word boundaries are not marked."""
 
 _PART_OF_A_LETTER = "\ufffd"
-
-_FRAME_MS = 20
-"""Milliseconds of sound per encoder frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ def utf8_of(token: str) -> bytes:
     return bytes(_BYTE_OF[character] for character in token if character in _BYTE_OF)
 
 
-def words_of(text: str, tokens: Sequence[Token], times: Sequence[tuple[int, int]] = ()) -> tuple[HeardWord, ...]:
+def words_of(text: str, tokens: Sequence[Token]) -> tuple[HeardWord, ...]:
     """The words of a text with confidence: the lowest of their tokens, without punctuation.
 
     tiny.en wrote 1,038 words without a glossary, 302 of them wrong: a right word ranks above a wrong one in 87 of 100
@@ -134,7 +130,6 @@ def words_of(text: str, tokens: Sequence[Token], times: Sequence[tuple[int, int]
 
     Args:
         text: Stripped text of `tokens`.
-        times: Start and end of each token in milliseconds; empty if unknown.
     """
     spoken = b"".join(token.utf8 for token in tokens)
     whole = spoken.decode("utf-8", "replace")
@@ -149,23 +144,8 @@ def words_of(text: str, tokens: Sequence[Token], times: Sequence[tuple[int, int]
         within = [n for n in range(len(tokens)) if begins[n] < last and first < begins[n + 1]]
         lettered = [n for n in within if tokens[n].has_letters] or within
         confidence = float(np.exp(min(tokens[n].log_prob for n in lettered)))
-        from_ms, to_ms = (times[lettered[0]][0], times[lettered[-1]][1]) if times else (None, None)
-        words.append(HeardWord(*span.span(), confidence, from_ms, to_ms))
+        words.append(HeardWord(*span.span(), confidence))
     return tuple(words)
-
-
-def token_times(alignments: Sequence[tuple[int, int]], n_tokens: int) -> list[tuple[int, int]]:
-    """Start and end of each token in milliseconds, from the aligner's path of (token, frame) pairs.
-
-    A token starts where the path reaches it and ends where it leaves it, as in Whisper's own `timing.py`. So the
-    silence before a sentence belongs to its first word.
-    """
-    begins: dict[int, int] = {}
-    for token, frame in alignments:
-        begins.setdefault(token, frame * _FRAME_MS)
-    last = alignments[-1][1] * _FRAME_MS if alignments else 0
-    edges = [begins.get(n, last) for n in range(n_tokens + 1)]
-    return list(pairwise(edges))
 
 
 def within(words: Sequence[HeardWord], start: int, end: int) -> tuple[HeardWord, ...]:
@@ -207,7 +187,7 @@ class Transcription:
         text: Empty when it was not speech.
         avg_logprob: Mean log probability of its tokens, 0 at best; the lowest of the pieces.
         no_speech_prob: 0 to 1; the lowest of the pieces, so that one spoken piece makes it speech.
-        words: Confidence of each word of `text`, in order, with times if requested.
+        words: Confidence of each word of `text`, in order.
     """
 
     text: str
@@ -262,12 +242,7 @@ class Whisper:
         self.transcribe(quiet, retry=False)
 
     def transcribe(
-        self,
-        samples: npt.NDArray[np.int16] | Floats,
-        glossary: str | None = None,
-        *,
-        retry: bool = True,
-        times: bool = False,
+        self, samples: npt.NDArray[np.int16] | Floats, glossary: str | None = None, *, retry: bool = True
     ) -> Transcription:
         """Transcribe `samples`: mono, 16 kHz, int16 or float32 in [-1, 1], shape (n,), of any length.
 
@@ -278,33 +253,28 @@ class Whisper:
             samples: The recording.
             glossary: Names that are likely to be said, as prose ("Names: Eldrinax, Ironhold."); limited to 200 tokens.
             retry: Repeat a suspicious line on the trained window (0.5 s). Not for partials.
-            times: Compute word times; a tenth more work. Silence before a sentence counts to its first word.
 
         Raises:
             InvalidInput: Another shape or type.
         """
-        sound = _as_float(samples)
-        pieces = []
-        at = 0
-        for piece in _pieces(sound):
-            if len(piece) >= _MIN_SAMPLES and np.any(piece):
-                heard = self._piece(piece, glossary, retry=retry, times=times)
-                from_ms = at * 1_000 // SAMPLE_RATE_HZ
-                pieces.append(replace(heard, words=tuple(w.moved(places=0, ms=from_ms) for w in heard.words)))
-            at += len(piece)
+        pieces = [
+            self._piece(piece, glossary, retry=retry)
+            for piece in _pieces(_as_float(samples))
+            if len(piece) >= _MIN_SAMPLES and np.any(piece)
+        ]
         spoken = [piece for piece in pieces if piece.text]
         if not spoken:
             return max(pieces, key=lambda piece: piece.no_speech_prob, default=_NOTHING)
         return _joined(spoken)
 
-    def _piece(self, sound: Floats, glossary: str | None, *, retry: bool, times: bool) -> Transcription:
+    def _piece(self, sound: Floats, glossary: str | None, *, retry: bool) -> Transcription:
         seconds = len(sound) / SAMPLE_RATE_HZ
         mel = self._log_mel(sound)
         short = min(_TRAINED_FRAMES, max(_MIN_FRAMES, mel.shape[1] + _PAD_FRAMES))
-        heard = self._decode(mel, glossary, short, times=times)
+        heard = self._decode(mel, glossary, short)
         suspicious = _is_suspicious(heard, seconds)
         if suspicious and retry:
-            heard = self._decode(mel, glossary, _TRAINED_FRAMES, times=times)
+            heard = self._decode(mel, glossary, _TRAINED_FRAMES)
             suspicious = False
         # Without a retry, a doubtful line that may be noise does not count as speech.
         is_noise = heard.no_speech_prob > 0.6 and (suspicious or heard.avg_logprob < -1.0)
@@ -313,7 +283,7 @@ class Whisper:
         start, end = first_round(heard.text)
         return replace(heard, text=heard.text[start:end], words=within(heard.words, start, end))
 
-    def _decode(self, mel: Floats, glossary: str | None, frames: int, *, times: bool) -> Transcription:
+    def _decode(self, mel: Floats, glossary: str | None, frames: int) -> Transcription:
         frames += frames % 2  # the encoder halves them
         framed = np.pad(mel, ((0, 0), (0, max(0, frames - mel.shape[1]))))[:, :frames]
         encoded = self._model.encode(self._view(np.ascontiguousarray(framed[None])))
@@ -335,15 +305,8 @@ class Whisper:
             if token < self._end
         ]
         tokens = [Token(utf8_of(self._tokenizer.id_to_token(token)), log_prob(told, token)) for token, told in chosen]
-        ids = [token for token, _ in chosen]
-        text = self._tokenizer.decode(ids).strip()
-        said = self._times(encoded, ids, mel.shape[1]) if times and text else ()
-        words = words_of(text, tokens, said)
-        return Transcription(text, float(result.scores[0]), float(result.no_speech_prob), words)
-
-    def _times(self, encoded: Any, ids: list[int], frames: int) -> Sequence[tuple[int, int]]:
-        (aligned,) = self._model.align(encoded, self._start, [ids], frames)
-        return token_times(aligned.alignments, len(ids))
+        text = self._tokenizer.decode([token for token, _ in chosen]).strip()
+        return Transcription(text, float(result.scores[0]), float(result.no_speech_prob), words_of(text, tokens))
 
     def _glossary_tokens(self, glossary: str | None) -> list[int]:
         if not glossary or not glossary.strip():

@@ -5,7 +5,7 @@ from math import log
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.local.whisper import Token, log_prob, token_times, utf8_of, within, words_of
+from glyphoxa.adapters.local.whisper import Token, log_prob, utf8_of, within, words_of
 from glyphoxa.domain.heard import HeardWord
 
 
@@ -39,18 +39,6 @@ def test_broken_bytes_tell_nothing_rather_than_something_in_the_wrong_place() ->
 
 def test_words_of_nothing_but_signs_have_a_confidence_too() -> None:
     assert told("... — oh", tokens((" ...", 0.4), (" —", 0.3), (" oh", 0.9))) == [("...", 0.4), ("—", 0.3), ("oh", 0.9)]
-
-
-def test_a_word_begins_with_its_first_token_and_ends_with_its_last() -> None:
-    said = tokens((" Ask", 0.9), (" Gr", 0.8), ("im", 0.3), (".", 0.1))
-    path = [(0, 0), (0, 4), (1, 5), (1, 9), (2, 10), (2, 14), (3, 15), (4, 18)]
-    words = words_of("Ask Grim.", said, token_times(path, 4))
-    assert [(word.from_ms, word.to_ms) for word in words] == [(0, 100), (100, 300)]
-
-
-def test_a_token_that_the_aligner_leaves_out_takes_no_time_beyond_the_end() -> None:
-    assert token_times([(0, 0), (0, 9)], 3) == [(0, 180), (180, 180), (180, 180)]
-    assert token_times([], 1) == [(0, 0)]
 
 
 def test_words_of_a_cut_text_keep_their_places_in_it() -> None:
