@@ -149,8 +149,9 @@ async def load_history(settings: Settings, n_entries: int) -> None:
     )
     async with AsyncExitStack() as stack:
         models = await load_local_models(settings.model_copy(update={"providers": cloud}), stack, slots=1)
+        embedder = None if models.minilm is None else embedder_of(models.minilm)
         store = await stack.enter_async_context(
-            open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embedder=embedder_of(models))
+            open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embedder=embedder)
         )
         await store.database.open()
         await store.campaigns.load(campaign)

@@ -42,20 +42,16 @@ def openai_itself(connection: Connection, *, dimensions: int) -> OpenAiEmbedding
     return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=asks)
 
 
-def compatible(connection: Connection, *, dimensions: int) -> OpenAiEmbeddings:
-    """Embeddings of another server. Few can shorten vectors; the length is checked in any case."""
-    return OpenAiEmbeddings(connection, dimensions=dimensions, asks_for_dimensions=False)
-
-
 class OpenAiEmbeddings(HostedEmbeddings):
     """
     Args:
-        asks_for_dimensions: Ask the model to shorten its vectors to `dimensions`. Not every model can.
+        asks_for_dimensions: Ask the model to shorten its vectors to `dimensions`. Few models besides OpenAI's own can;
+            the length is checked in any case.
     """
 
     most_texts = MAX_TEXTS
 
-    def __init__(self, connection: Connection, *, dimensions: int, asks_for_dimensions: bool = True) -> None:
+    def __init__(self, connection: Connection, *, dimensions: int, asks_for_dimensions: bool = False) -> None:
         super().__init__(connection, dimensions=dimensions)
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
         self._dialect = USUAL

@@ -190,11 +190,6 @@ WARM_UP_MS = 3_000
 """A table opens without a slower provider, and recalls by words until it answers."""
 
 
-def embedder_of(local: LocalModels) -> Embedder | None:
-    """Return the embedder of the local model; None if none runs here."""
-    return None if local.minilm is None else _embedder(local.minilm)
-
-
 async def open_embedder(
     settings: Settings, local: LocalModels, stack: AsyncExitStack, *, environ: Mapping[str, str] = os.environ
 ) -> Embedder | None:
@@ -206,7 +201,7 @@ async def open_embedder(
         InvalidInput: Its key or package is missing, or it rejects the settings.
     """
     if settings.providers.embeddings.name == NONE or _row(settings).runs_here:
-        return embedder_of(local)
+        return None if local.minilm is None else embedder_of(local.minilm)
     embedder = await _remote_embedder(settings, environ)
     stack.push_async_callback(embedder.aclose)
     try:
@@ -233,7 +228,7 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
     if not _row(settings).runs_here:
         return await _remote_embedder(settings, environ)
     async with AsyncExitStack() as stack:
-        return _embedder(await load_minilm(settings, stack))
+        return embedder_of(await load_minilm(settings, stack))
 
 
 async def fetch_embedder(settings: Settings) -> Embedder:
@@ -260,7 +255,8 @@ def _row(settings: Settings) -> Provider:
     return find(EMBEDDINGS, settings.providers.embeddings.name)
 
 
-def _embedder(minilm: MiniLm) -> Embedder:
+def embedder_of(minilm: MiniLm) -> Embedder:
+    """Return the embedder that runs the local model in a thread."""
     from glyphoxa.adapters.local.minilm import DIMENSIONS
 
     async def embed(texts: list[str]) -> NDArray[float32]:

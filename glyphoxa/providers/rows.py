@@ -129,7 +129,7 @@ ROWS: Final = (
         dimensions=384,
     ),
     _openai("embeddings", "openai", f"{_HOSTED}:openai_itself", model="text-embedding-3-small", dimensions=1536),
-    _like_openai("embeddings", "openai-compatible", f"{_HOSTED}:compatible", needs=_ADDRESS_AND_MODEL),
+    _like_openai("embeddings", "openai-compatible", f"{_HOSTED}:OpenAiEmbeddings", needs=_ADDRESS_AND_MODEL),
     # The database's index is limited to 2,000 of its 3,072 dimensions; the provider recommends 1,536.
     _google(
         "embeddings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import sleep as wait
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from loguru import logger
@@ -32,26 +32,17 @@ from glyphoxa_processors.hot_context import KeywordPrefetcher
 # Combines a burst of changes into one call.
 
 
-CallLater = Callable[[float, Callable[[], None]], "_Timer"]
-"""Takes a delay in seconds and a callback."""
-
-
-class _Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
 class CoalescedCall:
     """Calls `act` once, `after_ms` after the first of any number of changes. Continuous changes do not delay it."""
 
-    def __init__(self, act: Callable[[], None], *, after_ms: int, call_later: CallLater | None = None) -> None:
+    def __init__(self, act: Callable[[], None], *, after_ms: int) -> None:
         self._act = act
         self._after_s = after_ms / 1_000
-        self._call_later: CallLater = call_later or (lambda s, what: asyncio.get_running_loop().call_later(s, what))
-        self._timer: _Timer | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def changed(self) -> None:
         if self._timer is None:
-            self._timer = self._call_later(self._after_s, self._fire)
+            self._timer = asyncio.get_running_loop().call_later(self._after_s, self._fire)
 
     def close(self) -> None:
         """Cancel a pending call."""

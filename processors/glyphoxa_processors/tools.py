@@ -24,6 +24,9 @@ from pipecat.services.llm_service import FunctionCallParams
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa_processors.moved import FunctionSchema, ToolsSchema
 
+_MAX_ROUNDS = 2
+"""After this many, the model is asked without tools and has to speak."""
+
 
 def declare(tools: Toolbox) -> ToolsSchema:
     """Return the tools of the NPC's tier with their handler, in pipecat's format."""
@@ -51,14 +54,10 @@ class ToolRounds(FrameProcessor):
     A reply with tool calls consists of several responses. When all calls of a response are answered, the results go
     back to the model in a copy of its context. Later processors see one response: its inner starts and ends are
     dropped.
-
-    Args:
-        max_rounds: After this many, the model is asked without tools and has to speak.
     """
 
-    def __init__(self, *, max_rounds: int = 2) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._max_rounds = max_rounds
         self._calls: list[FunctionCallFromLLM] = []
         self._answers: dict[str, Any] = {}
         self._keep_back_end = False
@@ -105,7 +104,7 @@ class ToolRounds(FrameProcessor):
             return
         calls, self._calls = self._calls, []
         self._rounds += 1
-        context = with_answers(calls, self._answers, may_call_again=self._rounds < self._max_rounds)
+        context = with_answers(calls, self._answers, may_call_again=self._rounds < _MAX_ROUNDS)
         await self.push_frame(LLMContextFrame(context=context), FrameDirection.UPSTREAM)
 
     def _forget(self) -> None:

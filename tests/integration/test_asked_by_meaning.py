@@ -11,7 +11,7 @@ import pytest
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.memory import TableMemory
-from glyphoxa.app.models import LocalModels, embedder_of
+from glyphoxa.app.models import embedder_of
 from glyphoxa.app.table import table_context
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.sections import ContextSettings
@@ -67,7 +67,7 @@ class Station:
 async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Station]:
     patient = ContextSettings(recall_deadline_ms=5_000)
     settings = Settings(data_dir=tmp_path, context=patient)
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder_of(LocalModels(minilm=minilm))) as store:
+    async with open_store(dsn, data_dir=tmp_path, embedder=embedder_of(minilm)) as store:
         memory = TableMemory(store, CAMPAIGN, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 90_000_000)
         await memory.open()
         await store.log.append([_utterance(n, *line) for n, line in enumerate(LAST_EVENING)])

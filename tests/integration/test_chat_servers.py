@@ -377,7 +377,7 @@ VECTORS = {"data": [{"index": 1, "embedding": [0, 2.0]}, {"index": 0, "embedding
 )
 async def test_vectors_come_from_servers_that_refuse_optional_fields(rules: Sequence[Rule]) -> None:
     async with ChatServer(whole(VECTORS), rules=rules) as server:
-        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2)
+        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2, asks_for_dimensions=True)
         assert (await embedder.embed(["a", "b"])).tolist() == [pytest.approx([0.6, 0.8]), [0.0, 1.0]]
         n_asked = len(server.bodies)
         await embedder.embed(["a", "b"])
@@ -387,7 +387,7 @@ async def test_vectors_come_from_servers_that_refuse_optional_fields(rules: Sequ
 
 async def test_embeddings_model_reports_what_came() -> None:
     async with ChatServer(whole({"error": "no such model"})) as server:
-        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2)
+        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2, asks_for_dimensions=True)
         with pytest.raises(Unavailable, match=r"without vectors: .*no such model"):
             await embedder.embed(["a"])
         await embedder.close()

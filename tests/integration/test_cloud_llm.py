@@ -127,7 +127,7 @@ async def test_two_calls_side_by_side_are_answered_together() -> None:
 async def test_a_model_that_only_calls_tools_is_asked_to_speak_without_them() -> None:
     async with OpenAiServer([LOOK_UP, LOOK_UP, Reply("Enough looked up.")]) as server:
         llm = make_llm(ProviderNamed("openai", server.base_url), environ=KEYS)
-        async with RunningGraph(llm, ToolRounds(max_rounds=2)) as graph:
+        async with RunningGraph(llm, ToolRounds()) as graph:
             await graph.send(question(tools_of(tier="FAST")))
             await graph.wait_for(LLMFullResponseEndFrame)
         assert said(graph) == "Enough looked up."

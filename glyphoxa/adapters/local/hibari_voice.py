@@ -94,12 +94,12 @@ PRESETS = {
 }
 
 
-def load_engine(*, threads: int = 1) -> Any:
+def load_engine() -> Any:
     """Load the model behind every voice: 8 MB, half a second. One engine serves all characters."""
     native_env.prepare()
     from hibari import Hibari
 
-    return Hibari(threads=threads)
+    return Hibari(threads=1)
 
 
 class HibariVoice:
@@ -108,18 +108,16 @@ class HibariVoice:
     Args:
         engine: From `load_engine`; shared.
         preset: A key of `PRESETS`.
-        seed: Fixes the breath noise: the same text gives the same samples.
 
     Raises:
         InvalidInput: No such preset.
     """
 
-    def __init__(self, engine: Any, preset: str = "heart", *, seed: int = 0) -> None:
+    def __init__(self, engine: Any, preset: str = "heart") -> None:
         if preset not in PRESETS:
             raise InvalidInput(f"no voice preset {preset!r}; {did_you_mean(preset, PRESETS)}")
         self._engine = engine
         self._preset = PRESETS[preset]
-        self._seed = seed
         self._reading = threading.Lock()
 
     def warm_up(self) -> None:
@@ -133,7 +131,7 @@ class HibariVoice:
         Numbers are read out. Unpronounceable text (empty, punctuation, emoji, other scripts) gives no block. Names may
         have explicit phonemes: `[Eldrinax](/ˈɛldɹɪnæks/)`.
         """
-        rng = np.random.default_rng(self._seed)
+        rng = np.random.default_rng(0)  # the same text gives the same breath noise
         with self._reading:
             sentences = self._engine.phonemize(text) if _HAS_SOUND.search(text) else []
         for sentence in sentences:

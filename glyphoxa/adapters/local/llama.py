@@ -57,6 +57,8 @@ SPOKEN_MAX_TOKENS = 60
 """Sampling limits that keep a 1.5B model short and in character (few-shot persona, facts beside the question)."""
 
 _BATCH_TOKENS = 32
+_MAX_THREADS = 4
+"""More would wait for memory."""
 _PING_S = 1
 """Interval at which the server pings a silent stream and so notices that it was closed.
 
@@ -91,7 +93,6 @@ class LlamaServer:
         model_path: A GGUF file; its chat template is used.
         slots: Conversations kept warm at once; ids 0 to `slots` - 1.
         ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is rejected with HTTP 400.
-        threads: Evaluation threads; by default all cores, at most four (more wait for memory).
         prompts_dir: Where slots are stored between processes; created if missing, private to this user. None: nowhere.
 
     Attributes:
@@ -107,7 +108,6 @@ class LlamaServer:
         model_path: Path | str,
         slots: int = 1,
         ctx_per_slot: int = 2048,
-        threads: int | None = None,
         prompts_dir: Path | None = None,
     ) -> None:
         if slots < 1 or ctx_per_slot < 1:
@@ -115,7 +115,6 @@ class LlamaServer:
         self.model_path = Path(model_path)
         self.slots = slots
         self.ctx_per_slot = ctx_per_slot
-        self.threads = threads or min(4, os.cpu_count() or 1)
         self.prompts_dir = prompts_dir
         self.api_key = secrets.token_urlsafe(24)
         self.control_tokens = COMMON
@@ -160,7 +159,7 @@ class LlamaServer:
         params.n_parallel = self.slots
         params.n_batch = params.n_ubatch = max(_BATCH_TOKENS, self.slots)
         params.n_gpu_layers = 0
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.threads
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(_MAX_THREADS, os.cpu_count() or 1)
         params.fit_params = False
         params.warmup = False
         params.verbosity = -1
