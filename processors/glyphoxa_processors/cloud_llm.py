@@ -67,6 +67,7 @@ def google(
     from google.genai.types import HttpOptions
 
     from glyphoxa_processors.google_llm import SpokenGoogle
+    from glyphoxa_processors.llm import settings_of
 
     return SpokenGoogle(
         api_key=connection.key,
@@ -74,20 +75,5 @@ def google(
         stream_idle_timeout_secs=stalled_after_ms / 1_000,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
-        settings=SpokenGoogle.Settings(
-            model=connection.model,
-            system_instruction=None,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_k=None,
-            top_p=None,
-            frequency_penalty=None,
-            presence_penalty=None,
-            seed=None,
-            filter_incomplete_user_turns=False,
-            user_turn_completion_config=None,
-            thinking=None,
-            safety_settings=None,
-            extra={},
-        ),
+        settings=settings_of(SpokenGoogle.Settings, connection.model, temperature, max_tokens),
     )
