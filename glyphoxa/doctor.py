@@ -34,7 +34,7 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import all_memory, free_memory, is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-from glyphoxa.app.engines import find_host, read_playable
+from glyphoxa.app.engines import Host, installed, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, ports
@@ -179,7 +179,7 @@ async def _answer_of(section: str, choice: Choice, settings: Settings) -> str:
     async with asyncio.timeout(ANSWERED_WITHIN_S), AsyncExitStack() as stack:
         kind = KINDS[section]
         if kind in ("llm", "stt", "tts", "s2s"):
-            host = find_host()()
+            host: Host = installed("host")()
             stack.push_async_callback(host.close)
             return await host.ask(section, choice)
         options: dict[str, Any] = {"dimensions": settings.memory.embedding_dimensions} if kind == "embeddings" else {}

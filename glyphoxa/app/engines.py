@@ -121,16 +121,11 @@ class MouthSpec:
 
 OpenEar = Callable[[EarSpec], Awaitable[Ear]]
 OpenMouth = Callable[[MouthSpec], Awaitable[Mouth]]
-OpenHost = Callable[[], Host]
 
 
 def find_ear(*, files: Mapping[str, str]) -> OpenEar:
     """Return the builder of ears: the user's own, or else the installed one. See `find_mouth`."""
     return cast(OpenEar, find_mouth("ear", files=files))
-
-
-def find_host() -> OpenHost:
-    return cast(OpenHost, _installed("host"))
 
 
 def mouth_names(settings: Settings) -> set[str]:
@@ -150,10 +145,16 @@ def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
     """
     if engine in files:
         return cast(OpenMouth, _from_file(engine, *file_and_function(files[engine])))
-    return cast(OpenMouth, _installed(engine))
+    return cast(OpenMouth, installed(engine))
 
 
-def _installed(name: str) -> Any:
+def installed(name: str) -> Any:
+    """Return the builder that a wheel has registered: of a mouth, `ear`, `host` (see `Host`) or `webrtc`.
+
+    Raises:
+        NotFound: There is none of this name.
+        NotInstalled: An extra that it needs is missing.
+    """
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name not in found:
         raise NotFound(f"no pipeline {name!r} is installed: {did_you_mean(name, found)}")

@@ -333,7 +333,7 @@ class _Wiring:
             wait_until_logged=self.memory.journal.delivery.wait_until_logged,
         )
         self.state.speaker_of = self.names.speaker_of
-        self.host: Host = engines.find_host()()
+        self.host: Host = engines.installed("host")()
         self._build_ear = engines.find_ear(files=opening.settings.engines)
         stack.push_step("the graphs", STEP_MS, self.host.close)
         if opening.observers.any:

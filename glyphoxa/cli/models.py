@@ -268,9 +268,9 @@ def _spoken(settings: Settings, name: str, text: str) -> bytes:
 
 
 async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
-    from glyphoxa.app.engines import find_host
+    from glyphoxa.app.engines import Host, installed
 
-    host = find_host()()
+    host: Host = installed("host")()
     try:
         return await host.sample(text, tts=settings.providers.tts, voice=name)
     finally:

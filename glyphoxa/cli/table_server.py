@@ -13,7 +13,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -22,6 +21,7 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import STEP_MS, within
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.app import engines
 from glyphoxa.app.table import Observers, make_observers, open_table
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
@@ -30,7 +30,7 @@ from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
 from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.table import Table
@@ -55,7 +55,6 @@ from glyphoxa.web.serving import (
 )
 from glyphoxa.web.sound import IceServer, Peers, servers_of
 
-PIPELINES = "glyphoxa.pipelines"
 PAGES_MS = 8_000
 """Until every page knows that the table closes, and has left its seat."""
 _METRICS_STOP_MS = 2_000
@@ -105,7 +104,7 @@ class TableServer:
         peers: Peers | None = None
         has_ended_well = False
         try:
-            peers = _peers(table)
+            peers = engines.installed("webrtc")(table)
             await peers.start()
             with entrance_to(table.campaign, self.address, self.settings) as (entrance, links, invitations):
                 page = create_app(
@@ -157,15 +156,6 @@ def _remembered(store: Store | None, table: Table) -> OwnLinesOfTable | None:
         return None
     inspection = PostgresInspection(store.database)
     return OwnLinesOfTable(table.campaign.id, table.session, inspection, store.world, now_ms)
-
-
-def _peers(table: Table) -> Peers:
-    """Return the transport for browsers: the pipeline installed as `webrtc`."""
-    found = {point.name: point for point in entry_points(group=PIPELINES)}
-    if "webrtc" not in found:
-        raise NotFound(f"no pipeline 'webrtc' is installed: {did_you_mean('webrtc', found)}")
-    peers: Peers = found["webrtc"].load()(table)
-    return peers
 
 
 # Address and links

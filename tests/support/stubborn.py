@@ -13,7 +13,6 @@ from contextlib import suppress
 
 from glyphoxa.app import engines
 from glyphoxa.app.engines import EarSpec, MouthSpec
-from glyphoxa.cli import table_server
 from glyphoxa.cli.main import main
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import TurnId
@@ -107,10 +106,9 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
     def peers(_: Table) -> Peers:
         return Peers(what)
 
-    engines.find_host = lambda: Host
+    engines.installed = {"host": Host, "webrtc": peers}.__getitem__
     engines.find_ear = lambda *, files: open_ear
     engines.find_mouth = lambda engine, *, files: open_mouth
-    table_server._peers = peers  # type: ignore[assignment]
     if what == "journal":
         Journal.keep = _keep_never  # type: ignore[method-assign]
     if what in _PAGES:
