@@ -55,4 +55,5 @@ async def test_promise_awaits_review_and_is_recalled_unasked_as_it_was_said(
     async with an_evening(settings, monkeypatch, session="second") as evening:
         turn = await asked(evening, "Grimjaw, good evening.")
         assert PROMISE in turn.prompt.text
-        assert not any(isinstance(each, RecalledFact) and "promise" in each.text for each in turn.prompt.recalled)
+        facts = [each for each in turn.prompt.recalled if isinstance(each, RecalledFact) and not each.is_summary]
+        assert not any("promise" in each.text for each in facts)
