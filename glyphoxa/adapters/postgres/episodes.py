@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import load_queries, viewer_parameter
+from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.timeline import PART_OF, StoredTimeline, timeline_of
@@ -17,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import DM, RecalledSummary, Viewer
 from glyphoxa.transcript.sessions import EPISODE
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.events import Cause, Event, dropped
 from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
@@ -85,9 +86,12 @@ class PostgresEpisodes(CampaignQueries):
         ids = await connection.fetch(self._sql["nodes"], campaign, EPISODE)
         rows = await connection.fetch(self._sql["timeline"], campaign, EPISODE, PART_OF, viewer_parameter(viewer))
         seen = {EntityId(row["id"]): visibility_of_row(row) for row in ids}
-        decided = await connection.fetch(self._sql["decided"], campaign, EPISODE)
         timeline = timeline_of(seen, map(fact_of_row, rows), viewer)
-        return replace(timeline, decided=frozenset(row["id"] for row in decided))
+        if viewer != DM:
+            return timeline
+        undone = dropped(await WorldLog(connection, campaign).undoing())
+        decided = await connection.fetch(self._sql["decided"], campaign, EPISODE)
+        return replace(timeline, decided=frozenset(row["id"] for row in decided if row["seq"] not in undone))
 
 
 def evidence_of(events: Iterable[Event]) -> Iterator[UtteranceId]:

@@ -16,17 +16,35 @@ SELECT id, scope, knowers, known_how FROM entities WHERE campaign_id = $1 AND id
 
 -- decided --
 -- Those on which the DM has decided: on the words, on who may know them, or that there are none. A summary that ended
--- was rejected, reworded, removed or merged. Served by the key of entity_merges and idx_fact_history_subject.
-SELECT gone_id AS id FROM entity_merges WHERE campaign_id = $1 AND gone_id LIKE $2 || '-%'
+-- was rejected, reworded, removed or merged. With the number of the DM's event for what lost its words since, because
+-- one of their lines was taken back: it stays removed and hidden unless that event was undone.
+SELECT gone_id AS id, NULL::bigint AS seq FROM entity_merges WHERE campaign_id = $1 AND gone_id LIKE $2 || '-%'
  UNION
-SELECT subject_id FROM fact_history WHERE campaign_id = $1 AND subject_id LIKE $2 || '-%' AND predicate = 'summary'
+SELECT subject_id, NULL FROM fact_history
+ WHERE campaign_id = $1 AND subject_id LIKE $2 || '-%' AND predicate = 'summary'
  UNION
-SELECT f.subject_id
+SELECT id, NULL FROM entities WHERE campaign_id = $1 AND id LIKE $2 || '-%' AND scope IN ('hidden', 'secret')
+ UNION
+SELECT f.subject_id, NULL
   FROM facts f
   JOIN entities e ON e.campaign_id = $1 AND e.id = f.subject_id
  WHERE f.campaign_id = $1 AND f.subject_id LIKE $2 || '-%' AND f.predicate = 'summary'
    AND (f.origin <> 'talk' OR (f.provenance ->> 'dm_confirmed')::boolean OR f.scope <> 'witnessed'
-        OR e.scope <> 'witnessed');
+        OR e.scope <> 'witnessed')
+ UNION
+SELECT payload ->> 'entity', seq FROM world_events
+ WHERE campaign_id = $1 AND by = 'dm' AND event_type = 'entity_removed' AND payload ->> 'entity' LIKE $2 || '-%'
+ UNION
+SELECT said.node, hid.seq
+  FROM world_events hid
+  JOIN (SELECT payload #>> '{claim,subject}' AS node, payload #>> '{claim,value}' AS words FROM world_events
+         WHERE campaign_id = $1 AND by = 'talk' AND event_type = 'fact_stated'
+           AND payload #>> '{claim,subject}' LIKE $2 || '-%' AND payload #>> '{claim,predicate}' = 'summary') AS said
+    -- `Claim.fact_id` of a summary.
+    ON hid.payload ->> 'fact'
+       = left(encode(sha256(convert_to(concat_ws(E'\x1f', node, 'summary', '', words), 'UTF8')), 'hex'), 16)
+ WHERE hid.campaign_id = $1 AND hid.by = 'dm' AND hid.event_type = 'fact_scoped'
+   AND hid.payload #>> '{visibility,scope}' IN ('hidden', 'secret');
 
 -- timeline --
 -- What sessions and nodes tell the viewer $4, and which node sums them up, which is the relation $3.
