@@ -6,7 +6,8 @@
 
 The nodes are the same for all, their summaries are not: each NPC's is made from what it heard. A node that is summed up
 is hidden from prompts and can still be recalled. A summary rests on its lines: when one of them is retracted, so is the
-summary, and the next pass tells the node again. What the DM hid, rewrote, rejected, merged or removed stays so.
+summary, and the next pass tells the node again. What the DM hid, rewrote, rejected, merged or removed stays so. Own or
+rejected words go with a line of theirs that is taken back.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ FLOOR: Final = "floor"
 OCCURRED_AT: Final = "OCCURRED_AT"
 NAMED_IN: Final = "INVOLVED_IN"
 _SURE: Final = 0.9
+_TRIES: Final = 3
+"""A node is told again if another writer has told another one meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,11 @@ class _Telling:
     @property
     def cause(self) -> Cause:
         return Cause("talk", self.end.at_ms or 0, self.end.session_id, None if self.name else self.end.ordinal or 0)
+
+    def concerned(self, stored: StoredTimeline) -> object:
+        """Return what it is made for: the stored node, and those that it sums up."""
+        nodes = [stored.node(each) for each in (self.node, *(child.id for child in self.of))]
+        return nodes, stored.sessions.get(self.node), self.node in stored.ids, self.node in stored.decided
 
     def events(self, stored: StoredTimeline) -> list[Event]:
         """Return what is missing of the node; nothing if nobody is told anything new."""
@@ -448,11 +456,16 @@ class _Pass:
 
     async def grow(self, telling: _Telling) -> None:
         timeline, campaign = self.writer.timeline, self.writer.campaign.id
-        events, is_whole = telling.events(self.stored), telling.cause.ordinal is None
         said = {one.utterance.id: one.utterance for page in self.read.values() for one in page}
-        if is_whole or events:
-            self.n_changed += await timeline.grow(campaign, self.stored, events, telling.cause, said)
+        for _ in range(_TRIES):
+            events, seen = telling.events(self.stored), telling.concerned(self.stored)
+            if not events and telling.cause.ordinal is not None:
+                return
+            is_grown = await timeline.grow(campaign, self.stored, events, telling.cause, said)
+            self.n_changed += is_grown
             self.stored = await timeline.read(campaign)
+            if is_grown or telling.concerned(self.stored) != seen:
+                return
 
     async def _said_in(self, session: SessionId) -> Sequence[NumberedUtterance]:
         if session not in self.read:

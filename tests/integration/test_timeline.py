@@ -27,7 +27,7 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactRejected, FactReplaced
+from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 CAMPAIGN = a_campaign().id
@@ -399,6 +399,36 @@ async def test_the_dms_words_for_nodes_reach_only_those_who_heard_all_that_was_s
     assert "lich" not in told(node, INNKEEPER)
 
 
+@pytest.mark.parametrize("take_back", [retracted, corrected])
+@pytest.mark.parametrize("decision", [EntityRemoved, EntityScoped, FactScoped])
+async def test_decision_of_the_dm_stays_when_a_line_is_taken_back(
+    table: Store,
+    decision: type[EntityRemoved | EntityScoped | FactScoped],
+    take_back: Callable[[Store, Utterance], Awaitable[None]],
+) -> None:
+    lines = [an_utterance(f"I promise to bring {_NAMES[n]} the {n + 2} silver keys.", id=f"k{n}") for n in range(2)]
+    heard, session = frozenset({SMITH}), SessionId("one")
+    said = [replace(line, session_id=session, at_ms=1_000_000_000, witnesses=heard) for line in lines]
+    await table.log.append(said)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.sum_up(session)
+    assert "Wenna" in await past_of(table, SMITH)
+    stored = await timeline(table)
+    whole = [(node, facts[0]) for node, facts in stored.sessions.items()]
+    decided = []
+    for node, fact in ((stored.nodes[0].id, stored.nodes[0].summaries[0]), *whole):
+        event = EntityRemoved(node) if decision is EntityRemoved else EntityScoped(node, HIDDEN)
+        event = FactScoped(fact.id, HIDDEN) if decision is FactScoped else event
+        decided += await table.world.commit(CAMPAIGN, [event], LATER)
+    await take_back(table, said[0])
+    for _ in range(2):
+        await writer.sum_up(session)
+    assert await past_of(table, SMITH) == ""
+    await table.world.undo_all(CAMPAIGN, [each.seq for each in decided], LATER)
+    await writer.sum_up(session)
+    assert "Wenna" in await past_of(table, SMITH) and "Orrin" not in await past_of(table, SMITH)
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_summary_that_the_dm_rejects_is_not_told_again(table: Store, is_whole: bool) -> None:
     await play(table, "one", 1)
@@ -491,3 +521,15 @@ async def test_open_table_follows_what_the_dm_decides_on_the_past(
     await past.read(SMITH)
     assert ("They talked of the feast." in past.of(SMITH)) != is_hidden
     assert (is_hidden and is_whole) or f"house {number}." not in past.of(SMITH)
+
+
+@pytest.mark.parametrize("of_session", [True, False])
+async def test_session_and_stretch_are_told_though_another_writer_tells_others(table: Store, of_session: bool) -> None:
+    await play(table, "one", 1)
+    await play(table, "two", 1, begin=3)
+    writer = await timeline_writer(table, CAMPAIGN)
+    asked = replace(writer, summariser=Meanwhile(partial(writer.write, SessionId("two"), is_over=True)))
+    await (asked.sum_up(SessionId("one")) if of_session else asked.write(SessionId("one"), is_over=True))
+    stored = await timeline(table)
+    assert [node.end.session_id for node in stored.nodes] == ["one", "two"]
+    assert (episode_of(SessionId("one")) in stored.sessions) == of_session
