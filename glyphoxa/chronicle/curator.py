@@ -307,7 +307,8 @@ class _Compacting:
         sentences = list(self._sentences(step.sentences))
         if not sentences:
             raise InvalidInput("no sentence has only the words of the lines that it cites; nothing was stored")
-        await self.writer.compact([EntityId(each) for each in step.nodes], sentences)
+        shown = [line.utterance for line in self.lines.lines]
+        await self.writer.compact([EntityId(each) for each in step.nodes], sentences, shown=shown)
         self.n_done, self.at = self.n_done + 1, 0
 
     def _sentences(self, rulings: Sequence[Ruling]) -> Iterator[SummarySentence]:

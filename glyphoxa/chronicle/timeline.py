@@ -295,18 +295,22 @@ class TimelineWriter:
         stored = await self.timeline.read(self.campaign.id)
         return [] if rules is None else [fold for fold in stored.folds(rules) if fold[0].parent is None]
 
-    async def compact(self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence] = ()) -> EntityId:
+    async def compact(
+        self, nodes: Sequence[EntityId], summary: Sequence[SummarySentence] = (), *, shown: Iterable[Utterance] = ()
+    ) -> EntityId:
         """Sum up these nodes. Returns the new node.
 
         Args:
             summary: An NPC is told the sentences of which it heard all lines; without any, lines are selected for it.
                 A sentence without lines rests on those of all nodes, and is for NPCs that heard all that was said then.
+            shown: Lines that it was made from, as they were read.
 
         Raises:
             InvalidInput: Nodes cannot be summed up together, or the world has changed meanwhile.
             Unavailable: The database is unreachable; nothing was stored.
         """
         growing = await self._pass()
+        growing.shown = {each.id: each for each in shown}
         fold = [node for node in growing.stored.nodes if node.id in set(nodes)]
         for id_ in nodes:
             node = growing.stored.node(id_)
@@ -344,6 +348,7 @@ class _Pass:
 
     Attributes:
         read: The lines of the sessions read so far that may be told.
+        shown: Lines that somebody else has read.
     """
 
     writer: TimelineWriter
@@ -351,6 +356,7 @@ class _Pass:
     stored: StoredTimeline
     n_changed: int = 0
     read: dict[SessionId, Sequence[NumberedUtterance]] = field(default_factory=dict)
+    shown: Mapping[UtteranceId, Utterance] = field(default_factory=dict)
 
     async def tell(self, session: SessionId, *, is_over: bool) -> None:
         for start, said in self._stretches(session, await self._said_in(session), is_over=is_over):
@@ -457,6 +463,7 @@ class _Pass:
     async def grow(self, telling: _Telling) -> None:
         timeline, campaign = self.writer.timeline, self.writer.campaign.id
         said = {one.utterance.id: one.utterance for page in self.read.values() for one in page}
+        said |= self.shown
         for _ in range(_TRIES):
             events, seen = telling.events(self.stored), telling.concerned(self.stored)
             if not events and telling.cause.ordinal is not None:

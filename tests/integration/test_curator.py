@@ -22,10 +22,12 @@ from glyphoxa.app.background import (
     talk_readers_at_table,
     timeline_writer,
 )
+from glyphoxa.chronicle.llm_task import LlmReading
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
 from glyphoxa.domain.node_types import DEFAULT_TYPES, Compression
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced, FactStated
@@ -347,3 +349,28 @@ async def test_sum_of_the_curator_goes_with_a_retracted_line(campaign: Store) ->
     assert any("house 0." in text for text in (await summaries(campaign, SMITH)).values())
     await campaign.world.retract(CAMPAIGN, UtteranceId("one-0-1"), Cause("dm", 2_000_000_000))
     assert not any("house 0." in text for text in (await summaries(campaign, SMITH)).values())
+
+
+async def test_words_corrected_while_the_curator_thinks_are_not_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = replace(DEFAULT_TYPES["event"], compression=Compression(by="curator"))
+    await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
+    await play(store, "one", 8)
+    other, session = await timeline_writer(store, CAMPAIGN), SessionId("one")
+    ask = LlmReading.ask
+
+    async def think(asking: LlmReading, question: ModelQuestion[ModelAnswer]) -> ModelAnswer:
+        answer = await ask(asking, question)
+        if not any("eel" in told(node, SMITH) for node in (await timeline(store)).nodes):
+            text, line = "I promise Odo the eel.", UtteranceId("one-0-1")
+            await store.world.correct(CAMPAIGN, line, text, Cause("dm", 2_000_000_000))
+            await other.write(session, is_over=True)
+        return answer
+
+    monkeypatch.setattr(LlmReading, "ask", think)
+    async with curator(compact(ruling("KEEP", 1)), DONE) as (readers, asked):
+        await (await timeline_writer(store, CAMPAIGN, readers)).write(session, is_over=True)
+    assert "have changed meanwhile" in json.dumps(asked[1]) and "eel" in json.dumps(asked[1])
+    texts = [told(node, SMITH) for node in (await timeline(store)).nodes]
+    assert any("eel" in text for text in texts) and not any("house 0." in text for text in texts)
