@@ -17,7 +17,7 @@ from glyphoxa.language.text import Text
 _WORDS: Final = lexicon("table_talk")
 _MARKED_WHOLE: Final = _WORDS.compile(r"\W*{marks}\b|\W*(?:{marks}|{short_marks})\s*[:)\]]|\s*//", flags=re.IGNORECASE)
 _MARKED_BRACKET: Final = _WORDS.compile(
-    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:{marks}|{bracket_marks})\b[^)\]}]*(?:[)\]}]+|$)",
+    r"\(\(.*?(?:\)\)|$)|[(\[{]\s*(?:{marks}|{bracket_marks})\b(?:\s*[)\]}].*|[^)\]}]*(?:[)\]}]+|$))",
     flags=re.IGNORECASE | re.DOTALL,
 )
 _REASONS: Final = {
@@ -45,7 +45,7 @@ _WORDS_REMEMBERED = 8192
 
 
 def marked_out_of_character(text: str) -> bool:
-    """Return whether the players' mark applies to the whole text: "ooc: ...", "(ooc ...)", "((...))"."""
+    """Return whether the players' mark applies to the whole text: "ooc: ...", "(ooc) ...", "((...))"."""
     if _MARKED_WHOLE.match(text) and not text.lstrip().startswith(("(", "[", "{")):
         return True
     unmarked = _MARKED_BRACKET.sub(" ", text)

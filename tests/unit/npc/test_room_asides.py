@@ -13,7 +13,7 @@ from tests.support.proof import n_examples
 from tests.support.room_table import TableOfTwins
 from tests.support.supervised import closing
 
-APART = ("brb, {mark}", "ooc: {mark}", "(ooc {mark})", "(({mark}))", "// {mark}")
+APART = ("brb, {mark}", "ooc: {mark}", "(ooc {mark})", "(ooc) {mark}", "[offplay] {mark}", "(({mark}))", "// {mark}")
 OTHER = (
     "Grimjaw, what of {mark}?",
     "Mirelle, I promise you {mark}.",
