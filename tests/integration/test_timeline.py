@@ -26,7 +26,7 @@ from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events import Cause
+from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
@@ -427,6 +427,38 @@ async def test_decision_of_the_dm_stays_when_a_line_is_taken_back(
     await table.world.undo_all(CAMPAIGN, [each.seq for each in decided], LATER)
     await writer.sum_up(session)
     assert "Wenna" in await past_of(table, SMITH) and "Orrin" not in await past_of(table, SMITH)
+
+
+@pytest.mark.parametrize("decision", [EntityRemoved, FactRejected, FactReplaced, FactScoped])
+async def test_sum_tells_nothing_more_of_a_node_on_which_the_dm_decides_later(
+    table: Store, decision: type[EntityRemoved | FactRejected | FactReplaced | FactScoped]
+) -> None:
+    await play(table, "one", 8)
+    writer, session = await timeline_writer(table, CAMPAIGN), SessionId("one")
+    await writer.write(session, is_over=True)
+    before = await past_of(table, SMITH)
+    node = next(node for node in (await timeline(table)).nodes if node.tier == 0 and "house 1." in told(node, SMITH))
+    [fact] = node.summaries
+    in_words = Claim.attribute(node.id, "summary", "They talked of the feast.")
+    events: dict[type, Event] = {
+        EntityRemoved: EntityRemoved(node.id),
+        FactRejected: FactRejected(fact.id),
+        FactReplaced: FactReplaced(fact.id, in_words),
+        FactScoped: FactScoped(fact.id, HIDDEN),
+    }
+    [decided] = await table.world.commit(CAMPAIGN, [events[decision]], LATER)
+    assert "house 1." in before and "house 1." not in await past_of(table, SMITH)
+    await table.world.undo(CAMPAIGN, decided.seq, LATER)
+    assert await past_of(table, SMITH) == before
+    await table.world.commit(CAMPAIGN, [events[decision]], LATER)
+    await writer.write(session, is_over=True)
+    told_now = await past_of(table, SMITH)
+    assert "house 1." not in told_now and "house 2." in told_now
+    assert ("They talked of the feast." in told_now) == (decision is FactReplaced)
+    facts = (await table.world.now(CAMPAIGN)).facts.values()
+    texts = [str(each.claim.content) for each in facts if each.claim.subject.endswith("+1") and not each.claim.object]
+    assert texts and not any("house 1." in text for text in texts)
+    assert await writer.write(session, is_over=True) == 0, "nothing is told twice"
 
 
 @pytest.mark.parametrize("is_whole", [True, False])

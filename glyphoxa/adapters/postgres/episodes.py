@@ -68,9 +68,10 @@ class PostgresEpisodes(CampaignQueries):
             is_changed = await rests_on_changed(world.connection, campaign, evidence_of(events), said)
             if is_changed or await self._read(world.connection, campaign) != seen:
                 return False
+            rows = await world.connection.fetch(self._sql["outdated"], campaign, EPISODE)
             if cause.ordinal is None:
-                rows = await world.connection.fetch(self._sql["written"], campaign, cause.session_id)
-                await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
+                rows += await world.connection.fetch(self._sql["written"], campaign, cause.session_id)
+            await world.undo([row["seq"] for row in rows], Cause("talk", cause.at_ms))
             state = (await world.current()).state
             own = {each.entity for each in events if isinstance(each, EntityAdded)}
 
@@ -86,7 +87,8 @@ class PostgresEpisodes(CampaignQueries):
         ids = await connection.fetch(self._sql["nodes"], campaign, EPISODE)
         rows = await connection.fetch(self._sql["timeline"], campaign, EPISODE, PART_OF, viewer_parameter(viewer))
         seen = {EntityId(row["id"]): visibility_of_row(row) for row in ids}
-        timeline = timeline_of(seen, map(fact_of_row, rows), viewer)
+        outdated = {row["seq"] for row in await connection.fetch(self._sql["outdated"], campaign, EPISODE)}
+        timeline = timeline_of(seen, map(fact_of_row, (row for row in rows if row["seq"] not in outdated)), viewer)
         if viewer != DM:
             return timeline
         undone = dropped(await WorldLog(connection, campaign).undoing())

@@ -4,6 +4,27 @@ SELECT seq FROM world_events
  WHERE campaign_id = $1 AND by = 'talk' AND session_id = $2 AND ordinal IS NULL AND event_type <> 'undone'
  ORDER BY seq;
 
+-- outdated --
+-- What states sums with a line that the DM has rejected, reworded, removed or hidden since, in a node of a lower tier.
+WITH told AS (
+    SELECT seq, NULL::bigint AS ended_seq, scope = 'hidden' AS is_hidden, attributes -> 'evidence' AS lines,
+           coalesce(substring(subject_id FROM '\+(\d+)$')::int, 0) AS tier,
+           (provenance ->> 'dm_confirmed')::boolean AS is_by_dm
+      FROM facts WHERE campaign_id = $1 AND subject_id LIKE $2 || '-%#%' AND predicate = 'summary'
+     UNION ALL
+    SELECT seq, ended_seq, FALSE, attributes -> 'evidence', coalesce(substring(subject_id FROM '\+(\d+)$')::int, 0), FALSE
+      FROM fact_history WHERE campaign_id = $1 AND subject_id LIKE $2 || '-%#%' AND predicate = 'summary'
+)
+SELECT DISTINCT sum.seq
+  FROM told sum
+ CROSS JOIN LATERAL jsonb_array_elements_text(sum.lines) AS said (line)
+  JOIN told node ON (node.ended_seq IS NOT NULL OR node.is_hidden) AND node.tier < sum.tier AND node.lines ? line
+ WHERE sum.ended_seq IS NULL AND sum.is_by_dm IS NOT TRUE
+   AND (node.ended_seq > sum.seq
+        OR (node.is_hidden AND NOT EXISTS (SELECT FROM told other
+                                            WHERE other.tier < sum.tier AND other.lines ? line
+                                              AND other.ended_seq IS NULL AND NOT other.is_hidden)));
+
 -- rests_on_changed --
 -- Whether one of the utterances $2 has been retracted, withheld or erased, or has another text or speaker by now.
 SELECT EXISTS (SELECT FROM jsonb_to_recordset($2) AS said (id TEXT, text TEXT, speaker TEXT)
