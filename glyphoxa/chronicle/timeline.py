@@ -109,12 +109,13 @@ class StoredTimeline:
     def node(self, wanted: EntityId) -> EventNode | None:
         return next((node for node in self.nodes if node.id == wanted), None)
 
-    def folds(self, rules: Compression) -> Iterator[Sequence[EventNode]]:
-        """Yield nodes to sum up: those of existing nodes that one may have lost, then the oldest of a full tier."""
+    def folds(self, rules: Compression, but: Collection[EntityId] = ()) -> Iterator[Sequence[EventNode]]:
+        """Yield nodes to sum up: what one may have lost, then the oldest of a full tier, first one not in `but`."""
         for parent in dict.fromkeys(node.parent for node in self.nodes if node.parent is not None):
             yield [node for node in self.nodes if node.parent == parent]
         for tier in range(rules.max_depth):
             free = [node for node in self.nodes if node.tier == tier and node.parent is None]
+            free = [node for node in free if node.id not in but and summary_of(node.id, tier + 1) not in self.decided]
             old = free[: max(0, len(free) - rules.keep_recent)] if tier == 0 else free
             if len(free) > rules.threshold and len(old) >= rules.fan_in:
                 yield old[: rules.fan_in]
@@ -386,7 +387,7 @@ class _Pass:
 
     async def sum_up(self, rules: Compression) -> None:
         done: set[EntityId] = set()
-        while (fold := next((each for each in self.stored.folds(rules) if each[0].id not in done), None)) is not None:
+        while fold := next((each for each in self.stored.folds(rules, done) if each[0].id not in done), None):
             done.add(fold[0].id)
             await self.grow(await self.summed_up(fold))
 

@@ -461,6 +461,38 @@ async def test_sum_tells_nothing_more_of_a_node_on_which_the_dm_decides_later(
     assert await writer.write(session, is_over=True) == 0, "nothing is told twice"
 
 
+@pytest.mark.parametrize("decision", [EntityRemoved, FactRejected])
+async def test_later_nodes_are_summed_up_after_the_dm_has_rejected_a_sum(
+    table: Store, decision: type[EntityRemoved | FactRejected]
+) -> None:
+    await play(table, "one", 8)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    made = next(node for node in (await timeline(table)).nodes if node.tier)
+    event = EntityRemoved(made.id) if decision is EntityRemoved else FactRejected(made.summaries[0].id)
+    await table.world.commit(CAMPAIGN, [event], LATER)
+    for n in range(2):
+        await play(table, f"s{n}", 8, begin=8 + 8 * n)
+        await writer.write(SessionId(f"s{n}"), is_over=True)
+    nodes = (await timeline(table)).nodes
+    assert made.id not in {node.id for node in nodes}
+    assert len([node for node in nodes if node.tier == 0 and node.parent is None]) <= 6
+
+
+async def test_later_nodes_are_summed_up_though_the_dm_hides_the_first_ones(table: Store) -> None:
+    await play(table, "one", 3)
+    writer = await timeline_writer(table, CAMPAIGN)
+    await writer.write(SessionId("one"), is_over=True)
+    hidden = [EntityScoped(node.id, HIDDEN) for node in (await timeline(table)).nodes]
+    await table.world.commit(CAMPAIGN, hidden, LATER)
+    await play(table, "two", 16, begin=3)
+    await writer.write(SessionId("two"), is_over=True)
+    free = [node for node in (await timeline(table)).nodes if node.tier == 0 and node.parent is None]
+    assert len(free) <= 6
+    told_now = await arc(table, SMITH)
+    assert not any(f"house {n}." in told_now for n in range(3)) and "house 3." in told_now
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 async def test_summary_that_the_dm_rejects_is_not_told_again(table: Store, is_whole: bool) -> None:
     await play(table, "one", 1)
