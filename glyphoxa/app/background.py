@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from loguru import logger
+
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
@@ -413,6 +415,9 @@ async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReade
     dated = partial(days_in, times=times, language=stored.language)
     curating = readers.curator(stored)
     curator = None if curating is None else curating.compact
+    rules = stored.schema.of_entity("event").compression
+    if curator is None and rules is not None and rules.by == "curator":
+        logger.warning("events of campaign {} are not summed up: `by: curator`, but memory.curator is off", campaign)
     return TimelineWriter(stored, log, store.episodes, day, dated, readers.summariser(stored), curator)
 
 

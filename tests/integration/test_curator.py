@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from loguru import logger
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply
@@ -269,6 +270,18 @@ async def test_type_of_node_names_who_sums_it_up(
     await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
     asked = await told_by(store, *answers)
     assert (len(asked), len(await summaries(store, SMITH))) == (n_asked, n_sums)
+
+
+async def test_a_curator_that_is_off_and_alone_is_warned_of(store: Store) -> None:
+    event = replace(DEFAULT_TYPES["event"], compression=Compression(by="curator"))
+    await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
+    warned: list[str] = []
+    listening = logger.add(lambda message: warned.append(message.record["message"]), level="WARNING")
+    try:
+        await timeline_writer(store, CAMPAIGN)
+    finally:
+        logger.remove(listening)
+    assert warned == [f"events of campaign {CAMPAIGN} are not summed up: `by: curator`, but memory.curator is off"]
 
 
 async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) -> None:
