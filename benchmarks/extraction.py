@@ -1,9 +1,12 @@
 """Compare the facts that the product extracts from transcripts with labelled scenes.
 
-    python -m benchmarks.extraction DIR [--extractor rules|llm] [--gate] [--config FILE] [--scenes N] [--failures FILE]
+    python -m benchmarks.extraction DIR [--turns FILE] [--extractor rules|llm] [--gate] [--config FILE] [--scenes N]
+        [--failures FILE]
 
-`DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl` is a transcript
-as for `benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with its labels.
+`DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl`, or `FILE`, is a
+transcript as for `benchmarks.recall`; a line of `DIR/gold.jsonl` is a scene, from one turn to another, with its labels.
+A speaker who is the `played_by` of an entity speaks as that entity. If `DIR` has the folders `tune` and `test` instead,
+the figures of both are printed.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +40,7 @@ from glyphoxa.language.words import words
 
 Gold = Mapping[str, Any]
 _BEFORE: Final = 8
+_HALVES: Final = ("tune", "test")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,15 +48,25 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def measure(options: argparse.Namespace, _: Path) -> dict[str, object]:
-    if options.extractor == "rules":
-        readers = Gated() if options.gate else RULES
-        figures, report = await measured(options.directory, readers, most_scenes=options.scenes)
+    halves = [options.directory / half for half in _HALVES]
+    if not all(half.is_dir() for half in halves):
+        figures, report = await _measured(options, options.directory)
+        rows = [*figures.failures, *figures.refused]
     else:
-        settings = read_settings(options.config)
-        figures, report = await measured_with_a_model(options.directory, settings, most_scenes=options.scenes)
+        report, rows = {}, []
+        for half in halves:
+            figures, report[half.name] = await _measured(options, half)
+            rows += [{"half": half.name, **row} for row in (*figures.failures, *figures.refused)]
     if options.failures is not None:
-        write_rows(options.failures, (*figures.failures, *figures.refused))
+        write_rows(options.failures, rows)
     return report
+
+
+async def _measured(options: argparse.Namespace, directory: Path) -> tuple[Figures, dict[str, object]]:
+    some = {"turns": options.turns, "most_scenes": options.scenes}
+    if options.extractor == "rules":
+        return await measured(directory, Gated() if options.gate else RULES, **some)
+    return await measured_with_a_model(directory, read_settings(options.config), **some)
 
 
 @dataclass(slots=True)
@@ -76,6 +91,9 @@ class Count:
     def f1(self) -> float:
         both = self.precision + self.recall
         return 2 * self.precision * self.recall / both if both else 0.0
+
+    def report(self) -> dict[str, int]:
+        return {"labels": self.wanted, "met": self.met, "found": self.found, "right": self.right}
 
 
 @dataclass(slots=True)
@@ -148,6 +166,11 @@ class Figures:
             "relationship_recall": round(self.relations.recall, 1),
             "fact_precision": round(self.facts.precision, 1),
             "fact_recall": round(self.facts.recall, 1),
+            "counts": {
+                "new_names": self.new.report(),
+                "relationships": self.relations.report(),
+                "facts": self.facts.report(),
+            },
             "without_evidence": self.without_evidence,
             "p50_ms": percentile(took_ms, 50, digits=2),
         }
@@ -211,8 +234,22 @@ def _checked(scene: Gold) -> Gold:
     return scene
 
 
-def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
+def players_of(campaign: Campaign, session: str) -> dict[str, str]:
+    """Return the entity that each speaker of a session plays, by the attributes `played_by` and `played_in`."""
+    return {
+        str(each.attributes["played_by"]): each.name
+        for each in campaign.entities
+        if "played_by" in each.attributes and session in str(each.attributes.get("played_in", session))
+    }
+
+
+def scene_of(
+    scene: Gold, turns: Sequence[Turn], language: str, plays: Mapping[str, str] = MappingProxyType({})
+) -> SceneTalk:
     """
+    Args:
+        plays: The entity that a speaker plays, by the speaker's name.
+
     Raises:
         InvalidInput: There are no such turns.
     """
@@ -223,7 +260,8 @@ def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
         raise InvalidInput(f"gold.jsonl: there is no turn {missing} in campaign {scene['campaign']!r}") from None
     if last < first:
         raise InvalidInput(f"gold.jsonl: turn {scene['to']!r} stands before {scene['from']!r}, where its scene begins")
-    said = [NumberedUtterance(each, number) for number, each in enumerate(utterances_of(turns[: last + 1]), start=1)]
+    named = [replace(turn, speaker=plays.get(turn.speaker, turn.speaker)) for turn in turns[: last + 1]]
+    said = [NumberedUtterance(each, number) for number, each in enumerate(utterances_of(named), start=1)]
     session = SessionId(str(scene.get("session", "")))
     return SceneTalk(
         CampaignId(scene["campaign"]),
@@ -235,16 +273,17 @@ def scene_of(scene: Gold, turns: Sequence[Turn], language: str) -> SceneTalk:
 
 
 async def measured(
-    directory: Path, readers: TalkReaders = RULES, *, most_scenes: int | None = None
+    directory: Path, readers: TalkReaders = RULES, *, turns: Path | None = None, most_scenes: int | None = None
 ) -> tuple[Figures, dict[str, object]]:
     """
     Args:
+        turns: The transcript; None: that of the directory.
         most_scenes: Only the first ones of the data; None: all.
 
     Raises:
         GlyphoxaError: The data cannot be read.
     """
-    turns, scenes = read_turns(directory / "turns.jsonl"), read_gold(directory / "gold.jsonl")[:most_scenes]
+    talk_of, scenes = read_turns(turns or directory / "turns.jsonl"), read_gold(directory / "gold.jsonl")[:most_scenes]
     figures, took_ms = Figures(), list[float]()
     campaigns: dict[str, tuple[Campaign, list[KnownEntity], Extractor]] = {}
     for scene in scenes:
@@ -253,7 +292,8 @@ async def measured(
             campaign = read_campaign(directory / f"{name}.yaml").campaign
             campaigns[name] = campaign, known_of(campaign), readers.extractor(campaign)
         campaign, known, extractor = campaigns[name]
-        talk = scene_of(scene, turns.get(CampaignId(name), []), campaign.language)
+        plays = players_of(campaign, str(scene.get("session", "")))
+        talk = scene_of(scene, talk_of.get(CampaignId(name), []), campaign.language, plays)
         began = perf_counter_ns()
         found = await extractor.extract(talk, known)
         took_ms.append((perf_counter_ns() - began) / 1e6)
@@ -307,7 +347,7 @@ class CountedLlm:
 
 
 async def measured_with_a_model(
-    directory: Path, settings: Settings, *, most_scenes: int | None
+    directory: Path, settings: Settings, *, turns: Path | None, most_scenes: int | None
 ) -> tuple[Figures, dict[str, object]]:
     """
     Raises:
@@ -319,13 +359,14 @@ async def measured_with_a_model(
         assert readers.asking is not None
         counted = CountedLlm(readers.asking.llm)
         readers = TalkReaders(replace(readers.asking, llm=counted))
-        figures, report = await measured(directory, readers, most_scenes=most_scenes)
+        figures, report = await measured(directory, readers, turns=turns, most_scenes=most_scenes)
     return figures, {**report, **counted.report(), "refused": len(figures.refused)}
 
 
 def _options() -> argparse.ArgumentParser:
     parser = command("extraction", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("--turns", type=Path, metavar="FILE", help="the transcript; default: turns.jsonl in DIR")
     parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
     parser.add_argument("--gate", action="store_true", help="of the rules: learn only from lines worth remembering")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")

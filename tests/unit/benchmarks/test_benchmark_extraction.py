@@ -67,6 +67,25 @@ def test_what_is_found_is_compared_with_what_a_scene_tells(tmp_path: Path) -> No
     }
 
 
+def test_both_halves_are_printed_with_counts(tmp_path: Path) -> None:
+    spoken = tmp_path / "spoken.jsonl"
+    turn = {"campaign": "mill", "session": "s2", "turn": 0, "id": "T0", "speaker": "Ann", "text": "I am a smith."}
+    spoken.write_text(json.dumps({**turn, "at": None}) + "\n", "utf-8")
+    plain = (DATA / "tune" / "mill.yaml").read_text("utf-8")
+    smith = {"subject": "Wenna", "about": "occupation", "value": "smith", "evidence": ["T0"]}
+    scene = {"campaign": "mill", "session": "s2", "from": "T0", "to": "T0", "entities": [{"name": "Wenna"}]}
+    for half, sessions in (("tune", "s1"), ("test", "s1 and s2")):
+        (tmp_path / half).mkdir()
+        played = f"entities:\n- {{name: Wenna, type: player, attributes: {{played_by: Ann, played_in: {sessions}}}}}"
+        (tmp_path / half / "mill.yaml").write_text(plain.replace("entities:", played), "utf-8")
+        (tmp_path / half / "gold.jsonl").write_text(json.dumps({**scene, "facts": [smith]}) + "\n", "utf-8")
+    options = extraction._options().parse_args([str(tmp_path), "--turns", str(spoken)])
+    report = asyncio.run(extraction.measure(options, tmp_path))
+    counts = {half: report[half]["counts"]["facts"] for half in ("tune", "test")}  # type: ignore[index]
+    assert counts["tune"] == {"labels": 1, "met": 0, "found": 0, "right": 0}, "Ann plays Wenna in another session"
+    assert counts["test"] == {"labels": 1, "met": 1, "found": 1, "right": 1}
+
+
 @pytest.mark.parametrize(
     "scene",
     [
