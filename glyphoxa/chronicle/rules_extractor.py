@@ -44,6 +44,8 @@ PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
 _OF_ANOTHER: Final = 0.75
 """Confidence that a known name with a title of somebody else is a new name."""
+_LEAST_WORTH: Final = 0.4
+"""Confidence of a fact that the DM may review. `python -m benchmarks.sayings` measures it."""
 
 
 def names_of(known: Iterable[WorldEntity | Entity], language: str, before: Gazetteer | None = None) -> Gazetteer:
@@ -226,7 +228,7 @@ class _Reading:
                 self._relations.setdefault((source, relation.type, target), found)
         for fact in (*facts_in(sentence), *other_kinds_in(sentence)):
             subject = self._key(fact.subject, said)
-            if subject is not None:
+            if subject is not None and fact.confidence >= _LEAST_WORTH:
                 quoted = said_in_words(said.utterance.speaker_name, fact.value, self._talk.language)
                 value = quoted if fact.about == str(fact.kind) else fact.value
                 stated = replace(fact, subject=subject, value=value, evidence=evidence)

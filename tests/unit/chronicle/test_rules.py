@@ -241,3 +241,24 @@ def test_relative_of_the_same_name_is_somebody_else() -> None:
 def test_player_speaks_as_the_player_although_an_npc_has_the_same_name() -> None:
     got = read("I am a smith.", OTHER_WENNA, WENNA, speaker="Wenna")
     assert [one.subject for one in got.facts] == ["w1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Let's go down to the cellar.", "en"),
+        ("Let's go, come on.", "en"),
+        ("I'll take the tall one.", "en"),
+        ("I'm gonna take two steps back.", "en"),
+        ("I take a few steps back.", "en"),
+        ("Lasst uns weiter nach links gehen.", "de"),
+        ("Ich nehme den großen Krug.", "de"),
+    ],
+)
+def test_saying_about_the_next_moment_is_not_stored(text: str, language: str) -> None:
+    assert facts(text, language) == []
+
+
+@pytest.mark.parametrize("text", ["I am Ysolde Brand.", "I'm Tamsin."])
+def test_speaker_who_gives_a_name_is_not_placed_there(text: str) -> None:
+    assert [type_ for _, type_, _ in relations(text)] == []
