@@ -26,6 +26,7 @@ from glyphoxa.app.background import imports_of, make_names
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.table import state_of, table_context
+from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, LineSelection, heard_by
@@ -37,13 +38,14 @@ from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
-from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.facts import Decision, FactDesk
 from glyphoxa.dm.nodes import MemoryNode, nodes_of
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
+from glyphoxa.dm.wrap_up import NOTE, FactProposal, WrapUp
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
@@ -53,6 +55,7 @@ from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewe
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.language.facts import known_to
 from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
@@ -92,6 +95,9 @@ _AS_ROWS: Final = 1_000
 _GOALS: Final = ("plan", "promise", "quest", "wish")
 _MOST_KNOWN: Final = 10_000
 _MOST_THREADS: Final = 20
+_LONGEST_SESSION: Final = 1_000_000
+_TOKENS_ALOUD: Final = 600
+"""Two minutes of reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,23 @@ class SessionView:
     state: SessionState
     terms: Mapping[str, str]
     lists: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedUp:
+    """The open decisions about a session.
+
+    Attributes:
+        names: Entities that the session named first.
+        opened, closed: Threads that it left open, and that it continued.
+        recap: Lines to read aloud to the players, of which the DM has accepted a fact that is no secret.
+    """
+
+    proposals: Sequence[FactProposal]
+    names: Sequence[KnownEntity]
+    opened: Sequence[str]
+    closed: Sequence[str]
+    recap: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +293,79 @@ class Desk:
             "examples": yaml.safe_dump(examples, sort_keys=False, allow_unicode=True) if examples else "",
         }
 
+    async def wrap_up(self, session: SessionId) -> WrappedUp:
+        """Return what is left to decide of a session.
+
+        Raises:
+            NotFound: There is no such session.
+            Unavailable: The database is away.
+        """
+        await self.timeline.session(session)
+        recaps, atoms = await SessionRecaps.of(self.store, self.campaign), self.store.atoms
+        stored, said = recaps.campaign, await recaps.said(session)
+        judged = await recaps.log.judged(self.campaign, session, after=0, up_to=_LONGEST_SESSION)
+        facts = await self.inspection.current(self.campaign, DM, limit=_MOST_KNOWN)
+        ended = await self.inspection.ended(self.campaign, "", limit=_MOST_KNOWN)
+        outside, forbids = {fold(player.name) for player in stored.players if player.dm}, topics_of(stored).forbids
+        entities = {
+            each.entity.id: each.entity
+            for each in self.seen
+            if each.entity.type != "event" and fold(each.entity.name) not in outside
+        }
+        selection = LineSelection(stored.language, lambda: recaps.names)
+        maker = WrapUp(selection, entities, lambda line: place_of(stored.scenes, line.witnesses))
+        shown = [each for each in said if not forbids(each.utterance.text)]
+        lines = {each.utterance.id for each in said}
+        accepted = {
+            fact.provenance.utterance_id
+            for fact in facts
+            if fact.status == "accepted" and fact.provenance.dm_confirmed
+            if known_to(fact, self.resolver).scope not in ("secret", "hidden")
+        }
+        kept = [each for each in said if each.utterance.id in accepted]
+        return WrappedUp(
+            await offload(lambda: maker.proposals(shown, judged, facts, ended), amount=len(said) * _ROWS_A_LINE),
+            [each for each in recaps.known if each.is_of_talk and _is_met_in(lines, each)],
+            [each.summary for each in await atoms.open_threads(self.campaign, session)],
+            await atoms.closed_threads(self.campaign, session),
+            await recaps.told(kept, "players", tokens=_TOKENS_ALOUD),
+        )
+
+    async def decide(self, what: str, proposals: Sequence[FactProposal], words: str = "") -> Decision:
+        """Decide on proposals as in the review, once they are findings.
+
+        Args:
+            what: "accept", "drop"; of one proposal: "edit" with the new words, "to" with a name.
+
+        Raises:
+            NotFound: A finding is decided already, or there is nobody of that name.
+            InvalidInput: There is no such decision.
+            Unavailable: The database is away.
+        """
+        for each in proposals:
+            if each.finding is None:
+                stated, cause = each.stated()
+                await self.store.world.commit(self.campaign, [stated], cause)
+        facts = [each.claim.fact_id if each.finding is None else each.finding.id for each in proposals]
+        match what:
+            case "accept":
+                return await self.facts.confirm(facts)
+            case "drop":
+                return await self.facts.reject(facts)
+            case "edit":
+                predicate = None if proposals[0].claim.object is None else NOTE
+                return await self.facts.edit(facts[0], predicate=predicate, value=" ".join(words.split()))
+            case "to":
+                return await self.facts.edit(facts[0], subject=words)
+        raise InvalidInput(f"unknown decision {what!r}; valid: accept, drop, edit, to")
+
     def _listed(self, facts: Iterable[Fact]) -> list[str]:
         return [self.facts.words(fact) + " (needs review)" * (fact.status != "accepted") for fact in facts]
+
+
+def _is_met_in(lines: Collection[UtteranceId], entity: KnownEntity) -> bool:
+    """Return whether one of these lines brought a name up, as far as somebody heard it."""
+    return any(knower.utterance_id in lines for knower in entity.visibility.knowers)
 
 
 def voice_presets() -> list[str]:

@@ -136,13 +136,17 @@ class LineSelection:
         for each, salience in judged:
             if salience.asks_to_forget:
                 continue
-            text = shortened(in_one_line(each.text), MAX_LINE_CHARS)
-            one = SummarySentence(said_in_words(each.speaker_name, text, self.language), (each.id,))
+            one = self.quote(each)
             now = Text.of(one.text)
             if salience.score >= least or spoken.like(now):
                 kept.append(one)
                 spoken.add(now)
         return kept
+
+    def quote(self, said: Utterance) -> SummarySentence:
+        """Return a line with its speaker as a sentence."""
+        text = shortened(in_one_line(said.text), MAX_LINE_CHARS)
+        return SummarySentence(said_in_words(said.speaker_name, text, self.language), (said.id,))
 
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
         """Return the sentences with which an NPC committed itself, see `commits_speaker`."""

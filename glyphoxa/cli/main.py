@@ -32,6 +32,7 @@ GROUPS: Final = {
         "entity": ("glyphoxa.cli.review:ENTITY", "add, change, merge, hide or remove entities; let people speak"),
         "facts": ("glyphoxa.cli.review:FACTS", "review facts: accept, reject, correct, state, reveal, undo"),
         "transcript": ("glyphoxa.cli.review:TRANSCRIPT", "retract or correct an utterance; summarise a session"),
+        "wrap-up": ("glyphoxa.cli.review:WRAP_UP", "decide what to keep of a session that has ended"),
         "names": ("glyphoxa.cli.names:VERB", "review how names are misheard: accept, reject, undo"),
     },
     "memory": {
@@ -61,6 +62,7 @@ EXAMPLES: Final = {
     "entity": 'entity add "Old Bess" npc --occupation ferrywoman',
     "facts": "facts accept 7fb0",
     "transcript": 'transcript correct "the tithe" "They pay the tide."',
+    "wrap-up": "wrap-up last --accept 12,20-25 --drop 14",
     "names": 'names accept "core valid" Korvald',
     "show": "show facts --as Korvald",
     "recall": 'recall "Where was Thomas lost?" --npc Korvald --explain',

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from inspect import signature
+from itertools import groupby
 from typing import Any
 
 from glyphoxa.app.engines import read_playable
@@ -26,17 +28,19 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Argument, Call, Verb, any_option, argument, limit, one_of
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import text_of
-from glyphoxa.desk import Desk
+from glyphoxa.desk import Desk, WrappedUp
 from glyphoxa.dm.entities import EntityDesk, NameResolver, attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import FactDesk
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain
+from glyphoxa.dm.wrap_up import chosen
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
-from glyphoxa.language.facts import moment, short, visibility_in_words
+from glyphoxa.language.facts import claim_in_words, moment, short, visibility_in_words
+from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import WorldEvent
 
@@ -57,6 +61,7 @@ _UTTERANCE = argument("utterance", metavar="ID", help="its id, the end of it, or
 FACTS = Verb(run_at_desk, common=CAMPAIGN)
 ENTITY = Verb(run_at_desk, common=CAMPAIGN)
 TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
+WRAP_UP = Verb(run_at_desk, common=CAMPAIGN)
 
 
 def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
@@ -127,7 +132,12 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
 
 _ON_FACT.action("accept facts; facts that contradict them end", _IDS, name="accept")(FactDesk.confirm)
 _ON_FACT.action("reject facts: they were never true, but misunderstood", _IDS, name="reject")(FactDesk.reject)
-_ON_FACT.action("correct a misunderstood fact: something else is true", *_INSTEAD, name="correct")(FactDesk.edit)
+_ON_FACT.action(
+    "correct a misunderstood fact: something else is true",
+    *_INSTEAD,
+    argument("--subject", metavar="NAME", help="the entity that it is about"),
+    name="correct",
+)(FactDesk.edit)
 
 
 _ON_FACT.action("change the story: a fact was never true, or something else was true instead", *_INSTEAD)(
@@ -396,3 +406,54 @@ async def _summary(desk: Desk, options: argparse.Namespace) -> int:
     print(plain(kept.text))
     print(visibility_in_words(kept.visibility, desk.resolver))
     return 0
+
+
+# The wrap-up of a session
+
+_NUMBERS = "lines, such as 12,14b,20-25; or all"
+
+
+@WRAP_UP.itself(
+    session_argument("session", nargs="?", default=LAST, about="default: the last one"),
+    argument("--accept", metavar="NUMBERS", help=f"{_NUMBERS}: those who heard the line know it from now on"),
+    argument("--drop", metavar="NUMBERS", help=f"{_NUMBERS}: they are not proposed again"),
+    argument("--edit", nargs=2, metavar=("NUMBER", "WORDS"), help="accept it in your words"),
+    argument("--to", nargs=2, metavar=("NUMBER", "NAME"), help="accept it about another person, place or thing"),
+)
+async def _wrap_up(desk: Desk, options: argparse.Namespace) -> int:
+    last = LastSessions(desk.settings.data_directory).of(desk.campaign)
+    if last is not None and last.session == options.session and last.closed_ms is None:
+        again = "after a crash, open it once more with `glyphoxa serve --continue`"
+        raise InvalidInput(f"session {options.session!r} is still open: close its table first; {again}")
+    proposals = (await desk.wrap_up(options.session)).proposals
+    words, name = options.edit or ("", ""), options.to or ("", "")
+    numbers = {"accept": options.accept, "drop": options.drop, "edit": words[0], "to": name[0]}
+    wanted = {what: chosen(each, proposals) for what, each in numbers.items() if each}
+    twice = Counter(each.name for found in wanted.values() for each in found)
+    if (most := max(twice, key=lambda each: twice[each], default="")) and twice[most] > 1:
+        raise InvalidInput(f"{most} is named in two decisions; nothing was decided")
+    if options.to:
+        desk.resolver.entity(name[1])
+    for what, found in wanted.items():
+        show_decision(desk, await desk.decide(what, found, name[1] if what == "to" else words[1]))
+    _show_wrap_up(desk, await desk.wrap_up(options.session))
+    return 0
+
+
+def _show_wrap_up(desk: Desk, seen: WrappedUp) -> None:
+    for subject, group in groupby(seen.proposals, key=lambda each: each.claim.subject):
+        print(plain(desk.resolver.called(subject)))
+        for each in group:
+            print(f"  {each.name:>5}  {plain(claim_in_words(each.claim, desk.resolver))}")
+            if each.finding is not None:
+                print(f"         {plain(f'{each.line.utterance.speaker_name}: {each.line.utterance.text}')}")
+            print(f"         {visibility_in_words(each.heard_by, desk.resolver)}")
+    if not seen.proposals:
+        print("nothing is left to decide")
+    for name in seen.names:
+        print(f"new name: {plain(name.name)} ({name.type}); to merge it: glyphoxa entity merge KEPT {name.id}")
+    for title, threads in (("opened", seen.opened), ("continued", seen.closed)):
+        for thread in threads:
+            print(f"thread {title}: {plain(thread)}")
+    for line in seen.recap:
+        print(f"to read aloud: {plain(line)}")

@@ -214,6 +214,7 @@ class FactDesk(Decisions):
         self,
         fact: str,
         *,
+        subject: str | None = None,
         predicate: str | None = None,
         object: str | None = None,  # noqa: A002 - the claim's word
         value: object = None,
@@ -221,6 +222,7 @@ class FactDesk(Decisions):
         """Correct a misunderstood fact. The correction is as certain as the DM's own statement.
 
         Args:
+            subject: Name of the entity that it is about instead.
             object: Name of the entity that the subject is related to instead.
             value: The attribute's new value.
 
@@ -228,7 +230,11 @@ class FactDesk(Decisions):
             InvalidInput: There is nothing to change, or an attribute is given an object without another predicate.
         """
         found = await self.find(fact)
-        claim = self._claim_instead(found.claim, predicate=predicate, object=object, value=value)
+        claim = found.claim
+        if subject is not None:
+            claim = replace(claim, subject=self.resolver.entity(subject).id)
+        if subject is None or (predicate, object, value) != (None, None, None):
+            claim = self._claim_instead(claim, predicate=predicate, object=object, value=value)
         return await self._decide([FactReplaced(found.id, claim)], [found], says=claim)
 
     async def close(self, fact: str, *, at_ms: int | None = None, story: int | None = None) -> Decision:

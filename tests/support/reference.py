@@ -87,7 +87,7 @@ def _arguments(of: argparse.ArgumentParser) -> list[argparse.Action]:
 def _written(action: argparse.Action) -> _Option:
     """Return an argument as a user types it, and its help; independent of Python's version."""
     word = action.metavar or (f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest.upper())
-    assert isinstance(word, str)
+    word = word if isinstance(word, str) else " ".join(word)
     many = {"?": f"[{word}]", "*": f"[{word} ...]", "+": f"{word} ..."}
     value = "" if action.nargs == 0 else many.get(str(action.nargs), word)
     names = ", ".join(action.option_strings)

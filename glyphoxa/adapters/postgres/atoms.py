@@ -78,6 +78,10 @@ class PostgresAtoms(CampaignQueries):
         """
         return [OpenThread(**row) for row in await self._fetch("open_threads", campaign, session, npc, limit)]
 
+    async def closed_threads(self, campaign: CampaignId, session: SessionId, *, limit: int = 20) -> list[str]:
+        """Return the summaries of threads that something said in a session continues, latest first."""
+        return [row["summary"] for row in await self._fetch("closed_threads", campaign, session, limit)]
+
 
 def _edges(pending: Sequence[asyncpg.Record], rows: Sequence[asyncpg.Record]) -> list[AtomEdge]:
     """Return the edges of new atoms, in their order. One that is merged stands for the one it is the same as."""

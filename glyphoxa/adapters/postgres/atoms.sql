@@ -105,3 +105,13 @@ SELECT a.stable_key AS key, a.session_id AS session, (extract(epoch FROM a.at) *
                       AND ($3::text IS NULL OR $3 = ANY (l.witnesses)))
  ORDER BY a.at DESC, a.stable_key
  LIMIT $4;
+
+-- closed_threads --
+-- Threads that an atom of the session $2 continues, latest first.
+SELECT DISTINCT a.at, a.stable_key, a.summary
+  FROM live_atoms l
+  JOIN atom_edges x ON x.campaign_id = $1 AND x.from_key = l.stable_key AND x.label = 'continues_thread'
+  JOIN live_atoms a ON a.campaign_id = $1 AND a.stable_key = x.to_key AND a.kind = 'thread' AND a.kept_key IS NULL
+ WHERE l.campaign_id = $1 AND l.session_id = $2
+ ORDER BY a.at DESC, a.stable_key
+ LIMIT $3;

@@ -1,0 +1,186 @@
+"""The wrap-up proposes what is worth keeping of a session, and nothing that was not said in its story."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, WrapUp, chosen
+from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import EntityId, NpcId
+from glyphoxa.domain.judgement import Judged, TurnJudgement
+from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact
+from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.events import WorldEvent, replay
+from tests.support.builders import INNKEEPER, SMITH, an_utterance
+
+TAMSIN, WENNA, MILL = EntityId("tamsin"), EntityId("wenna"), EntityId("mill")
+ENTITIES = {
+    TAMSIN: Entity(TAMSIN, "player", "Tamsin"),
+    WENNA: Entity(WENNA, "npc", "Wenna"),
+    MILL: Entity(MILL, "location", "Osterley"),
+}
+
+
+def a_wrap_up(language: str = "en") -> WrapUp:
+    known = [KnownEntity(each.id, each.type, each.name, each.aliases, PUBLIC) for each in ENTITIES.values()]
+    names = names_of(known, language)
+    return WrapUp(LineSelection(language, lambda: names), ENTITIES, lambda _: MILL)
+
+
+def talk(*texts: str, speaker: str = "Tamsin") -> list[NumberedUtterance]:
+    return [
+        NumberedUtterance(an_utterance(text, id=f"u{n}", speaker=speaker), n) for n, text in enumerate(texts, start=1)
+    ]
+
+
+def kept(said: Sequence[NumberedUtterance]) -> dict[int, Judged]:
+    return {each.ordinal: Judged(TurnJudgement(extract_memory=True)) for each in said}
+
+
+def shown(found: Sequence[FactProposal]) -> list[tuple[str, str]]:
+    return [(each.name, each.claim.subject) for each in found]
+
+
+def a_finding(claim: Claim, proposal: FactProposal, **changes: object) -> Fact:
+    stated, cause = replace(proposal, claim=claim).stated()
+    added = [EntityAdded(each.id, each.type, each.name) for each in ENTITIES.values()]
+    events = [WorldEvent(n, cause, event) for n, event in enumerate([*added, stated], start=1)]
+    return replay(events).facts[claim.fact_id].with_(**changes)
+
+
+@pytest.mark.parametrize(
+    ("language", "own", "other", "quote"),
+    [
+        (
+            "en",
+            "I hid the silver bell of the abbey under the third stone bridge.",
+            "Wenna sells smuggled lamp oil to the lighthouse keepers every winter.",
+            "Tamsin said: “Wenna sells",
+        ),
+        (
+            "de",
+            "Ich habe die silberne Glocke der Abtei unter der dritten Brücke versteckt.",
+            "Wenna verkauft den Leuchtturmwärtern jeden Winter geschmuggeltes Lampenöl.",
+            "Tamsin sagte: „Wenna verkauft",
+        ),
+    ],
+)
+def test_line_is_about_whom_it_names_or_its_speaker(language: str, own: str, other: str, quote: str) -> None:
+    said = talk(own, other)
+    found = {each.name: each for each in a_wrap_up(language).proposals(said, kept(said), [])}
+    assert (found["1"].claim.subject, found["2"].claim.subject) == (TAMSIN, WENNA)
+    assert str(found["2"].claim.content).startswith(quote)
+
+
+def test_line_of_the_dm_is_about_a_name_or_the_place() -> None:
+    said = talk(
+        "Behind the altar stands a rusty iron door with seven locks.",
+        "The old ferrywoman Wenna keeps seven black geese in her cellar.",
+        speaker="The Game Master",
+    )
+    assert sorted(shown(a_wrap_up().proposals(said, kept(said), []))) == [("1", MILL), ("2", WENNA)]
+
+
+def test_what_is_named_and_rare_comes_first() -> None:
+    said = talk(
+        *("I take a step to the left and swing my axe again." for _ in range(6)),
+        "Wenna poisoned the miller of Osterley with hemlock.",
+        "My grandmother drowned in the flood of Osterley.",
+    )
+    names = [each.name for each in a_wrap_up().proposals(said, kept(said), [])]
+    assert names[0] == "7"
+    assert len([name for name in names if int(name) <= 6]) <= 1
+
+
+def test_known_broken_off_or_idle_line_is_not_proposed() -> None:
+    said = talk(
+        "Wenna poisoned the miller with hemlock.",
+        "Wenna was walking over the old stone bridge when suddenly--",
+        "Good evening.",
+        "Wenna hid the ledger of the smugglers in the belfry.",
+    )
+    judged = {**kept(said), 4: Judged(TurnJudgement(extract_memory=False))}
+    known = Fact(Claim.attribute(WENNA, "note", "x").fact_id, Claim.attribute(WENNA, "note", said[0].utterance.text), 1)
+    assert a_wrap_up().proposals(said, judged, [known]) == []
+
+
+def test_finding_is_proposed_and_a_decided_line_is_not_again() -> None:
+    said = talk("Wenna is a ferrywoman, and she owes the miller of Osterley forty crowns.")
+    [line] = a_wrap_up().proposals(said, kept(said), [])
+    trade = a_finding(Claim.attribute(WENNA, "occupation", "ferrywoman"), line, seq=5)
+    debt = a_finding(Claim.attribute(WENNA, "debt", 40), line, seq=6)
+    found = a_wrap_up().proposals(said, kept(said), [debt, trade])
+    assert [(each.name, each.claim) for each in found] == [("1", trade.claim), ("1b", debt.claim)]
+    rejected = EndedFact(trade, 7, "rejected")
+    found = a_wrap_up().proposals(said, kept(said), [debt], [rejected])
+    assert [(each.name, each.claim) for each in found] == [("1b", debt.claim)]
+    assert a_wrap_up().proposals(said, kept(said), [], [rejected, EndedFact(debt, 8, "rejected")]) == []
+
+
+def test_number_of_lines_is_limited() -> None:
+    said = talk(
+        *(f"The miller{n} of Osterley sold sacks{n} of grain{n} to captain{n} for silver{n}." for n in range(60)),
+    )
+    assert len(a_wrap_up().proposals(said, kept(said), [])) == MOST_LINES
+
+
+WORDS = ("Wenna", "Osterley", "burned", "hid", "sold", "mill", "bell", "king", "promise", "poison", "ring", "because")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(WORDS), min_size=1, max_size=12),
+            st.sampled_from([None, "whisper", "out_of_character", "plan"]),
+            st.booleans(),
+            st.sets(st.sampled_from([SMITH, INNKEEPER])),
+        ),
+        max_size=15,
+    )
+)
+def test_proposals_are_of_the_story_and_for_those_who_heard_it(
+    lines: list[tuple[list[str], str | None, bool, set[NpcId]]],
+) -> None:
+    said = [
+        NumberedUtterance(
+            replace(
+                an_utterance(f"{' '.join(words)} mark{n}.", id=f"u{n}", npc=SMITH if is_npc else None),
+                aside=aside,  # type: ignore[arg-type] # any
+                witnesses=frozenset(heard),
+            ),
+            n,
+        )
+        for n, (words, aside, is_npc, heard) in enumerate(lines, start=1)
+    ]
+    for each in a_wrap_up().proposals(said, kept(said), []):
+        line = each.line.utterance
+        assert line.aside is None
+        assert line.npc_id is None
+        stated, cause = each.stated()
+        assert {knower.npc for knower in stated.visibility.knowers} == line.witnesses
+        assert stated.visibility.scope == "witnessed"
+        assert (cause.by, cause.utterance_id) == ("talk", line.id)
+        assert a_finding(each.claim, each).status == "pending"
+
+
+@pytest.mark.parametrize("numbers", ["7", "1-", "x", "", "1b", "3-9", "99999999999"])
+def test_unknown_number_is_refused(numbers: str) -> None:
+    said = talk("Wenna poisoned the miller with hemlock.", "My grandmother drowned in the flood of Osterley.")
+    with pytest.raises(InvalidInput, match=r"open: (1, 2|2, 1)"):
+        chosen(numbers, a_wrap_up().proposals(said, kept(said), []))
+
+
+def test_numbers_ranges_and_all_are_chosen_once() -> None:
+    said = talk("Wenna poisoned the miller with hemlock.", "My grandmother drowned in the flood of Osterley.")
+    found = a_wrap_up().proposals(said, kept(said), [])
+    assert {each.name for each in chosen("1-2, 2", found)} == {"1", "2"}
+    assert chosen("all", found) == found
