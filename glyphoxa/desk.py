@@ -331,33 +331,47 @@ class Desk:
             await recaps.told(kept, "players", tokens=_TOKENS_ALOUD),
         )
 
+    def need_decidable(self, what: str, proposals: Sequence[FactProposal], words: str) -> None:
+        """Check a decision before anything is stored; see `decide`.
+
+        Raises:
+            NotFound: There is nobody of that name.
+            InvalidInput: There is no such decision, it has no words, or it is about several proposals.
+        """
+        if what not in ("confirm", "reject", "edit", "to"):
+            raise InvalidInput(f"unknown decision {what!r}; valid: confirm, reject, edit, to")
+        if what in ("edit", "to") and len(proposals) != 1:
+            raise InvalidInput(f"reword or assign one line, not {', '.join(each.name for each in proposals)}")
+        if what == "edit" and not words.strip():
+            raise InvalidInput("the fact is empty: write what is true")
+        if what == "to":
+            self.resolver.entity(words)
+
     async def decide(self, what: str, proposals: Sequence[FactProposal], words: str = "") -> Decision:
         """Decide on proposals as in the review, once they are findings.
 
         Args:
-            what: "accept", "drop"; of one proposal: "edit" with the new words, "to" with a name.
+            what: "confirm", "reject"; of one proposal: "edit" with the new words, "to" with a name.
 
         Raises:
-            NotFound: A finding is decided already, or there is nobody of that name.
-            InvalidInput: There is no such decision.
+            NotFound: A finding is decided already.
             Unavailable: The database is away.
+            GlyphoxaError: See `need_decidable`.
         """
+        self.need_decidable(what, proposals, words)
         for each in proposals:
             if each.finding is None:
                 stated, cause = each.stated()
                 await self.store.world.commit(self.campaign, [stated], cause)
         facts = [each.claim.fact_id if each.finding is None else each.finding.id for each in proposals]
-        match what:
-            case "accept":
-                return await self.facts.confirm(facts)
-            case "drop":
-                return await self.facts.reject(facts)
-            case "edit":
-                predicate = None if proposals[0].claim.object is None else NOTE
-                return await self.facts.edit(facts[0], predicate=predicate, value=" ".join(words.split()))
-            case "to":
-                return await self.facts.edit(facts[0], subject=words)
-        raise InvalidInput(f"unknown decision {what!r}; valid: accept, drop, edit, to")
+        if what == "confirm":
+            return await self.facts.confirm(facts)
+        if what == "reject":
+            return await self.facts.reject(facts)
+        if what == "to":
+            return await self.facts.edit(facts[0], subject=words)
+        predicate = None if proposals[0].claim.object is None else NOTE
+        return await self.facts.edit(facts[0], predicate=predicate, value=" ".join(words.split()))
 
     def _listed(self, facts: Iterable[Fact]) -> list[str]:
         return [self.facts.words(fact) + " (needs review)" * (fact.status != "accepted") for fact in facts]

@@ -426,16 +426,17 @@ async def _wrap_up(desk: Desk, options: argparse.Namespace) -> int:
         again = "after a crash, open it once more with `glyphoxa serve --continue`"
         raise InvalidInput(f"session {options.session!r} is still open: close its table first; {again}")
     proposals = (await desk.wrap_up(options.session)).proposals
-    words, name = options.edit or ("", ""), options.to or ("", "")
-    numbers = {"accept": options.accept, "drop": options.drop, "edit": words[0], "to": name[0]}
+    (edited, words), (moved, name) = options.edit or ("", ""), options.to or ("", "")
+    numbers = {"confirm": options.accept, "reject": options.drop, "edit": edited, "to": moved}
+    given = {"edit": words, "to": name}
     wanted = {what: chosen(each, proposals) for what, each in numbers.items() if each}
-    twice = Counter(each.name for found in wanted.values() for each in found)
-    if (most := max(twice, key=lambda each: twice[each], default="")) and twice[most] > 1:
-        raise InvalidInput(f"{most} is named in two decisions; nothing was decided")
-    if options.to:
-        desk.resolver.entity(name[1])
+    twice = [number for number, n in Counter(each.name for found in wanted.values() for each in found).items() if n > 1]
+    if twice:
+        raise InvalidInput(f"{twice[0]} is named in two decisions; nothing was decided")
     for what, found in wanted.items():
-        show_decision(desk, await desk.decide(what, found, name[1] if what == "to" else words[1]))
+        desk.need_decidable(what, found, given.get(what, ""))
+    for what, found in wanted.items():
+        show_decision(desk, await desk.decide(what, found, given.get(what, "")))
     _show_wrap_up(desk, await desk.wrap_up(options.session))
     return 0
 

@@ -55,6 +55,7 @@ PAGES = (
     "/desk/sessions",
     "/desk/sessions/s1",
     "/desk/sessions/s1/recap",
+    "/desk/sessions/s1/wrap-up",
     "/desk/sessions/s1/memory",
     "/desk/sessions/s1/transcript.md",
     "/desk/sessions/s1/line?line=2",
@@ -394,6 +395,32 @@ async def test_entity_id_with_slash_has_a_page(dm: Visitor, store: Store) -> Non
 # Sessions
 
 
+async def test_lines_are_accepted_reworded_assigned_and_dropped(dm: Visitor) -> None:
+    path = "/desk/sessions/s1/wrap-up"
+    assert 'href="/desk/sessions/s1/wrap-up"' in await page(dm, "/desk/sessions/s1")
+    shown = await page(dm, path)
+    seen = re.findall(r'name="number" value="(\w+)"><input type="hidden" name="seen" value="([^"]+)"', shown)
+    found = {html.unescape(words): number for number, words in seen}
+    assert found["Elowen, debt: 40"]
+    debt = {"number": found["Elowen, debt: 40"], "seen": "Elowen, debt: 40"}
+    for form, problem in (
+        ({**debt, "do": "confirm", "seen": "Elowen, debt: 50"}, "has changed meanwhile"),
+        ({**debt, "do": "confirm", "number": "77"}, "not proposed, or decided already"),
+        ({**debt, "do": "burn"}, "nknown decision"),
+        ({**debt, "do": "edit", "words": " "}, "fact is empty"),
+        ({**debt, "do": "to", "words": "Nobody At All"}, "o entity"),
+    ):
+        assert problem in html.unescape((await dm.http.post(path, data=form)).text)
+    answer = await dm.http.post(path, data={**debt, "do": "edit", "words": "fifty silver"}, follow_redirects=True)
+    assert answer.status_code == 200
+    assert "Elowen, debt: fifty silver" in await page(dm, "/desk/knowledge?npc=grimjaw")
+    assert 'value="Elowen, debt: 40"' not in await page(dm, path)
+    answer = await dm.http.post("/desk/facts", data={"do": "undo", "back": path}, follow_redirects=True)
+    assert 'value="Elowen, debt: 40"' in answer.text
+    await dm.http.post(path, data={**debt, "do": "reject"})
+    assert 'value="Elowen, debt: 40"' not in await page(dm, path)
+
+
 async def test_rollback_is_previewed_done_and_undone(dm: Visitor) -> None:
     shown = await page(dm, "/desk/sessions/s1/back?line=1")
     assert "debt" in shown
@@ -550,7 +577,7 @@ async def test_page_of_unknown_thing_reports_an_error(dm: Visitor) -> None:
     for path, status in (
         *((f"/desk/knowledge?{query}", 404) for query in ("npc=nobody", "about=Nowhere", "npc=%00", "about=%27%3B--")),
         *((f"/desk/ask?{query}", 400) for query in ("npc=nobody&say=x", "player=nobody&say=x", f"say={'x' * 501}")),
-        *((f"/desk/sessions/s9{more}", 404) for more in ("", "/recap", "/memory", "/transcript.md")),
+        *((f"/desk/sessions/s9{more}", 404) for more in ("", "/recap", "/wrap-up", "/memory", "/transcript.md")),
         ("/desk/lines/none", 404),
         ("/desk/turns/none", 404),
     ):

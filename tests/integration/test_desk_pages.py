@@ -35,6 +35,7 @@ PAGES = (
     "sessions",
     "sessions/s1",
     "sessions/s1/recap",
+    "sessions/s1/wrap-up",
     "sessions/s1/memory",
     "sessions/s1/line?line=2",
     "sessions/s1/back?line=1",

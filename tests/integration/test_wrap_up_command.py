@@ -118,6 +118,8 @@ async def test_what_cannot_be_decided_is_refused_whole(
     assert f"open: {mill}, {bell}" in await cli.problem("wrap-up", "--accept", f"{mill},99")
     assert "two decisions" in await cli.problem("wrap-up", "--accept", mill, "--drop", f"{mill},{bell}")
     assert "no entity" in await cli.problem("wrap-up", "--accept", mill, "--to", bell, "Nobody")
+    assert "one line, not" in await cli.problem("wrap-up", "--edit", "1-99", "So it was.")
+    assert "is empty" in await cli.problem("wrap-up", "--edit", mill, " ")
     assert "no session" in await cli.problem("wrap-up", "7")
     assert await cli.told("wrap-up") == text
     async with an_evening(settings, monkeypatch, session="first") as evening:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Final
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm import turns as turn_told
+from glyphoxa.dm.facts import ChangedMeanwhile
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview
 from glyphoxa.dm.wording import escaped
@@ -19,7 +21,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import NO_PROMPT
-from glyphoxa.language.facts import visibility_in_words
+from glyphoxa.language.facts import claim_in_words, visibility_in_words
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in
 
@@ -90,6 +92,48 @@ async def recap(frame: DeskFrame, request: Request) -> Shown:
         ("For you", await made.told(said, "dm")),
     ]
     return {"id": session, "name": name, "recaps": recaps}
+
+
+@PAGES.get(f"{_SESSION}/wrap-up", "wrap_up")
+async def wrap_up(frame: DeskFrame, request: Request) -> Shown:
+    """Show what is worth keeping of a session, for decisions. While its table is open, more may follow."""
+    desk, session, name = await _opened(frame, request)
+    seen, called = await desk.wrap_up(session), desk.resolver.called
+    groups = [
+        (called(subject), [(each, claim_in_words(each.claim, desk.resolver)) for each in group])
+        for subject, group in groupby(seen.proposals, key=lambda each: each.claim.subject)
+    ]
+    return {
+        "id": session,
+        "name": name,
+        "is_open": session == frame.table.session,
+        "groups": groups,
+        "heard_by": lambda each: visibility_in_words(each.heard_by, desk.resolver),
+        "names": sorted({each.entity.name for each in desk.seen}),
+        "seen": seen,
+    }
+
+
+@PAGES.post(f"{_SESSION}/wrap-up")
+async def decide_on_line(frame: DeskFrame, request: Request, form: Form) -> Done:
+    """
+    Args:
+        form: `do`, the `number` of the proposal and what was `seen` of it; `words` or a name.
+
+    Raises:
+        InvalidInput: It is decided already, or cannot be decided so.
+        ChangedMeanwhile: It is not as it was seen.
+    """
+    desk, session, _ = await _opened(frame, request)
+    number, proposals = form.get("number", ""), (await desk.wrap_up(session)).proposals
+    one = next((each for each in proposals if each.name == number), None)
+    if one is None:
+        raise InvalidInput(f"line {number!r} is not proposed, or decided already")
+    words = claim_in_words(one.claim, desk.resolver)
+    if words != (was := form.get("seen", "")):
+        raise ChangedMeanwhile(words, seen=was, now=words)
+    await desk.decide(form.get("do", ""), [one], form.get("words", ""))
+    return Done(f"decided: {words}", f"{_page_of(session)}/wrap-up")
 
 
 @PAGES.get(f"{_SESSION}/memory", "session_memory")
