@@ -12,5 +12,5 @@ _REPORTS_OF_LIBRARIES = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
 
 for _switch in _REPORTS_OF_LIBRARIES:
     os.environ[_switch] = os.environ.get(_switch) or "1"
-if "onnxruntime" in sys.modules:  # whoever embeds us has imported it first: it does not look again
+if "onnxruntime" in sys.modules:  # imported before this package, it has read the environment already
     sys.modules["onnxruntime"].disable_telemetry_events()
