@@ -95,6 +95,13 @@ async def within(deadline_ms: int, what: str, closing: Awaitable[object]) -> boo
     return True
 
 
+async def end_tasks(*tasks: asyncio.Future[Any]) -> list[Any]:
+    """Cancel tasks, and wait until they have ended. Returns the result of each, or the exception that ended it."""
+    for task in tasks:
+        task.cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _take_late(task: asyncio.Future[T], if_late: Callable[[T], object]) -> None:
     if not task.cancelled() and task.exception() is None:
         if_late(task.result())

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId
@@ -109,9 +110,7 @@ class Preparation:
             npc.is_ready = True
             return True
         finally:
-            for task in (reading, giving_way):
-                task.cancel()
-            await asyncio.gather(reading, giving_way, return_exceptions=True)
+            await end_tasks(reading, giving_way)
 
     async def _read_after_scene(self, npc: NpcActor) -> None:
         """Let an engine read its persona after engines of the scene have read the new conversation."""

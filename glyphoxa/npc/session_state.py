@@ -16,6 +16,7 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.chronicle.summaries import LineSelection, Summariser, in_order
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
@@ -209,9 +210,7 @@ class SessionStateKeeper:
             logger.debug("lines are selected instead of summarised: {}", error)
             return None
         finally:
-            for task in (asking, over):
-                task.cancel()
-            await asyncio.gather(asking, over, return_exceptions=True)
+            await end_tasks(asking, over)
 
     async def _store(self, happened: Mapping[View, set[str]]) -> None:
         for view, names in happened.items():

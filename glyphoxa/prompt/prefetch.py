@@ -19,6 +19,7 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent, UtteranceRetracted
 from glyphoxa.domain.heard import SpeechStarted
@@ -153,9 +154,7 @@ class Prefetch:
         return await self._talk.recall(self._campaign, npc, self._query(npc, self.world.asked(npc, question)))
 
     async def close(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
 
     def _of(self, question: str) -> _Speech | None:
         """Return the speech that a question continues, that with most words first."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from glyphoxa.actors.deadline import forget
+from glyphoxa.actors.deadline import end_tasks, forget
 from glyphoxa.domain.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ class SharedRead:
     async def close(self) -> None:
         """Stop reading for good."""
         self._is_closed = True
-        tasks = [task for task in (self._current, self._next) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*(task for task in (self._current, self._next) if task is not None))
 
     async def _read_after(self, before: asyncio.Task[None] | None) -> None:
         if before is not None and not before.done():

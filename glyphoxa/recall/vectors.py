@@ -21,6 +21,7 @@ from numpy import bool_, float32, int32, intp
 from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 
 # -- arrays
@@ -285,10 +286,7 @@ class QuestionVectors:
     async def close(self) -> None:
         """Cancel calls in progress. From then on, only cached vectors are returned."""
         self._is_closed = True
-        tasks = [call.task for call in self._calls.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*(call.task for call in self._calls.values()))
 
     def _call(self, asked: str) -> _Call | None:
         """Return the call in progress, or a new one; None if the model is paused."""
@@ -458,8 +456,7 @@ class TextVectors:
     async def close(self) -> None:
         """Stop embedding."""
         if self._learning is not None:
-            self._learning.cancel()
-            await asyncio.wait({self._learning})
+            await end_tasks(self._learning)
 
     async def _learn(self, embedder: Embedder) -> None:
         while self._wanted and len(self._texts) < MOST_TEXTS:

@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.npc.table import Table
@@ -356,8 +357,7 @@ class _Web:
             while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
                 await socket.send_json({"type": "beat"})
         except BaseException:  # also if the player is gone: the seat is taken, or will be
-            sitting.cancel()
-            for place in await asyncio.gather(sitting, return_exceptions=True):
+            for place in await end_tasks(sitting):
                 if isinstance(place, TakenSeat):
                     await self._seats.stand(place, outbox=outbox)
             raise

@@ -15,6 +15,7 @@ from fastapi import WebSocket, WebSocketDisconnect
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
@@ -124,9 +125,7 @@ class PageSocket:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            for ended in await end_tasks(*tasks):
                 if isinstance(ended, Exception):
                     logger.opt(exception=ended).error("the page of {} broke off", self._player)
 

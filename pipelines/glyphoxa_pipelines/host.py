@@ -24,6 +24,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.workers.runner import WorkerRunner
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
@@ -69,8 +70,7 @@ class RunningGraph:
 
     async def close(self) -> None:
         """End the graph. Frames inside are dropped, and no task remains."""
-        self._feeding.cancel()
-        await asyncio.gather(self._feeding, return_exceptions=True)
+        await end_tasks(self._feeding)
         await self._runner.cancel(reason="closed")
         await self._running
 

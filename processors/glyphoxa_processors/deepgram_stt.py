@@ -49,6 +49,7 @@ from pydantic import BaseModel
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa.npc.table import INPUT_RATE_HZ
@@ -490,9 +491,7 @@ class DeepgramStt(FrameProcessor):
             finally:
                 if self._line is line:
                     self._line = None
-                for helper in helpers:
-                    helper.cancel()
-                await asyncio.gather(*helpers, return_exceptions=True)
+                await end_tasks(*helpers)
         if line.left_s is not None:
             return True
         if line.asked_names is not None:

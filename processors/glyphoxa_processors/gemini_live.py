@@ -19,6 +19,7 @@ from google import genai
 from google.genai import errors, types
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
@@ -87,8 +88,7 @@ class _Line:
 
     async def close(self) -> None:
         if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+            await end_tasks(self._reading)
         await self.stack.aclose()
 
     async def _read(self, live: AsyncSession) -> None:

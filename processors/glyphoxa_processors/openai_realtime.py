@@ -20,7 +20,7 @@ from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from glyphoxa.actors.deadline import done_within
+from glyphoxa.actors.deadline import done_within, end_tasks
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
@@ -271,8 +271,7 @@ class RealtimeSession:
 
     async def _end(self, connection: AsyncRealtimeConnection | None, receiving: asyncio.Task[None] | None) -> None:
         if receiving is not None:
-            receiving.cancel()
-            await asyncio.gather(receiving, return_exceptions=True)
+            await end_tasks(receiving)
         if connection is not None:
             await connection.close()
 

@@ -16,7 +16,7 @@ import pgvector.asyncpg
 from loguru import logger
 from pydantic_core import from_json
 
-from glyphoxa.actors.deadline import answered_within
+from glyphoxa.actors.deadline import answered_within, end_tasks
 from glyphoxa.adapters.postgres.server.migrate import migrate, not_applied
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.dsn import Dsn
@@ -321,8 +321,7 @@ class Database:
         """Close all connections. Later uses raise `Unavailable`."""
         self._closed = True
         if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.gather(self._opening, return_exceptions=True)
+            await end_tasks(self._opening)
         if self._releases:
             await asyncio.gather(*self._releases, return_exceptions=True)
         pool, self._pool = self._pool, None

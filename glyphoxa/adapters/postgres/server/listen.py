@@ -11,7 +11,7 @@ from typing import Final
 
 import asyncpg
 
-from glyphoxa.actors.deadline import done_within
+from glyphoxa.actors.deadline import done_within, end_tasks
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId
@@ -107,8 +107,7 @@ class Listener:
         """Close the connection. Later followers open a new one."""
         task, self._listening = self._listening, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks(task)
 
     async def _listen(self) -> None:
         lost = asyncio.Event()
