@@ -194,10 +194,9 @@ class Spool:
         """
         if cursor <= self._acknowledged:
             return
-        temporary = self._directory / "acknowledged.new"
         try:
-            temporary.write_bytes(b"%d %d\n" % (cursor.segment, cursor.offset))
-            temporary.replace(self._directory / "acknowledged")
+            content = b"%d %d\n" % (cursor.segment, cursor.offset)
+            replace_file(self._directory / "acknowledged", content, is_synced=False)
         except OSError as error:
             raise Unavailable(f"the spool {self._directory} cannot note its progress: {error.strerror}") from None
         self._acknowledged = cursor
@@ -263,16 +262,10 @@ class Spool:
         self._under_way.clear()
 
     def _read_cursor(self, numbers: list[int]) -> SpoolPosition:
-        first = SpoolPosition(numbers[0] if numbers else 1, 0)
-        try:
-            text = (self._directory / "acknowledged").read_text()
-        except FileNotFoundError:
-            return first
-        parts = re.fullmatch(r"(\d+) (\d+)\n", text)
-        if parts is None:
+        found = _cursor_in(self._directory)
+        if found is None and (self._directory / "acknowledged").exists():
             logger.error("the spool's cursor is damaged: everything in the spool is sent again, which is harmless")
-            return first
-        return SpoolPosition(int(parts[1]), int(parts[2]))
+        return found or SpoolPosition(numbers[0] if numbers else 1, 0)
 
     def _records(self, after: SpoolPosition) -> Iterator[Pending]:
         for line, end in self._segments.lines(after):
@@ -383,10 +376,15 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _begin_again(directory: Path, segment: int) -> None:
     """Reset the cursor to the start of this segment, whose places have changed: the log receives all of it."""
-    path = directory / "acknowledged"
+    acknowledged = _cursor_in(directory)
+    if acknowledged is not None and acknowledged.segment == segment:
+        replace_file(directory / "acknowledged", b"%d 0\n" % segment)
+
+
+def _cursor_in(directory: Path) -> SpoolPosition | None:
+    """Return how far the log has a spool; None if nothing says so, or the file is damaged."""
     try:
-        acknowledged = re.fullmatch(r"(\d+) (\d+)\n", path.read_text())
+        parts = re.fullmatch(r"(\d+) (\d+)\n", (directory / "acknowledged").read_text())
     except FileNotFoundError:
-        return
-    if acknowledged is not None and int(acknowledged[1]) == segment:
-        replace_file(path, b"%d 0\n" % segment)
+        return None
+    return None if parts is None else SpoolPosition(int(parts[1]), int(parts[2]))
