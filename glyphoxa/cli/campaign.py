@@ -226,7 +226,6 @@ async def _loaded(
         print(f"{campaign.name} ({campaign.id}): nothing to change")
         return 0
     if not await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
-        print("nothing was changed")
         return 1
     await load(only_if=changes)
     _say_what_it_holds(campaign)

@@ -269,7 +269,6 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
     n, _ = await desk.imports.waiting(selection, limit=1)
     show_changes(await desk.imports.preview(selection))
     if not await goes_on(f"This accepts {counted(n, 'document')}.", is_sure=options.yes):
-        print("nothing was changed")
         return 1
     done = await desk.imports.accept(selection)
     print(f"accepted: {counted(n, 'document')}, {counted(done.n, 'change')} to the campaign")

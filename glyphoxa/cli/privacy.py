@@ -96,8 +96,8 @@ async def _meant(scope: Scope, options: argparse.Namespace, *, but: str) -> Mean
 async def _erase_meant(scope: Scope, meant: Meant, *, is_sure: bool) -> int:
     erasure = PostgresErasure(scope.store.database)
     _show("would be erased", await erasure.preview(scope.campaign, meant))
-    if not await goes_on("It cannot be undone; backups and exported files are kept.", is_sure=is_sure):
-        print("nothing was erased")
+    question = "It cannot be undone; backups and exported files are kept."
+    if not await goes_on(question, is_sure=is_sure, otherwise="nothing was erased"):
         return 1
     data_dir = scope.settings.data_directory
     try:

@@ -206,7 +206,6 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
         return 0
     show_preview(desk, preview)
     if not await goes_on("Your own decisions and the campaign's file are kept.", is_sure=options.yes):
-        print("nothing was changed")
         return 1
     done = await desk.timeline.rollback(options.session, options.ordinal)
     undo = f"; to undo it: glyphoxa facts undo {done.seq}" if done is not None else ""
@@ -250,7 +249,6 @@ async def _remove(desk: Desk, options: argparse.Namespace) -> int:
     more = f"; {len(facts) - _MOST_LISTED} more" if len(facts) > _MOST_LISTED else ""
     with_it = f" and with it {told}{more}" if facts else ""
     if not await goes_on(f"This removes {entity.name}{with_it}.", is_sure=options.yes):
-        print("nothing was changed")
         return 1
     return _tell_events(desk, await desk.entities.remove(entity.id))
 
@@ -366,10 +364,7 @@ async def _correct_utterance(desk: Desk, options: argparse.Namespace) -> int:
 
 async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespace) -> bool:
     show_preview(desk, await desk.timeline.preview_without(said))
-    if await goes_on("It stays in the log; open tables follow.", is_sure=options.yes):
-        return True
-    print("nothing was changed")
-    return False
+    return await goes_on("It stays in the log; open tables follow.", is_sure=options.yes)
 
 
 def _in_words(desk: Desk, said: CitedUtterance) -> str:

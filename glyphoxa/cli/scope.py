@@ -394,11 +394,12 @@ def _numbers(ids: Sequence[SessionId]) -> str:
 # What the user means
 
 
-async def goes_on(question: str, *, is_sure: bool) -> bool:
+async def goes_on(question: str, *, is_sure: bool, otherwise: str = "nothing was changed") -> bool:
     """Ask the user to confirm.
 
     Args:
         is_sure: `--yes` was given: nothing is asked.
+        otherwise: Printed if the user does not confirm.
 
     Raises:
         InvalidInput: Nobody is there to be asked.
@@ -408,7 +409,10 @@ async def goes_on(question: str, *, is_sure: bool) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Use --yes to skip the question")
     answer = await asyncio.to_thread(input, f"{question} Go on? [y/N] ")
-    return answer.strip().lower() in ("y", "yes")
+    if answer.strip().lower() in ("y", "yes"):
+        return True
+    print(otherwise)
+    return False
 
 
 def say(line: str) -> None:
