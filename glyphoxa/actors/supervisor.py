@@ -21,6 +21,7 @@ from typing import Final, Generic, TypeVar
 
 from loguru import logger
 
+from glyphoxa.actors.clock import loop_ms
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 
 M = TypeVar("M")
@@ -185,7 +186,7 @@ class Supervisor:
         if error is None or self._is_closing or self._actors.get(name) is not actor:
             return
         logger.opt(exception=error).error("actor {} crashed", name)
-        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        now_ms = loop_ms()
         crashed_ms = actor.crashed_ms
         crashed_ms.append(now_ms)
         while crashed_ms and now_ms - crashed_ms[0] > self._window_ms:

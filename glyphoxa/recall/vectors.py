@@ -21,6 +21,7 @@ from numpy import bool_, float32, int32, intp
 from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 
@@ -247,7 +248,7 @@ class QuestionVectors:
     def __init__(self, embedder: Embedder | None, *, longest_ms: int = LONGEST_MS) -> None:
         self._embedder = embedder
         self._longest_ms = longest_ms
-        self._rest = CircuitBreaker(_loop_ms)
+        self._rest = CircuitBreaker(loop_ms)
         self._remembered: OrderedDict[bytes, NDArray[float32]] = OrderedDict()
         self._calls: dict[bytes, _Call] = {}
         self._is_closed = False
@@ -375,10 +376,6 @@ def _checked(vectors: NDArray[float32] | None, embedder: Embedder) -> NDArray[fl
     vector: NDArray[float32] = vectors[0].copy()
     vector.setflags(write=False)
     return vector
-
-
-def _loop_ms() -> int:
-    return int(asyncio.get_running_loop().time() * 1_000)
 
 
 # -- text vectors

@@ -15,6 +15,7 @@ from fastapi import WebSocket, WebSocketDisconnect
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
@@ -78,7 +79,7 @@ class SeatLimits:
 
     def need_request(self, what: str = "requests for this seat") -> None:
         """Count a request. Raises: Rationed: There are too many."""
-        if wait_ms := self.requests.take(at_ms=_now_ms()):
+        if wait_ms := self.requests.take(at_ms=loop_ms()):
             raise Rationed(what, wait_ms=wait_ms)
 
 
@@ -120,7 +121,7 @@ class PageSocket:
 
     async def serve(self) -> None:
         """Serve until the page leaves, falls silent, or is sent nothing more."""
-        self._heard_ms = _now_ms()
+        self._heard_ms = loop_ms()
         tasks = [asyncio.create_task(work) for work in (self._read(), self._write(), self._beat())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -136,7 +137,7 @@ class PageSocket:
             if not self._is_still_invited():
                 self.outbox.close(CloseReason.NOT_INVITED)
                 return
-            if self._beats and _now_ms() - self._heard_ms > self.pulse.server_waits_ms:
+            if self._beats and loop_ms() - self._heard_ms > self.pulse.server_waits_ms:
                 logger.info("a page fell silent: {} has left the table", self._player)
                 return
 
@@ -157,9 +158,9 @@ class PageSocket:
             text = ""
             try:
                 text = await self.socket.receive_text()
-                self._heard_ms = _now_ms()
+                self._heard_ms = loop_ms()
                 # Beyond the limit, messages are read more slowly and queue in the sender's network.
-                await asyncio.sleep(self.limits.messages.take(at_ms=_now_ms()) / 1_000)
+                await asyncio.sleep(self.limits.messages.take(at_ms=loop_ms()) / 1_000)
                 await self._obey(text)
             except (WebSocketDisconnect, RuntimeError):
                 # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
@@ -210,7 +211,7 @@ class PageSocket:
             raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
         if len(words) > MAX_TEXT_LENGTH:
             raise TooLong(len(words))
-        if wait_ms := self.limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=_now_ms()):
+        if wait_ms := self.limits.lines.take(max(SHORTEST_LINE, len(words)), at_ms=loop_ms()):
             raise Rationed("typed lines", wait_ms=wait_ms)
         if line is None:
             self.table.say(player, words)
@@ -240,7 +241,3 @@ def _line_in(text: str) -> str | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return line if isinstance(line, str) and is_line(line) else None
-
-
-def _now_ms() -> int:
-    return int(asyncio.get_running_loop().time() * 1_000)

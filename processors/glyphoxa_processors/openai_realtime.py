@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import done_within, end_tasks
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
@@ -64,17 +64,13 @@ _MAX_AGE_MS = 50 * 60_000
 """An older session is replaced between turns: the server closes it after an hour."""
 
 
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class RealtimeEndpoint:
     """OpenAI, or a compatible service."""
 
     connection: Connection
     voice: str
-    clock: Callable[[], int] = _now_ms
+    clock: Callable[[], int] = loop_ms
 
     def session(self, tools: Sequence[ToolSpec], on_ending: Callable[[], None]) -> RealtimeSession:
         return RealtimeSession(self, tools, on_ending)
