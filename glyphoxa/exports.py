@@ -45,10 +45,8 @@ async def played_sessions(
 
 
 def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSession:
-    zone, span, days = zone_of_campaign(times.time_zone) or UTC, times.sessions.get(talk.id), ""
-    if span is not None and times.calendar is not None:
-        ends = dict.fromkeys(day for day in (span.first, span.last) if day is not None)
-        days = " to ".join(map(times.calendar.in_words, ends))
+    zone, span = zone_of_campaign(times.time_zone) or UTC, times.sessions.get(talk.id)
+    days = "" if span is None else times.in_words(span.first, span.last)
     began, ended = (
         datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
         for at_ms in (talk.started_ms, talk.last_at_ms or talk.started_ms)

@@ -409,8 +409,7 @@ async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReade
     log = PostgresChronicleLog(store.database, store.world)
 
     def day(session: SessionId, at_ms: int) -> str:
-        number = times.day_at(session, at_ms)
-        return "" if times.calendar is None or number is None else times.calendar.in_words(number)
+        return times.in_words(times.day_at(session, at_ms))
 
     dated = partial(days_in, times=times, language=stored.language)
     curating = readers.curator(stored)

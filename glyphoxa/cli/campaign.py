@@ -549,11 +549,10 @@ async def _calendar(story: _Story, options: argparse.Namespace) -> int:
 def _days_of(story: _Story, session: SessionId) -> str:
     """Return the days of a session, such as: 3 Hammer 1492 to 5 Hammer 1492."""
     days = story.desk.days.sessions.get(session)
-    ends = () if days is None else (days.first, days.last)
-    known = [story.calendar.in_words(day) for day in dict.fromkeys(ends) if day is not None]
+    known = "" if days is None else story.desk.days.in_words(days.first, days.last)
     told = dict.fromkeys(one.day for one in story.kept.told if one.session == session)
     gone = (written for day in told if (written := _as_written(day, story.calendar)) != day)
-    return ", ".join(part for part in (" to ".join(known), *gone) if part)
+    return ", ".join(part for part in (known, *gone) if part)
 
 
 def _as_written(day: str, calendar: StoryCalendar) -> str:

@@ -226,6 +226,11 @@ class CampaignTimes:
         near = {calendar.day_named(text, year=max(0, year + by)) for by in (0, -1, 1)}
         return min(near, key=lambda number: abs(number - today))
 
+    def in_words(self, *days: int | None) -> str:
+        """Join the known days as the calendar writes them, with "to"; empty without a calendar."""
+        known = dict.fromkeys(day for day in days if day is not None)
+        return "" if self.calendar is None else " to ".join(map(self.calendar.in_words, known))
+
 
 def name_words(name: str) -> tuple[str, ...]:
     """Words of a month's or weekday's name, without a leading article."""

@@ -168,8 +168,7 @@ class TranscriptMemory:
     @property
     def story_day(self) -> str:
         """The present story day, as its calendar writes it; empty without story days or if none was set."""
-        calendar, today = self.times.calendar, self.times.today
-        return "" if calendar is None or today is None else calendar.in_words(today)
+        return self.times.in_words(self.times.today)
 
     def session_numbers(self) -> Mapping[SessionId, int]:
         """Return the sessions in memory with their numbers."""
