@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from google import genai
 from google.genai import errors, types
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.exceptions import WebSocketException
 
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.npc.tool_spec import ToolSpec
@@ -37,6 +37,8 @@ from glyphoxa_processors.s2s_session import (
     message_of,
     pcm_of,
     reason,
+    text_of,
+    translated,
     value_at,
 )
 
@@ -46,6 +48,9 @@ if TYPE_CHECKING:
 _LAST_WORDS_WITHIN_S = 0.5
 """The server ends a turn after playback and reports earlier that generation is complete. The transcript may arrive a
 little later than that report."""
+
+_ODD_ANSWER = (ValueError, TypeError, AttributeError)
+"""How the SDK fails at an answer it cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,10 @@ class _Line:
         return self._live
 
     async def open(self, client: genai.client.AsyncClient, model: str, config: types.LiveConnectConfig) -> None:
-        self._live = await self.stack.enter_async_context(client.live.connect(model=model, config=config))
+        try:
+            self._live = await self.stack.enter_async_context(client.live.connect(model=model, config=config))
+        except errors.APIError as error:  # closed before it was open
+            raise SessionFailed(closed_because(error.code, error.message or str(error.details))) from error
         self._reading = asyncio.create_task(self._read(self._live), name="receive")
 
     async def close(self) -> None:
@@ -98,7 +106,7 @@ class _Line:
             while True:
                 message = message_of(await socket.recv(decode=False))
                 if error := value_at(message, "error", kind=dict):
-                    self.came.put_nowait(SessionFailed(_text_of(error)))
+                    self.came.put_nowait(SessionFailed(text_of(error)))
                 else:
                     self.came.put_nowait(message)
                 if "goAway" in message:
@@ -144,7 +152,7 @@ class LiveSession:
         line = self._open_line()
         line.is_asked = True
         turns = [_content(message) for message in messages if message.role != "system"]
-        with _translated():
+        with translated(*_ODD_ANSWER):
             if self._speaks_at_once:
                 await line.live.send_client_content(turns=list(turns), turn_complete=True)
             else:
@@ -183,7 +191,7 @@ class LiveSession:
 
     async def answer(self, answers: Sequence[tuple[Call, Any]]) -> None:
         responses = [types.FunctionResponse(id=call.id, name=call.name, response=found) for call, found in answers]
-        with _translated():
+        with translated(*_ODD_ANSWER):
             await self._open_line().live.send_tool_response(function_responses=responses)
 
     def replied(self, text: str) -> None:
@@ -203,7 +211,7 @@ class LiveSession:
     async def close(self) -> None:
         line, self._line = self._line, None
         if line is not None:
-            with _translated():
+            with translated(*_ODD_ANSWER):
                 await line.close()
 
     def _open_line(self) -> _Line:
@@ -213,7 +221,7 @@ class LiveSession:
 
     async def _connect(self) -> None:
         line = _Line(self._on_ending)
-        with _translated():
+        with translated(*_ODD_ANSWER):
             try:
                 async with asyncio.timeout(OPEN_WITHIN_S):
                     await line.open(self._client, self._endpoint.connection.model, self._configuration())
@@ -272,21 +280,3 @@ def _given(message: Mapping[str, Any]) -> Iterator[Given]:
     for call in value_at(message, "toolCall", "functionCalls", kind=list):
         arguments = arguments_of(value_at(call, kind=dict).get("args") or {})
         yield Call(value_at(call, "id", kind=str), value_at(call, "name", kind=str), arguments)
-
-
-def _text_of(error: Mapping[str, Any]) -> str:
-    return value_at(error, "message", kind=str) or value_at(error, "status", kind=str) or "the server reports an error"
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except ConnectionClosed as error:
-        raise SessionLost(reason(error)) from error
-    except errors.APIError as error:  # closed before it was open
-        raise SessionFailed(closed_because(error.code, error.message or str(error.details))) from error
-    except TimeoutError:
-        raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
-    except (WebSocketException, OSError, ValueError, TypeError, AttributeError) as error:
-        raise SessionFailed(reason(error)) from error

@@ -11,13 +11,12 @@ import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.exceptions import WebSocketException
 
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import done_within, end_tasks
@@ -38,6 +37,8 @@ from glyphoxa_processors.s2s_session import (
     message_of,
     pcm_of,
     reason,
+    text_of,
+    translated,
     value_at,
 )
 from glyphoxa_processors.s2s_voice import SESSION_RATE_HZ
@@ -183,13 +184,10 @@ class RealtimeSession:
 
     async def _connect(self) -> None:
         """Open a new connection, then close the old one."""
-        with _translated():
-            try:
-                async with asyncio.timeout(OPEN_WITHIN_S):
-                    connection = await self._client.realtime.connect(model=self._endpoint.connection.model).enter()
-                    await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
-            except TimeoutError:
-                raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
+        with translated(OpenAIError):
+            async with asyncio.timeout(OPEN_WITHIN_S):
+                connection = await self._client.realtime.connect(model=self._endpoint.connection.model).enter()
+                await connection.send(cast("Any", {"type": "session.update", "session": self._configuration()}))
         old, receiving = self._connection, self._receiving
         self._connection = connection
         # A new session is empty, so the next question sends everything.
@@ -219,7 +217,7 @@ class RealtimeSession:
     async def _send(self, event: ClientEvent) -> None:
         if self._connection is None:
             raise SessionLost("the server closed the session")
-        with _translated():
+        with translated(OpenAIError):
             # The SDK has a type for each event; these are plain mappings.
             await self._connection.send(cast("Any", event))
 
@@ -257,7 +255,7 @@ class RealtimeSession:
         code, kind = value_at(error, "code", kind=str), value_at(error, "type", kind=str)
         if code in _HARMLESS:
             return None
-        why = "the server refuses the key" if code == "invalid_api_key" else _text_of(error)
+        why = "the server refuses the key" if code == "invalid_api_key" else text_of(error)
         if error.get("event_id") == _CUT:
             logger.warning("a speech-to-speech session is replaced, because it could not be cut: {}", why)
             self._is_outdated = True
@@ -272,16 +270,6 @@ class RealtimeSession:
             await connection.close()
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except ConnectionClosed as error:
-        raise SessionLost(reason(error)) from error
-    except (OpenAIError, WebSocketException, OSError, TimeoutError) as error:
-        raise SessionFailed(reason(error)) from error
-
-
 def _declared(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     return [
         {"type": "function", "name": spec.wire_name, "description": spec.description, "parameters": spec.schema}
@@ -291,11 +279,6 @@ def _declared(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 def _new_id() -> str:
     return uuid.uuid4().hex
-
-
-def _text_of(error: Mapping[str, Any]) -> str:
-    texts = (value_at(error, key, kind=str) for key in ("message", "code", "type"))
-    return next(filter(None, texts), "the server reports an error")
 
 
 class _Reply:
@@ -333,7 +316,7 @@ class _Reply:
         details = value_at(response, "status_details", kind=dict)
         why = value_at(details, "reason", kind=str)
         if error := value_at(details, "error", kind=dict):
-            why = _text_of(error)
+            why = text_of(error)
         if status == "cancelled":
             raise SessionLost(f"the server cancelled the response: {why or 'no reason given'}")
         if status in ("failed", "incomplete"):

@@ -14,12 +14,13 @@ connection with the whole conversation. `expect` and `renew` may be called in an
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from loguru import logger
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
 from glyphoxa.domain.structured import json_object
@@ -166,6 +167,26 @@ def arguments_of(value: object) -> Mapping[str, object] | None:
     """Return a call's arguments, given as an object or as its JSON text. None if they are neither."""
     arguments = json_object(value or "{}") if isinstance(value, str) else value
     return arguments if isinstance(arguments, dict) else None
+
+
+def text_of(error: Mapping[str, Any]) -> str:
+    """Return the text of an error that the server reports in a message."""
+    texts = (value_at(error, key, kind=str) for key in ("message", "status", "code", "type"))
+    return next(filter(None, texts), "the server reports an error")
+
+
+@contextmanager
+def translated(*own: type[Exception]) -> Iterator[None]:
+    """Raise errors of the connection, and the client's own, as `SessionFailed`."""
+    failures: tuple[type[Exception], ...] = (WebSocketException, OSError, *own)
+    try:
+        yield
+    except ConnectionClosed as error:
+        raise SessionLost(reason(error)) from error
+    except TimeoutError:
+        raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
+    except failures as error:
+        raise SessionFailed(reason(error)) from error
 
 
 def reason(error: BaseException) -> str:
