@@ -4,7 +4,7 @@
   reach it only through its mailbox.
 - An actor that raises is restarted at once; the others continue. Its mailbox keeps its unread messages. State that must
   survive a crash lives in the object whose method is the body.
-- The supervisor gives up an actor that crashes more than `max_restarts` times within `window_ms`. It then calls
+- The supervisor gives up an actor that crashes more than `max_restarts` times within a minute. It then calls
   `on_given_up`.
 - `close` cancels all actors and waits for them.
 - An actor that ignores cancellation is abandoned at a deadline and logged. Its later errors do not count as crashes.
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 _RETRY_S: Final = 1.0
 _RETRY_FATAL_S: Final = 60.0
+_CRASHES_WITHIN_MS: Final = 60_000
 
 
 async def follow(
@@ -135,8 +136,7 @@ class Supervisor:
     """Runs actors, by the rules of this module.
 
     Args:
-        max_restarts: Crashes within the window after which an actor is still restarted.
-        window_ms: Length of that window.
+        max_restarts: Crashes within a minute after which an actor is still restarted.
         on_crash: Called with the actor's name and the error after the actor was restarted.
         on_given_up: Called with the name of an actor that will not be restarted.
     """
@@ -145,12 +145,10 @@ class Supervisor:
         self,
         *,
         max_restarts: int = 5,
-        window_ms: int = 60_000,
         on_crash: Callable[[str, BaseException], None] | None = None,
         on_given_up: Callable[[str], None] | None = None,
     ) -> None:
         self._max_restarts = max_restarts
-        self._window_ms = window_ms
         self._on_crash = on_crash
         self._on_given_up = on_given_up
         self._actors: dict[str, _Actor] = {}
@@ -189,7 +187,7 @@ class Supervisor:
         now_ms = loop_ms()
         crashed_ms = actor.crashed_ms
         crashed_ms.append(now_ms)
-        while crashed_ms and now_ms - crashed_ms[0] > self._window_ms:
+        while crashed_ms and now_ms - crashed_ms[0] > _CRASHES_WITHIN_MS:
             crashed_ms.popleft()
         if len(crashed_ms) > self._max_restarts:
             logger.error("actor {} crashed {} times and will not be restarted", name, len(crashed_ms))

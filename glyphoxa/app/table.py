@@ -92,9 +92,7 @@ if TYPE_CHECKING:
 OutsideTools = Mapping[NpcId, Sequence[CallableTool]]
 
 
-async def open_outside_tools(
-    settings: McpSettings, campaign: Campaign, stack: ClosingStack, *, environ: Mapping[str, str] = os.environ
-) -> OutsideTools:
+async def open_outside_tools(settings: McpSettings, campaign: Campaign, stack: ClosingStack) -> OutsideTools:
     """Open the external tools of each NPC. An unreachable server is skipped. `stack` closes them.
 
     Raises:
@@ -103,12 +101,12 @@ async def open_outside_tools(
     if not settings.servers:
         return {}
     need("mcp", by="mcp.servers", extra="mcp")
-    if missing := missing_variables(settings, environ):
+    if missing := missing_variables(settings, os.environ):
         raise InvalidInput(f"mcp.servers.{missing[0]}")
     _warn_of_unknown_npcs(settings, campaign)
     from glyphoxa.adapters.mcp_servers import McpServers
 
-    servers = McpServers([_row(name, server, environ) for name, server in settings.servers.items()])
+    servers = McpServers([_row(name, server) for name, server in settings.servers.items()])
     stack.push_step("tool servers", STEP_MS, servers.close)
     await servers.open()
     return {
@@ -122,15 +120,15 @@ async def open_outside_tools(
     }
 
 
-def _row(name: str, settings: McpServerSettings, environ: Mapping[str, str]) -> ServerRow:
+def _row(name: str, settings: McpServerSettings) -> ServerRow:
     from glyphoxa.adapters.mcp_servers import ServerRow
 
     return ServerRow(
         name=name,
         command=settings.command,
-        env={variable: environ[variable] for variable in settings.env},
+        env={variable: os.environ[variable] for variable in settings.env},
         url=settings.url or "",
-        token=environ[settings.token_env].strip() if settings.token_env is not None else "",
+        token=os.environ[settings.token_env].strip() if settings.token_env is not None else "",
         allowed=None if settings.tools is None else frozenset(settings.tools),
         usual_ms=settings.usual_ms,
     )

@@ -120,9 +120,9 @@ def witnessed_by(
     return Visibility.of("witnessed", (Knower(npc, "witnessed", None, at_ms, utterance) for npc in npcs))
 
 
-def secret_of(npcs: Iterable[NpcId], *, at_ms: int | None = None) -> Visibility:
+def secret_of(npcs: Iterable[NpcId]) -> Visibility:
     """Visibility for those chosen by the DM."""
-    return Visibility.of("secret", (Knower(npc, "secret", None, at_ms) for npc in npcs))
+    return Visibility.of("secret", (Knower(npc, "secret") for npc in npcs))
 
 
 def visibility_of(stated: Entity | Relationship | Secret) -> Visibility:

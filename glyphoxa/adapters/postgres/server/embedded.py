@@ -435,9 +435,9 @@ class EmbeddedPostgres:
     def pid(self) -> int | None:
         return postmaster_pid(self.data)
 
-    def log_tail(self, n_chars: int = 2000) -> str:
+    def log_tail(self) -> str:
         try:
-            return (self.data / "server.log").read_text(errors="replace")[-n_chars:]
+            return (self.data / "server.log").read_text(errors="replace")[-2000:]
         except OSError:
             return ""
 
