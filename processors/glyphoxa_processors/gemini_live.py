@@ -79,20 +79,14 @@ class _Line:
         self.is_called = False
         self.is_ending = False
         self._reading: asyncio.Task[None] | None = None
-        self._live: AsyncSession | None = None
-
-    @property
-    def live(self) -> AsyncSession:
-        if self._live is None:
-            raise SessionLost("the session is not open")
-        return self._live
+        self.live: AsyncSession
 
     async def open(self, client: genai.client.AsyncClient, model: str, config: types.LiveConnectConfig) -> None:
         try:
-            self._live = await self.stack.enter_async_context(client.live.connect(model=model, config=config))
+            self.live = await self.stack.enter_async_context(client.live.connect(model=model, config=config))
         except errors.APIError as error:  # closed before it was open
             raise SessionFailed(closed_because(error.code, error.message or str(error.details))) from error
-        self._reading = asyncio.create_task(self._read(self._live), name="receive")
+        self._reading = asyncio.create_task(self._read(self.live), name="receive")
 
     async def close(self) -> None:
         if self._reading is not None:
