@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from google import genai
 from google.genai import errors, types
-from websockets.exceptions import WebSocketException
 
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
 from glyphoxa_processors.s2s_session import (
-    OPEN_WITHIN_S,
     Call,
     Given,
     SessionFailed,
@@ -41,6 +39,7 @@ from glyphoxa_processors.s2s_session import (
     translated,
     value_at,
 )
+from glyphoxa_processors.sockets import FAULTS, OPEN_WITHIN_S
 
 if TYPE_CHECKING:
     from google.genai.live import AsyncSession
@@ -105,7 +104,7 @@ class _Line:
                     self.came.put_nowait(message)
                 if "goAway" in message:
                     self._ends()
-        except (WebSocketException, OSError) as error:
+        except FAULTS as error:
             self.came.put_nowait(SessionLost(reason(error)))
             self._ends()
 

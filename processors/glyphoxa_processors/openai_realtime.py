@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
-from websockets.exceptions import WebSocketException
 
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import done_within, end_tasks
@@ -24,7 +23,6 @@ from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
 from glyphoxa.providers.building import Connection
 from glyphoxa_processors.s2s_session import (
-    OPEN_WITHIN_S,
     Call,
     Given,
     SessionFailed,
@@ -42,6 +40,7 @@ from glyphoxa_processors.s2s_session import (
     value_at,
 )
 from glyphoxa_processors.s2s_voice import SESSION_RATE_HZ
+from glyphoxa_processors.sockets import FAULTS, OPEN_WITHIN_S
 
 if TYPE_CHECKING:
     from openai.resources.realtime.realtime import AsyncRealtimeConnection
@@ -241,7 +240,7 @@ class RealtimeSession:
                     if response:
                         self._over.add(response)
                     self._idle.set()
-        except (OpenAIError, WebSocketException, OSError) as error:
+        except (OpenAIError, *FAULTS) as error:
             # A server states its reason in an error event before it closes the connection.
             ended = SessionLost(str(failed) if failed is not None else reason(error))
         if self._connection is connection:

@@ -20,15 +20,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from loguru import logger
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
 from glyphoxa.domain.structured import json_object
 from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
-
-OPEN_WITHIN_S = 5.0
+from glyphoxa_processors.sockets import FAULTS, OPEN_WITHIN_S
 
 
 class SessionFailed(Exception):
@@ -178,7 +177,7 @@ def text_of(error: Mapping[str, Any]) -> str:
 @contextmanager
 def translated(*own: type[Exception]) -> Iterator[None]:
     """Raise errors of the connection, and the client's own, as `SessionFailed`."""
-    failures: tuple[type[Exception], ...] = (WebSocketException, OSError, *own)
+    failures: tuple[type[Exception], ...] = (*FAULTS, *own)
     try:
         yield
     except ConnectionClosed as error:
