@@ -27,7 +27,6 @@ from glyphoxa.chronicle.curator import Curating, Curator, LookUp
 from glyphoxa.chronicle.judge import STRETCH_MS, LlmJudge, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
 from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
-from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
@@ -65,7 +64,6 @@ from glyphoxa.providers.building import (
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.reviser import Asking
-from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
@@ -209,7 +207,7 @@ class TalkReaders:
         rules = RulesExtractor(campaign.language, nobody=nobody)
         extractor: Extractor = rules
         topics = topics_of(campaign)
-        if self.asking is not None:  # also about the pages of an import, which no judge reads
+        if self.asking is not None:
             extractor = LlmExtractor(rules, _safe(self.asking, campaign), nobody, campaign.schema)
         embed = embedder.embed if embedder is not None and embedder.name == VECTORS_OF else None
         judge = RulesJudge(campaign.language, rules.index, flags=topics.flags, embed=embed)
@@ -420,17 +418,9 @@ async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReade
     return TimelineWriter(stored, log, store.episodes, day, dated, readers.summariser(stored), curator)
 
 
-def imports_of(store: Store, campaign: CampaignId, readers: TalkReaders = RULES) -> PostgresImports:
-    """Create the import desk of a campaign, whose texts these readers read."""
-
-    async def claims(pages: Sequence[Page]) -> Sequence[FactStated]:
-        stored, world = await store.campaigns.get(campaign), await store.world.now(campaign)
-        known = await chronicle_log(store).known(campaign)
-        extractor = readers.extractor(stored)
-        found = await claims_in(pages, known, extractor, language=stored.language, stated=world.facts)
-        return [each for each in found if not world.was_refused(each.claim.fact_id)]
-
-    return PostgresImports(store.database, store.world, store.campaigns, campaign, claims)
+def imports_of(store: Store, campaign: CampaignId) -> PostgresImports:
+    """Create the import desk of a campaign."""
+    return PostgresImports(store.database, store.campaigns, campaign)
 
 
 def chronicle_worker(
@@ -456,11 +446,6 @@ def chronicle_worker(
             return tuple(only)
         return await store.campaigns.ids() if campaign is None else [campaign]
 
-    async def read_pages(of: CampaignId) -> int:
-        if readers.give_way is not None:
-            await readers.give_way()
-        return await imports_of(store, of, readers).propose_claims()
-
     async def chronicler(of: CampaignId) -> Chronicler:
         # It holds the campaign's names in memory, until the DM changes the campaign.
         loaded_at, (made_for, made) = await store.campaigns.loaded_at(of), kept.get(of, (None, None))
@@ -480,7 +465,6 @@ def chronicle_worker(
         now_ms=now_ms,
         gather_ms=readers.gather_ms,
         every=readers.every,
-        pages=read_pages,
         tell=tell,
     )
 

@@ -288,7 +288,6 @@ class ChronicleWorker:
         now_ms: Unix epoch.
         gather_ms: Time without speech after which an incomplete stretch is read.
         every: Replies of NPCs after which it is read in any case.
-        pages: Reads pages of imports of a campaign; returns how many.
         tell: Adds what was read of a session to the timeline.
     """
 
@@ -299,7 +298,6 @@ class ChronicleWorker:
     now_ms: Callable[[], int]
     gather_ms: int = 0
     every: int | None = None
-    pages: Callable[[CampaignId], Awaitable[int]] | None = None
     tell: Callable[[CampaignId, SessionId], Awaitable[object]] | None = None
     _seen: dict[tuple[CampaignId, SessionId], tuple[int, int]] = field(init=False, default_factory=dict)
     _troubles: set[str] = field(init=False, default_factory=set)
@@ -320,8 +318,6 @@ class ChronicleWorker:
                 await self.read_new(campaign)
                 while await self.log.consolidate(campaign):
                     pass
-                if self.pages is not None:
-                    await self.pages(campaign)
             except GlyphoxaError as error:
                 troubles.add(f"the chronicle of campaign {campaign} cannot be read now: {error}")
         for trouble in sorted(troubles - self._troubles):  # log each once while it lasts

@@ -272,11 +272,6 @@ async def _accept(desk: Desk, options: argparse.Namespace) -> int:
         return 1
     done = await desk.imports.accept(selection)
     print(f"accepted: {counted(n, 'document')}, {counted(done.n, 'change')} to the campaign")
-    n_read = 0
-    while n := await desk.imports.propose_claims():
-        n_read += n
-    if n_read:
-        print(f"read for claims: {counted(n_read, 'document')}; to review the claims: glyphoxa facts review")
     return 0
 
 

@@ -11,7 +11,6 @@ from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Any, Final
 
-from glyphoxa.chronicle.page_reading import Page
 from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.dm.imported import (
     LONGEST_NAME,
@@ -427,15 +426,6 @@ def in_short(text: str) -> str:
 
 def _in_short(document: SourceDocument) -> tuple[SourceText, ...]:
     return tuple(each if each.for_npc else replace(each, text=in_short(each.text)) for each in document.texts)
-
-
-def pages_of(stored: StoredDocument) -> Iterable[Page]:
-    """Yield the whole texts of an accepted document."""
-    document = stored.edited
-    if stored.entity is not None:
-        for text in (each for each in document.texts if not each.for_npc):
-            where = DocumentReference(stored.source, document, text.page)
-            yield Page(stored.entity, text.text, text.hidden or document.hidden, where.words)
 
 
 def where_stated(source: str, document: SourceDocument, claim: Claim) -> DocumentReference | None:

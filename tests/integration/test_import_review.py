@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import imports_of
+from glyphoxa.app.background import chronicle_worker, imports_of
 from glyphoxa.dm.imported import NEW_ENTITY, DocumentEdit, DocumentSelection, SourceLink, SourceText
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
 from glyphoxa.world.entity_events import EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause
-from tests.support.builders import CAMPAIGN, SMITH, a_campaign
+from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.known_of import entities_of, known_of
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
@@ -151,19 +151,15 @@ async def test_accepted_page_says_where_an_entity_and_its_facts_come_from(store:
     assert await desk.documents_of(miller.id, stating=Claim.attribute(miller.id, "race", "orc")) == []
 
 
-async def test_claims_in_accepted_texts_wait_with_their_page(store: Store, desk: PostgresImports) -> None:
-    text = SourceText("Berta Moor fears Grimjaw. Berta Moor is a smuggler.", hidden=True, page="GM notes")
-    await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,))))
-    assert await desk.propose_claims() == 0
+async def test_prose_of_accepted_documents_is_not_read_for_facts(store: Store, desk: PostgresImports) -> None:
+    text = SourceText("Berta Moor fears Grimjaw. Berta Moor is a smuggler.", hidden=False, page="Biography")
+    await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,), links=())))
     await desk.accept(DocumentSelection())
-    assert await desk.propose_claims() == 2
-    waiting = await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10)
-    assert waiting
-    assert {each.provenance.reason for each in waiting} == {
-        "foundry Actor (npc) Berta Moor, GM notes (data/actors.db, Actor.1)"
-    }
-    assert {each.visibility.scope for each in waiting} == {"hidden"}
-    assert await desk.propose_claims() == 0
+    await store.log.append([an_utterance("Good evening.")])
+    await chronicle_worker(store, CAMPAIGN).read_new(CAMPAIGN)
+    assert await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10) == []
+    [told] = [each for each in (await store.world.now(CAMPAIGN)).facts.values() if "smuggler" in str(each.claim.value)]
+    assert told.claim.predicate == "description"
 
 
 async def test_names_without_letters_or_twice_are_stored_once(desk: PostgresImports) -> None:

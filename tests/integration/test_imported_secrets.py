@@ -73,7 +73,6 @@ async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: S
         world = a_random_world(random, KNOWN, id=f"world {seed // 2}")
         await desk.take_in(world)
         await desk.accept(EVERYTHING)
-        await desk.propose_claims()
         for npc in campaign.npcs:
             text = await told(store, npc.id) + await prompts(store, npc.id, world, random)
             assert not hidden_in(text), seed
@@ -109,7 +108,6 @@ async def test_notes_hidden_by_words_of_their_author_reach_no_npc(store: Store, 
     world = read_source("markdown", tmp_path / "vale")
     await desk.take_in(world)
     await desk.accept(EVERYTHING)
-    await desk.propose_claims()
     known = ""
     for npc in a_campaign().npcs:
         known += await told(store, npc.id) + await prompts(store, npc.id, world, Random(1))

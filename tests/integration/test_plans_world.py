@@ -80,8 +80,7 @@ async def rows_read(store: Store, query: str, *arguments: object) -> float:
     )
 
 
-async def test_unread_imports_and_documents_of_an_entity_read_a_few_rows(store: Store) -> None:
-    assert await rows_read(store, "claims") < 10
+async def test_documents_of_an_entity_read_a_few_rows(store: Store) -> None:
     assert await rows_read(store, "documents_of", "e5") < 10
 
 

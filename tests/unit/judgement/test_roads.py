@@ -24,11 +24,10 @@ from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
-from glyphoxa.chronicle.page_reading import Page, claims_in
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.chronicle.timeline import StoredTimeline, TimelineWriter
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import SessionRecaps
@@ -354,11 +353,11 @@ async def model_in_the_background(campaign: Campaign, text: str) -> str:
     return llm.read
 
 
-async def imported_page(campaign: Campaign, text: str) -> str:
+async def talk_read_by_a_model(campaign: Campaign, text: str) -> str:
     llm = Listening()
     asking = LlmReading(llm, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000))
-    page = Page(EntityId("mill"), text, hidden=False, source="mill.md")
-    await claims_in([page], (), TalkReaders(asking).extractor(campaign), language=campaign.language)
+    talk = SceneTalk(campaign.id, SESSION, campaign.language, (NumberedUtterance(said(text), 1),))
+    await TalkReaders(asking).extractor(campaign).extract(talk, ())
     return llm.read
 
 
@@ -447,7 +446,7 @@ ROADS: Final[Mapping[str, Sequence[Callable[[Campaign, str], Awaitable[str]]]]] 
         *(earlier_sessions, recalled_line, recalled_summary),
     ),
     "tools": (tool_of_entities, tool_of_talk, tool_of_summaries, tool_of_facts, tool_of_another_server),
-    "models in the background": (model_in_the_background, imported_page, coined_term),
+    "models in the background": (model_in_the_background, talk_read_by_a_model, coined_term),
     "summaries of sessions": (summary_of_an_earlier_session,),
     "recaps, vaults and bundles": (recap_of_players, recap_of_an_npc, bundle_for_players),
     "pages of players": (page, page_after_a_restart),

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
-from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import lookup_key, storable, storable_json
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
 from glyphoxa.adapters.postgres.world.transaction import world_transaction
-from glyphoxa.adapters.postgres.world.world import PostgresWorld, commit_deadline_ms
-from glyphoxa.chronicle.page_reading import MOST_OF_IMPORT, Page
+from glyphoxa.adapters.postgres.world.world import commit_deadline_ms
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.import_review import (
     Arrival,
@@ -30,7 +28,6 @@ from glyphoxa.dm.import_review import (
     checked_edit,
     cleaned,
     digest_of,
-    pages_of,
     placed,
     proposal_of,
     tables_of,
@@ -42,8 +39,6 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.names.resolve import entities_by_name
-from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -62,27 +57,15 @@ class PostgresImports(CampaignQueries):
 
     Every call may raise `Unavailable`, and if no document matches, `NotFound`. Deadlines: that of a commit for
     `take_in` and `accept`, otherwise 10 s.
-
-    Args:
-        claims_in: Finds claims in pages.
     """
 
     file = "world/imports"
     deadline_ms = 10_000
 
-    def __init__(
-        self,
-        database: Database,
-        world: PostgresWorld,
-        campaigns: PostgresCampaigns,
-        campaign: CampaignId,
-        claims_in: Callable[[Sequence[Page]], Awaitable[Sequence[FactStated]]],
-    ) -> None:
+    def __init__(self, database: Database, campaigns: PostgresCampaigns, campaign: CampaignId) -> None:
         super().__init__(database)
-        self._world = world
         self._campaigns = campaigns
         self._campaign = campaign
-        self._claims_in = claims_in
 
     async def take_in(self, world: SourceWorld) -> Arrival:
         """Store what a source brought, for review.
@@ -194,30 +177,6 @@ class PostgresImports(CampaignQueries):
 
         [(n,)] = await self._fetch("total", self._campaign)
         return await self._campaigns.accept_imports(self._campaign, let_in, amount=_EVENTS_A_DOCUMENT * n, first=lock)
-
-    async def propose_claims(self) -> int:
-        """Read texts of accepted documents for claims, which then need review like other facts.
-
-        Returns:
-            How many documents were read, at most 1,000; 0: none is left, or 200 claims of imports need review.
-        """
-        async with self._use(self._campaign) as connection:
-            n_claims = await connection.fetchval(self._sql["claims"], self._campaign)
-            if n_claims is None or n_claims >= MOST_OF_IMPORT:
-                return 0
-            rows = await connection.fetch(self._sql["unread"], self._campaign, _AT_A_TIME)
-        pages = await asyncio.to_thread(lambda: [page for each in _stored(rows) for page in pages_of(each)])
-        claims = await self._claims_in(pages) if pages else ()
-        n_read = 0
-
-        async def mark_read(connection: Connection) -> None:
-            nonlocal n_read
-            n_read = len(await connection.fetch(self._sql["mark_read"], self._campaign, *_keys(rows)))
-
-        async with self._world.writing(self._campaign, amount=len(claims), first=mark_read) as world:
-            if claims and n_read:  # otherwise another worker was faster
-                await world.commit(claims, Cause("import", now_ms()))
-        return n_read
 
     async def skip(self, selection: DocumentSelection) -> int:
         """Leave waiting documents out, now and in later imports. Returns their number."""

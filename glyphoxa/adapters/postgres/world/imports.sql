@@ -71,33 +71,10 @@ UPDATE import_documents d
 -- accept --
 UPDATE import_documents d
    SET decision = 'accepted', accepted = given.accepted::jsonb, accepted_digest = d.digest, entity = given.entity,
-       is_own = given.is_own, is_read = FALSE
+       is_own = given.is_own
   FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bool[])
        AS given (source, key, accepted, entity, is_own)
  WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key;
-
--- claims --
--- How many claims of imports need review; NULL if no text has to be read. Served by idx_import_documents_unread.
-SELECT CASE WHEN EXISTS (SELECT FROM import_documents
-                          WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted')
-            THEN (SELECT count(*) FROM relationships
-                   WHERE campaign_id = $1 AND status = 'pending' AND origin = 'import')
-               + (SELECT count(*) FROM attribute_facts
-                   WHERE campaign_id = $1 AND status = 'pending' AND origin = 'import') END;
-
--- unread --
--- Accepted documents whose texts were not read for claims since.
-SELECT source, key, document::text, edit, accepted::text, entity, is_own
-  FROM import_documents
- WHERE campaign_id = $1 AND NOT is_read AND decision = 'accepted'
- ORDER BY source, key
- LIMIT $2;
-
--- mark_read --
-UPDATE import_documents d SET is_read = TRUE
-  FROM unnest($2::text[], $3::text[]) AS given (source, key)
- WHERE d.campaign_id = $1 AND d.source = given.source AND d.key = given.key AND NOT d.is_read
-RETURNING d.key;
 
 -- accepted --
 -- All documents of these sources that were ever accepted, as they were then.
