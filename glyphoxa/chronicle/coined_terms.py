@@ -229,8 +229,8 @@ class CoinedTerms:
         return next(_sentences_about(term, lines), None)
 
 
-_Meaning: TypeAlias = tuple[str, tuple[UtteranceId, ...]]
-"""With its evidence."""
+_Meaning: TypeAlias = tuple[str, tuple[UtteranceId, ...], bool]
+"""With its evidence, and whether a model wrote it."""
 
 
 def _sentences_about(term: str, lines: Iterable[NumberedUtterance]) -> Iterator[_Meaning]:
@@ -239,7 +239,7 @@ def _sentences_about(term: str, lines: Iterable[NumberedUtterance]) -> Iterator[
         for sentence in sentences_of(each.utterance.text, ()):
             is_short = len(sentence.text.split()) <= MAX_WORDS
             if sentence.told not in NOT_TOLD and is_short and folded(sentence.text).startswith(f"{folded(term)} "):
-                yield sentence.text, (each.utterance.id,)
+                yield sentence.text, (each.utterance.id,), False
 
 
 def _is_open(entity: KnownEntity) -> bool:
@@ -262,7 +262,7 @@ def _supported(answer: TermMeaning, term: str, lines: VisibleLines) -> _Meaning:
     meaning = " ".join(answer.meaning.split())
     if len(meaning.split()) > MAX_WORDS or folded(meaning) == folded(term) or not meaning.isprintable():
         raise ClaimRejected("it is no short meaning")
-    return meaning, tuple(line.utterance.id for line in lines.supporting(meaning, answer.lines))
+    return meaning, tuple(line.utterance.id for line in lines.supporting(meaning, answer.lines)), True
 
 
 def _extraction(
@@ -271,5 +271,7 @@ def _extraction(
     key = f"new:{fold(name)}" if entity is None else str(entity.id)
     known, uses = None if entity is None else entity.id, tuple(each.utterance.id for each in lines)
     term = ExtractedEntity(key, name, CONCEPT, uses, _PROPOSED, known=known)
-    facts = () if meaning is None else (ExtractedFact(key, MEANING, *meaning, _PROPOSED),)
-    return Extraction((term,), (), facts)
+    if meaning is None:
+        return Extraction((term,))
+    value, rests_on, is_inferred = meaning
+    return Extraction((term,), (), (ExtractedFact(key, MEANING, value, rests_on, _PROPOSED, is_inferred=is_inferred),))

@@ -12,7 +12,7 @@ from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.ports import Reread, Unread
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import ExtractedFact, KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
@@ -57,6 +57,11 @@ async def proposed(transcript: Any, asking: LlmReading | None = None) -> dict[st
     terms = CoinedTerms(CAMPAIGN, transcript, asking=asking)
     due = [found async for _, found in terms.due(EVENING, up_to=len(transcript.lines))]
     return {found.entities[0].name: found.facts[0].value if found.facts else "" for found in due}
+
+
+async def meanings(transcript: Any, asking: LlmReading) -> list[ExtractedFact]:
+    terms = CoinedTerms(CAMPAIGN, transcript, asking=asking)
+    return [fact async for _, found in terms.due(EVENING, up_to=len(transcript.lines)) for fact in found.facts]
 
 
 async def test_term_used_twice_is_proposed_with_the_sentence_about_it() -> None:
@@ -177,6 +182,7 @@ HALL = ("The Geometers are builders who measure the stars.", "I saw the Geometer
 async def test_model_defines_a_term_from_its_lines() -> None:
     model = Model({"meaning": "builders who measure the stars", "lines": [1]})
     assert await proposed(Transcript(*HALL), model.asking) == {"Geometers": "builders who measure the stars"}
+    assert [fact.is_inferred for fact in await meanings(Transcript(*HALL), model.asking)] == [True]
     assert model.asked.splitlines() == ["Term: Geometers", *(f"{n} Tamsin: {one}" for n, one in enumerate(HALL, 1))]
 
 
@@ -202,7 +208,8 @@ async def test_unsupported_meaning_is_replaced_by_the_sentence_about_the_term() 
         {"meaning": "Geometers", "lines": [1]},
         Unparseable("no object"),
     ):
-        assert await proposed(Transcript(*HALL), Model(answer).asking) == {"Geometers": HALL[0]}
+        [meaning] = await meanings(Transcript(*HALL), Model(answer).asking)
+        assert (meaning.value, meaning.is_inferred) == (HALL[0], False)
 
 
 async def test_term_waits_while_the_model_is_away() -> None:
