@@ -179,7 +179,7 @@ class _Writing:
         sure = min(max(found.confidence, 0.0), 1.0)
         if self._would_overrule(claim):
             sure = min(sure, MAX_OVERRULING_CONFIDENCE)
-        cause = self._cause(last)
+        cause, speaker = self._cause(last), last.utterance.speaker_name
         provenance = Provenance(
             sure,
             "inferred" if found.is_inferred else "stated",
@@ -188,7 +188,7 @@ class _Writing:
             utterance_id=cause.utterance_id,
             ordinal=cause.ordinal,
             at_ms=cause.at_ms,
-            reason=f"{last.utterance.speaker_name} said so",
+            reason=f"a model concluded it from what {speaker} said" if found.is_inferred else f"{speaker} said so",
             accept_at=self._accept_at if found.kind is Kind.NOW else NEVER,
         )
         # If a scene mentions a guarded entity, only its listeners may know the claim.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, get_args
 
@@ -25,7 +25,7 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Rejected
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.facts import moment, reason_in_words
+from glyphoxa.language.facts import moment
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
@@ -217,7 +217,11 @@ class ExplainedQuestion:
         for fact, why in facts:
             if why != IN_EVERY_PROMPT:
                 held = None if world is None else world.fact(fact.fact_id)
-                recalled.append(RecalledThen(fact, validity=None if held is None else held.validity, why_rejected=why))
+                then = RecalledThen(fact, why_rejected=why)
+                if held is not None:
+                    is_inferred = held.provenance.source == "inferred" and not fact.is_summary
+                    then = replace(then, validity=held.validity, is_inferred=is_inferred)
+                recalled.append(then)
         said: list[RecalledThen] = []
         for rank, item in enumerate(found.items):
             why = next((one.why for one in told if one.recalled == item), _SAME_WORDS)
@@ -277,6 +281,6 @@ def _listing(desk: Desk, found: Sequence[RecalledThen], *, explain: bool, paths:
             similarity = recalled.similarity if isinstance(recalled, RecalledUtterance) else None
             cosine = "" if similarity is None else f"{similarity:.3f}"
             holds = one.holds(desk.days.calendar)
-            row += [f"{recalled.score:.2f}", cosine, path, reason_in_words(recalled, desk.resolver), holds]
+            row += [f"{recalled.score:.2f}", cosine, path, one.reason(desk.resolver), holds]
         rows.append([*row, selected if explain else selected.partition(":")[0]])
     show_rows(("rank", "what", "session", "when", *more, "in the prompt"), rows)

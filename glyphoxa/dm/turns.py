@@ -45,6 +45,7 @@ class RecalledThen:
         validity: A fact's current validity; None for anything else, or if it no longer exists.
         since: How it changed since the turn: "rolled back". Empty: not at all.
         why_rejected: Why it was left out of the prompt; empty if it was included.
+        is_inferred: It is a fact that nobody stated in these words.
     """
 
     recalled: Recalled
@@ -52,6 +53,12 @@ class RecalledThen:
     validity: Validity | None = None
     since: str = ""
     why_rejected: str = ""
+    is_inferred: bool = False
+
+    def reason(self, names: NameResolver) -> str:
+        """Say why the NPC may know it, and whether it was inferred."""
+        reason = reason_in_words(self.recalled, names)
+        return f"{reason} (inferred, not said in these words)" if self.is_inferred else reason
 
     def holds(self, calendar: StoryCalendar | None) -> str:
         """Return when a fact holds, in words; empty for anything else."""
@@ -136,6 +143,8 @@ class TurnDesk:
         facts = {one.fact_id for one in everything if isinstance(one, RecalledFact)}
         held = {fact.id: fact for fact in await self.review.facts(self.campaign, facts)}
         ended = {each.fact.id: each for each in await self.review.once_held(self.campaign, facts - held.keys())}
+        was = held | {fact: each.fact for fact, each in ended.items()}
+        inferred = {id_ for id_, fact in was.items() if fact.provenance.source == "inferred"}
         memories = []
         for one, why in recalled:
             utterance = learned_from(one)
@@ -146,7 +155,8 @@ class TurnDesk:
                 validity, since = None, "not in the log any more"
             else:
                 validity, since = None, _of_talk(one, place)
-            memories.append(RecalledThen(one, place, validity, since, why))
+            is_inferred = isinstance(one, RecalledFact) and one.fact_id in inferred and not one.is_summary
+            memories.append(RecalledThen(one, place, validity, since, why, is_inferred))
         return ExplainedTurn(
             turn,
             uttered.get(turn.utterance_id) if turn.utterance_id is not None else None,
@@ -408,7 +418,7 @@ def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalenda
     yield IndentedLine(recalled_line(recalled), 2)
     if memory.why_rejected:
         yield IndentedLine(f"left out: {memory.why_rejected}", 3)
-    reason = reason_in_words(recalled, resolver) or "nobody noted why"
+    reason = memory.reason(resolver) or "nobody noted why"
     yield IndentedLine(f"known because: {', '.join((reason, *_source(memory, resolver)))}", 3)
     if isinstance(recalled, RecalledUtterance) and recalled.signals:
         yield IndentedLine(f"found by: {found_by(recalled)} (score {recalled.score:.2f})", 3)

@@ -23,7 +23,6 @@ from glyphoxa.language.facts import (
     knower_in_words,
     known_to_in_words,
     moment,
-    reason_in_words,
 )
 from glyphoxa.npc.tool_spec import CallableTool, Found, Run, Tools, ToolSpec, nothing, text, tool
 from glyphoxa.transcript.ports import TalkFilter
@@ -312,7 +311,7 @@ def _turn_in_short(desk: Desk, turn: TurnRecord) -> dict[str, object]:
 def _recalled(desk: Desk, one: RecalledThen) -> dict[str, object]:
     return {
         "text": one.recalled.text,
-        "why it may know": reason_in_words(one.recalled, desk.resolver),
+        "why it may know": one.reason(desk.resolver),
         **({"why left out": one.why_rejected} if one.why_rejected else {}),
         **({"since then": one.since} if one.since else {}),
     }

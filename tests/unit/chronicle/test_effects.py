@@ -74,11 +74,14 @@ def test_statement_that_does_not_hold_now_needs_review_whatever_its_confidence(k
     ]
 
 
-@pytest.mark.parametrize(("is_inferred", "source"), [(False, "stated"), (True, "inferred")])
-def test_findings_of_a_model_are_inferred(is_inferred: bool, source: str) -> None:
+@pytest.mark.parametrize(
+    ("is_inferred", "source", "reason"),
+    [(False, "stated", "Tamsin said so"), (True, "inferred", "a model concluded it from what Tamsin said")],
+)
+def test_findings_of_a_model_are_inferred(is_inferred: bool, source: str, reason: str) -> None:
     one = replace(fact(), is_inferred=is_inferred)
     effects = effects_of(Extraction((WENNA,), (), (one,)), a_talk(), [])
-    assert [each.provenance.source for each in stated(effects)] == [source]
+    assert [(each.provenance.source, each.provenance.reason) for each in stated(effects)] == [(source, reason)]
 
 
 def test_a_new_name_gets_an_id_that_is_free() -> None:

@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.judgement import Judged, Risk, TurnJudgement
-from glyphoxa.domain.knowledge import Claim, RecalledFact, RecalledUtterance, Signal, witnessed_by
+from glyphoxa.domain.knowledge import Claim, Provenance, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import (
     NO_PROMPT,
     AssembledPrompt,
@@ -253,6 +253,15 @@ async def test_end_of_a_fact_is_shown_in_story_days(calendar: StoryCalendar | No
     await evening.happens(FactStated(DEBT))
     await evening.happens(FactClosed(DEBT.fact_id, 60_000, 92))
     assert f"      holds: until 1970-01-01 00:01, until {until}" in await evening.told()
+
+
+async def test_recalled_fact_that_a_model_inferred_is_marked() -> None:
+    evening = Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(of_fact(DEBT.fact_id),))))
+    await evening.happens(FactStated(DEBT, Provenance(0.65, "inferred", dm_confirmed=True)))
+    inferred = "      known because: witnessed in session s1 (inferred, not said in these words)"
+    assert inferred in await evening.told()
+    await evening.happens(FactClosed(DEBT.fact_id, 2_000))
+    assert inferred in await evening.told()
 
 
 async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
