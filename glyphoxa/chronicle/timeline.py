@@ -325,8 +325,9 @@ class TimelineWriter:
             raise InvalidInput(f"name at least two event nodes to sum up, not {len(fold)}")
         if summary and not growing.teller.compress(summary):
             raise InvalidInput(f"the summary is too long: use at most {NODE_TOKENS * 3 // 4} words or so")
-        telling = await growing.summed_up(fold)
-        telling = replace(telling, told={**telling.told, **await growing.told_as(summary, fold)})
+        told = await growing.told_as(summary, fold)
+        telling = await growing.summed_up(fold, but=told)
+        telling = replace(telling, told={**telling.told, **told})
         before = growing.n_changed
         await growing.grow(telling)
         if growing.n_changed == before:
@@ -391,15 +392,19 @@ class _Pass:
             done.add(fold[0].id)
             await self.grow(await self.summed_up(fold))
 
-    async def summed_up(self, fold: Sequence[EventNode]) -> _Telling:
-        """Tell what several nodes tell, from the same lines, and the DM's own words in them as they are."""
+    async def summed_up(self, fold: Sequence[EventNode], *, but: Collection[NpcId] = ()) -> _Telling:
+        """Tell what several nodes tell, from the same lines, and the DM's own words in them as they are.
+
+        Args:
+            but: NPCs that are told something else.
+        """
         first, tier = fold[0], fold[0].tier + 1
         node = first.parent or summary_of(first.id, tier)
         has, facts = self._has(node), self._known(fold)
-        told = await self.teller.tell(await self.lines(fold), but=has)
+        told = await self.teller.tell(await self.lines(fold), but=lambda npc: npc in but or has(npc))
         for npc, known in facts.items():
             own = _own_words(known)
-            if own and not has(npc):
+            if own and npc not in but and not has(npc):
                 told[npc] = self.teller.compress([*own, *told.get(npc, ())])
         return _Telling(node, fold[-1].end, told, facts.keys(), fold)
 

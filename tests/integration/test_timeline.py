@@ -149,6 +149,19 @@ async def test_a_summary_of_chosen_nodes_reaches_those_who_heard_its_lines(table
             await writer.compact(wrong)
 
 
+async def test_model_is_not_asked_for_npcs_that_a_given_summary_tells(table: Store) -> None:
+    await play(table, "one", 2, hidden_from_smith=1)
+    writer, asked = await timeline_writer(table, CAMPAIGN), Meanwhile()
+    await writer.write(SessionId("one"), is_over=True)
+    said = [SummarySentence("Two houses were promised keys.", (UtteranceId("one-0-1"), UtteranceId("one-1-1")))]
+    nodes = [node.id for node in (await timeline(table)).nodes]
+    made = await replace(writer, summariser=asked).compact(nodes, said)
+    node = (await timeline(table)).node(made)
+    assert node is not None and told(node, INNKEEPER) == "Two houses were promised keys."
+    assert "house 0." in told(node, SMITH)
+    assert [[one.id for one in lines] for lines in asked.read] == [["one-0-1"]], "the smith heard no other line of them"
+
+
 async def test_a_sum_of_sums_is_made_from_all_their_sessions(table: Store) -> None:
     said = ("I promise to mend it.", "We decided to sell the boat.", "I lost my ring.", "I sold the mule.")
     for n, text in enumerate(said):
@@ -516,10 +529,12 @@ async def test_summary_that_the_dm_rejects_is_not_told_again(table: Store, is_wh
 class Meanwhile:
     """A summariser that lets something happen before it answers with the lines themselves."""
 
-    def __init__(self, happens: Callable[[], Awaitable[object]]) -> None:
-        self.happens: Callable[[], Awaitable[object]] | None = happens
+    def __init__(self, happens: Callable[[], Awaitable[object]] | None = None) -> None:
+        self.happens = happens
+        self.read: list[Sequence[Utterance]] = []
 
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
+        self.read.append(said)
         happens, self.happens = self.happens, None
         if happens is not None:
             await happens()
