@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from pydantic import Field
 
-from glyphoxa.chronicle.effects import folded
+from glyphoxa.chronicle.effects import folded, is_stated_of
 from glyphoxa.chronicle.kinds import NOT_TOLD
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
@@ -136,7 +137,9 @@ class CoinedTerms:
             yield talk, _extraction(term.name, lines, term, None)
         by_name = {folded(name): entity for entity in reversed(known) for name in entity.names}
         coined = [(name, lines, by_name.get(folded(name))) for name, lines in self._coined()]
-        for name, lines, entity in [each for each in coined if each[2] is None or _is_open(each[2])][:_MOST]:
+        # A new name that is only asked about or denied is not stored.
+        storable = (one for one in coined if (is_stated_of(*one[:2]) if one[2] is None else _is_open(one[2])))
+        for name, lines, entity in islice(storable, _MOST):
             retracted = await self._retracted(lines[:_MAX_LINES])
             if retracted:
                 self._drop(retracted)

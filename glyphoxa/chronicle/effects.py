@@ -148,11 +148,7 @@ class _Writing:
         first = next((each for each in self._said.values() if spelled in folded(each.utterance.text)), None)
         if first is not None and first.utterance.npc_id is not None:
             return False
-        return is_rumoured or any(
-            spelled in folded(sentence.text) and sentence.told not in (*NOT_TOLD, Kind.DENIED)
-            for each in _of_players(rests_on)
-            for sentence in sentences_of(each.utterance.text, ())
-        )
+        return is_rumoured or is_stated_of(name, rests_on)
 
     def _met(self, entity: ExtractedEntity, name: str) -> KnownEntity | None:
         if entity.known is not None and entity.known in self._names.by_id:
@@ -244,6 +240,15 @@ class _Writing:
         events = self._events[by.utterance.id]
         if not any(isinstance(event, EntityAdded) and event.entity == entity.id for event in events):
             events.append(added)
+
+
+def is_stated_of(name: str, said: Iterable[NumberedUtterance]) -> bool:
+    """Return whether a player states something with a name, and does not only ask or deny it."""
+    return any(
+        folded(name) in folded(sentence.text) and sentence.told not in (*NOT_TOLD, Kind.DENIED)
+        for each in _of_players(said)
+        for sentence in sentences_of(each.utterance.text, ())
+    )
 
 
 def _called(entity: KnownEntity) -> Called:

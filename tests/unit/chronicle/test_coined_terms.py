@@ -71,7 +71,7 @@ async def test_term_used_twice_is_proposed_with_the_sentence_about_it() -> None:
 
 
 async def test_capitals_and_inner_capitals_are_terms() -> None:
-    talk = Transcript("You may ask ORACLE.", "Then ORACLE said no.", "It talks by GeoNet.", "What is GeoNet?")
+    talk = Transcript("You may ask ORACLE.", "Then ORACLE answered us.", "It talks by GeoNet.", "What is GeoNet?")
     assert set(await proposed(talk)) == {"ORACLE", "GeoNet"}
 
 
@@ -197,6 +197,15 @@ async def test_model_is_not_shown_a_line_withheld_after_it_was_counted() -> None
     [(scene, _)] = [found async for found in terms.due(EVENING, up_to=3)]
     assert [each.ordinal for each in scene.said] == [2, 3]
     assert "ring" not in model.asked
+
+
+async def test_model_is_not_asked_about_a_new_term_without_statement() -> None:
+    model = Model({"meaning": "builders who measure the stars", "lines": [1]})
+    asked_about = ("Who are the Geometers? They are builders who measure the stars.", "Are the Geometers here?")
+    assert await proposed(Transcript(*asked_about), model.asking) == {}
+    assert model.n_asked == 0
+    term = KnownEntity(EntityId("geometers"), "concept", "Geometers", origin="talk")
+    assert set(await proposed(Transcript(*asked_about, known=[term]), model.asking)) == {"Geometers"}
 
 
 async def test_unsupported_meaning_is_replaced_by_the_sentence_about_the_term() -> None:
