@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, Postgres
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.background import imports_of, make_names
+from glyphoxa.app.background import imports_of, make_names, timeline_writer
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.table import state_of, table_context
@@ -397,6 +397,10 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
     stored = await store.campaigns.get(campaign)
     resolver = NameResolver.of(stored, (each.entity for each in seen), sessions)
     resolver = replace(resolver, scopes={each.entity.id: each.visibility for each in seen})
+
+    async def tell(session: SessionId) -> None:
+        await (await timeline_writer(store, campaign)).tell_whole(session)
+
     return Desk(
         store,
         campaign,
@@ -407,7 +411,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         FactDesk(campaign, world, inspection, resolver, now_ms),
         EntityDesk(campaign, world, inspection, resolver, now_ms),
         Timeline(campaign, world, inspection, now_ms),
-        SessionDesk(campaign, world, inspection, store.talk_search, now_ms),
+        SessionDesk(campaign, world, inspection, store.talk_search, tell, now_ms),
         TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
         await store.times.times(campaign),
         imports_of(store, campaign),

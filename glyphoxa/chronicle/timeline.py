@@ -286,9 +286,13 @@ class TimelineWriter:
         Raises:
             Unavailable: The database is unreachable. What was committed so far stays.
         """
-        texts = await (await self._pass()).tell_whole(session)
+        texts = await self.tell_whole(session)
         await self.write(session, is_over=True)
         return texts
+
+    async def tell_whole(self, session: SessionId) -> Mapping[NpcId, str] | None:
+        """Write what each NPC recalls of a session, without its nodes. See `sum_up`."""
+        return await (await self._pass()).tell_whole(session)
 
     async def candidates(self) -> list[Sequence[EventNode]]:
         """Return the nodes that may be summed up now, in groups."""
@@ -368,7 +372,7 @@ class _Pass:
             await self.grow(_Telling(node, _end(said[-1]), told, heard, about=self._about(node, said)))
 
     async def tell_whole(self, session: SessionId) -> Mapping[NpcId, str] | None:
-        """See `TimelineWriter.sum_up`."""
+        """See `TimelineWriter.tell_whole`."""
         node, said = episode_of(session), await self._said_in(session)
         if node in self.stored.decided:
             return None
@@ -381,7 +385,7 @@ class _Pass:
         people = [self.writer.campaign.npc(npc).entity_id for npc in told]
         everybody = witnessed_by(told, at_ms=end.at_ms)
         about = [FactStated(Claim.relation(each, TOOK_PART, node), end, everybody) for each in people]
-        about += links_of(await asyncio.to_thread(people_in, node, said, self.teller.names), end)
+        about += links_of(await asyncio.to_thread(self._shown_in, node, session, said), end)
         telling = _Telling(node, end, told, told.keys(), about=about, name=episode_name(session))
         await self.grow(telling)
         return None if node in self.stored.decided else texts
@@ -510,12 +514,24 @@ class _Pass:
         Each is known to those who heard the line that shows it, and goes with that line.
         """
         first, end = said[0].utterance, _end(said[-1])
-        shown = people_in(node, said, self.teller.names)
-        if (where := place_of(self.writer.campaign.scenes, first.witnesses)) is not None:
-            shown[Claim.relation(node, OCCURRED_AT, where)] = first
+        shown = self._shown_in(node, first.session_id, said)
         if day := self.writer.day(first.session_id, first.at_ms):
             shown[Claim.attribute(node, "time", day)] = first
         return links_of(shown, end)
+
+    def _shown_in(
+        self, node: EntityId, session: SessionId, said: Sequence[NumberedUtterance]
+    ) -> dict[Claim, Utterance]:
+        """Return who spoke, what was named and where, as relations to a node, each with the first line that shows it.
+
+        A stretch is where the scene is whose NPCs heard its first line.
+        """
+        campaign, shown = self.writer.campaign, people_in(node, said, self.teller.names)
+        for stretch in stretches(campaign.id, session, campaign.language, said):
+            first = stretch.said[0].utterance
+            if (where := place_of(campaign.scenes, first.witnesses)) is not None:
+                shown.setdefault(Claim.relation(node, OCCURRED_AT, where), first)
+        return shown
 
 
 def _end(last: NumberedUtterance) -> Provenance:

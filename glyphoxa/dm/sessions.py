@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from glyphoxa.world.graph import WorldHistory
 
 MAX_CHARACTERS: Final = 4_000
 """Maximum characters of a summary. It precedes the conversation in a prompt, which has at most 1,000 tokens for it."""
-_MAX_FACTS: Final = 100
+_MAX_FACTS: Final = 10_000
 _MAX_LISTED: Final = 5
 _SHORT: Final = 10
 """Length of a shortened id: its number in its session, and the end of the session's start time."""
@@ -40,6 +40,7 @@ class SessionDesk:
     database is away.
 
     Args:
+        tell: Writes what NPCs recall of a session, with links to its people, places and whatever was named.
         now_ms: Milliseconds since the Unix epoch.
     """
 
@@ -47,6 +48,7 @@ class SessionDesk:
     world: WorldHistory
     review: Review
     talk: TalkSearch
+    tell: Callable[[SessionId], Awaitable[object]]
     now_ms: Callable[[], int]
 
     async def summary(self, session: SessionId) -> Summary | None:
@@ -57,7 +59,7 @@ class SessionDesk:
         return None
 
     async def summarise(self, session: SessionId, text: str, known_by: Sequence[NpcId] | None) -> list[WorldEvent]:
-        """Set the session's summary; it replaces the previous one.
+        """Set the session's summary; it replaces the previous ones.
 
         Args:
             known_by: The NPCs that recall it; None for everybody.
@@ -75,20 +77,23 @@ class SessionDesk:
         at_ms = self.now_ms()
         visibility = PUBLIC if known_by is None else witnessed_by(dict.fromkeys(known_by), at_ms=at_ms)
         episode = episode_of(session)
-        known = {fact.claim.predicate: fact for fact in await self._known_of(episode)}
+        if not await self._known_of(episode):
+            await self.tell(session)  # the links stay
+        known = await self._known_of(episode)
         events: list[Event] = (
             [EntityScoped(episode, visibility)]
             if known
             else [EntityAdded(episode, "event", episode_name(session), (), visibility)]
         )
         for name, value in (("kind", EPISODE), ("summary", words)):
-            claim, held = storable(Claim.attribute(episode, name, value)), known.get(name)
-            if held is None:
+            claim = storable(Claim.attribute(episode, name, value))
+            stored = [fact for fact in known if fact.claim.predicate == name]
+            if not stored:
                 events.append(stated_by_dm(claim, visibility, at_ms=at_ms))
-                continue
-            events.append(FactScoped(held.id, visibility))
-            if held.claim != claim:
-                events.append(FactReplaced(held.id, claim))  # it is known to the same
+            for fact in stored:
+                events.append(FactScoped(fact.id, visibility))
+                if fact.claim != claim:
+                    events.append(FactReplaced(fact.id, claim))  # it is known to the same
         return await self.world.commit(self.campaign, events, Cause("dm", at_ms))
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:

@@ -77,6 +77,10 @@ INSERT INTO import_documents (campaign_id, source, key, name, type, kind, docume
 """
 
 
+async def told_by_the_dm_alone(_: SessionId) -> None:
+    """The town was never loaded as a campaign, so nobody else sums up its sessions."""
+
+
 @pytest.fixture
 async def town(store: Store) -> Store:
     """A campaign with talk, corrections, facts that rest on others, what was taken back, and learned names."""
@@ -90,7 +94,8 @@ async def town(store: Store) -> Store:
     await store.world.commit(TOWN, [FactRejected(CALLED.claim.fact_id)], DM)
     await store.world.correct(TOWN, UtteranceId("first-2"), "other words", DM)
     await store.world.rollback(TOWN, FIRST, 3, DM)
-    desk = SessionDesk(TOWN, store.world, PostgresInspection(store.database), store.talk_search, lambda: 3_000_000)
+    inspection = PostgresInspection(store.database)
+    desk = SessionDesk(TOWN, store.world, inspection, store.talk_search, told_by_the_dm_alone, lambda: 3_000_000)
     await desk.summarise(FIRST, "They met the innkeeper.", None)
     gone = EntityId("x")
     await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)

@@ -51,6 +51,14 @@ async def table(store: Store) -> Store:
     return store
 
 
+def sessions_of(store: Store) -> SessionDesk:
+    async def tell(session: SessionId) -> None:
+        await (await timeline_writer(store, CAMPAIGN)).tell_whole(session)
+
+    inspection = PostgresInspection(store.database)
+    return SessionDesk(CAMPAIGN, store.world, inspection, store.talk_search, tell, lambda: 3_000_000)
+
+
 async def recalled(store: Store, npc: NpcId) -> str | None:
     return (await store.summaries(CAMPAIGN))(npc, EVENING)
 
@@ -101,21 +109,30 @@ async def test_npc_keeps_its_own_word_and_no_invention_in_the_next_session(table
     assert "black blade" not in str(await recalled(table, SMITH))
 
 
-async def test_a_session_is_linked_with_those_who_took_part_and_what_they_named(table: Store) -> None:
+@pytest.mark.parametrize("is_by_dm", [False, True])
+async def test_session_is_linked_with_people_place_and_named_entities(table: Store, is_by_dm: bool) -> None:
+    await table.world.commit(CAMPAIGN, [EntityAdded(EntityId("tamsin"), "player", "Tamsin")], Cause("dm", 1))
     line = an_utterance("I promise to bring Grimjaw the key of The Anvil.", id="k1")
     await table.log.append([replace(line, session_id=EVENING, at_ms=2_000_000, witnesses=frozenset({INNKEEPER}))])
-    await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
-    episode = EntityId(f"episode-{EVENING}")
-    inspection = PostgresInspection(table.database)
+    if is_by_dm:
+        await sessions_of(table).summarise(EVENING, "They met the smith.", [SMITH, INNKEEPER])
+    else:
+        await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
 
     async def linked(viewer: Viewer) -> set[tuple[str, str]]:
-        facts = await inspection.current(CAMPAIGN, viewer, about=episode, limit=100)
-        return {(fact.claim.subject, fact.claim.predicate) for fact in facts if fact.claim.object == episode}
+        facts = await PostgresInspection(table.database).current(CAMPAIGN, viewer, about=episode_of(EVENING), limit=100)
+        relations = [fact.claim for fact in facts if fact.claim.object is not None]
+        return {(end, one.predicate) for one in relations for end in one.ends if end != episode_of(EVENING)}
 
-    grimjaw = a_campaign().npc(SMITH).entity_id
-    assert {(grimjaw, "INVOLVED_IN"), (grimjaw, "PARTICIPATED_IN")} <= await linked(DM)
+    grimjaw, (scene, *_) = a_campaign().npc(SMITH).entity_id, a_campaign().scenes
+    everything = {(EntityId("tamsin"), "PARTICIPATED_IN"), (grimjaw, "PARTICIPATED_IN"), (grimjaw, "INVOLVED_IN")}
+    assert everything | {(scene.location, "OCCURRED_AT")} <= await linked(DM)
     assert (grimjaw, "INVOLVED_IN") in await linked(INNKEEPER)
     assert (grimjaw, "INVOLVED_IN") not in await linked(SMITH), "it did not hear that line"
+    for npc in (SMITH, INNKEEPER) if is_by_dm else ():
+        facts = await PostgresInspection(table.database).current(CAMPAIGN, npc, about=episode_of(EVENING), limit=100)
+        summaries = [fact.claim.content for fact in facts if fact.claim.predicate == "summary"]
+        assert summaries == ["They met the smith."] and await recalled(table, npc) == "They met the smith."
 
 
 async def test_summary_is_written_once_and_again_after_changes(table: Store) -> None:
@@ -155,16 +172,14 @@ async def test_what_a_second_look_corrects_is_not_recalled_as_it_was(table: Stor
 
 
 async def test_dms_session_summary_is_kept(table: Store) -> None:
-    desk = SessionDesk(CAMPAIGN, table.world, PostgresInspection(table.database), table.talk_search, lambda: 3_000_000)
-    await desk.summarise(EVENING, "They met the smith.", [SMITH])
+    await sessions_of(table).summarise(EVENING, "They met the smith.", [SMITH])
     assert await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING) is None
     assert await recalled(table, SMITH) == "They met the smith."
     assert await recalled(table, INNKEEPER) is None
 
 
 async def rewritten(store: Store) -> str:
-    desk = SessionDesk(CAMPAIGN, store.world, PostgresInspection(store.database), store.talk_search, lambda: 3_000_000)
-    await desk.summarise(EVENING, "They met the smith.", [SMITH])
+    await sessions_of(store).summarise(EVENING, "They met the smith.", [SMITH])
     return "They met the smith."
 
 
