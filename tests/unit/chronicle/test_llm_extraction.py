@@ -116,8 +116,8 @@ async def test_model_claim_about_then_is_stored_as_past_with_its_sentence() -> N
         ],
     )
     assert [(one.source, one.type) for one in got.relations] == [("wenna", "SIBLING_OF")]
-    assert [(one.subject, one.about, one.value) for one in got.facts] == [
-        ("wenna", "past", "Tamsin said: “Years ago Wenna worked for Odo”")
+    assert [(one.subject, one.about, one.value, one.is_inferred) for one in got.facts] == [
+        ("wenna", "past", "Tamsin said: “Years ago Wenna worked for Odo”", False)
     ]
     assert got.refused == ("the model's relationships, number 2: its evidence does not say that it is so",)
 
