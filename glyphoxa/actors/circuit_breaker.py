@@ -9,6 +9,7 @@ See M. Nygard, Release It! (2007), chapter 5.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -40,7 +41,8 @@ class CircuitBreaker:
         self._max_failures = max_failures
         self._cooldown_ms = cooldown_ms
         self._successes_to_close = successes_to_close
-        self._failures = 0
+        self.n_failures = 0
+        """Failures in a row."""
         self._successes = 0
         self._until_ms: int | None = None
         self._is_trying = False
@@ -66,7 +68,7 @@ class CircuitBreaker:
 
     @contextmanager
     def calling(self, *, answers: type[Exception] | tuple[()] = ()) -> Iterator[None]:
-        """Make a call in the block and note its result. A call that is cancelled counts as failed.
+        """Make a call in the block and note its result. A call that its caller cancels says nothing.
 
         Args:
             answers: An error that shows that the provider works.
@@ -81,6 +83,9 @@ class CircuitBreaker:
         except answers:
             self.succeeded()
             raise
+        except asyncio.CancelledError:
+            self.cancelled()
+            raise
         except BaseException:  # otherwise the breaker would stay half-open
             self.failed()
             raise
@@ -90,12 +95,12 @@ class CircuitBreaker:
         self._successes += self._is_trying
         self._is_trying = False
         if self._until_ms is None or self._successes >= self._successes_to_close:
-            self._failures, self._successes, self._until_ms = 0, 0, None
+            self.n_failures, self._successes, self._until_ms = 0, 0, None
 
     def failed(self) -> None:
-        self._failures += 1
+        self.n_failures += 1
         self._successes, self._is_trying = 0, False
-        if self._failures >= self._max_failures:
+        if self.n_failures >= self._max_failures:
             self._until_ms = self._now_ms() + self._cooldown_ms
 
     def cancelled(self) -> None:
@@ -104,5 +109,5 @@ class CircuitBreaker:
 
     def trip(self) -> None:
         """Open the breaker at once, for example because a call hangs."""
-        self._failures = max(self._failures, self._max_failures - 1)
+        self.n_failures = max(self.n_failures, self._max_failures - 1)
         self.failed()

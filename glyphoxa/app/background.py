@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from loguru import logger
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
@@ -26,7 +26,6 @@ from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.curator import Curating, Curator, LookUp
 from glyphoxa.chronicle.judge import STRETCH_MS, LlmJudge, RulesJudge
 from glyphoxa.chronicle.llm_extractor import LlmExtractor
-from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
@@ -38,8 +37,8 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.structured import JsonSchema, StructuredLlm
-from glyphoxa.judgement.safety import AllowedLines, SafetyTopics, topics_of
+from glyphoxa.domain.structured import StructuredLlm
+from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
@@ -97,14 +96,14 @@ def slot_of(kind: str, settings: Settings, *, slots: int) -> int:
     return max(0, slots - len(kinds) + kinds.index(kind)) if kind in kinds else 0
 
 
-def open_structured_llm(
+def open_asker(
     settings: Settings,
     stack: AsyncExitStack,
     *,
     kind: str,
     llama: LlamaServer | None = None,
     **options: Any,
-) -> StructuredLlm:
+) -> ModelAsker:
     """Open the language model of a background task. `stack` closes it.
 
     Args:
@@ -117,9 +116,10 @@ def open_structured_llm(
     """
     chosen = settings.chosen(kind)
     row = find(kind, chosen.name)
-    temperature = chosen.temperature if isinstance(chosen, CompletionSettings) else 0.0
-    if isinstance(chosen, CompletionSettings) and chosen.max_tokens is not None:
-        options["max_tokens"] = chosen.max_tokens
+    temperature = LOOK_TEMPERATURE
+    if isinstance(chosen, CompletionSettings):
+        temperature = chosen.temperature
+        options |= {} if chosen.max_tokens is None else {"max_tokens": chosen.max_tokens}
     llm: _Closing
     if not row.runs_here:
         llm = build(chosen, section=kind, **options)
@@ -128,21 +128,7 @@ def open_structured_llm(
     else:
         llm = maker_of(row, section=kind)(llama, slot=slot_of(kind, settings, slots=llama.slots), **options)
     stack.push_async_callback(llm.close)
-    return _Warmer(llm, temperature) if temperature else llm
-
-
-@dataclass(frozen=True, slots=True)
-class _Warmer:
-    """A `StructuredLlm` that is asked at this temperature at least."""
-
-    llm: StructuredLlm
-    temperature: float
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        warm = max(temperature, self.temperature)
-        return await self.llm.complete(system, user, schema, temperature=warm, deadline_ms=deadline_ms)
+    return ModelAsker(llm, temperature=temperature)
 
 
 def _local_kinds(settings: Settings) -> list[str]:
@@ -157,8 +143,6 @@ def _local_kinds(settings: Settings) -> list[str]:
 
 _REST_MS: Final = 5_000
 """Time for everything except the model, with a margin."""
-_CLOUD_DEADLINE_MS: Final = 30_000
-_CLOUD: Final = QuestionLimits(max_chars=40_000)
 _CLOUD_TOKENS: Final = 4_000
 _CLOUD_AT_ONCE: Final = 4
 """Calls at a time. A local model answers one after the other."""
@@ -186,9 +170,9 @@ class TalkReaders:
         give_way: Waited for before each stretch; None: nothing has precedence.
     """
 
-    asking: LlmReading | None = None
-    judging: LlmReading | None = None
-    summing: LlmReading | None = None
+    asking: ModelAsker | None = None
+    judging: ModelAsker | None = None
+    summing: ModelAsker | None = None
     curating: Curating | None = None
     check_every: int = CHECK_EVERY
     every: int | None = None
@@ -241,9 +225,9 @@ class TalkReaders:
         return _GATHER_MS if gathers else 0
 
 
-def _safe(reading: LlmReading, campaign: Campaign) -> LlmReading:
+def _safe(asking: ModelAsker, campaign: Campaign) -> ModelAsker:
     """Return a model that reads no line that touches what must not come up in a campaign."""
-    return replace(reading, llm=AllowedLines(reading.llm, topics_of(campaign)))
+    return replace(asking, forbids=topics_of(campaign).forbids)
 
 
 def _nobody(campaign: Campaign) -> tuple[str, ...]:
@@ -293,14 +277,14 @@ def talk_readers_at_table(
     )
 
 
-def _curating(reading: LlmReading, settings: Settings) -> Curating:
+def _curating(reading: ModelAsker, settings: Settings) -> Curating:
     is_alone = settings.memory.chronicle == "none"
     return Curating(reading, _ROUNDS * reading.deadline_ms, settings.chronicle.max_rounds, is_alone)
 
 
 def _reading(
     settings: Settings, stack: AsyncExitStack, kind: str, llama: LlamaServer | None = None
-) -> LlmReading | None:
+) -> ModelAsker | None:
     """Open a model that reads the transcript; None if it would run here and no `llama` is reserved for it.
 
     Args:
@@ -310,11 +294,11 @@ def _reading(
     if is_local and llama is None:
         return None
     tokens = _LOCAL_TOKENS if is_local else _CLOUD_TOKENS
-    llm = open_structured_llm(settings, stack, kind=kind, llama=llama, max_tokens=tokens)
-    deadline_ms, limits = (_LOCAL_DEADLINE_MS, _LOCAL) if is_local else (_CLOUD_DEADLINE_MS, _CLOUD)
-    pace, breaker = _pace(chosen.calls_per_minute), CircuitBreaker(now_ms)
-    at_once = 1 if is_local else _CLOUD_AT_ONCE
-    return LlmReading(llm, pace, breaker, deadline_ms, limits, chosen.retries, at_once)
+    asker = open_asker(settings, stack, kind=kind, llama=llama, max_tokens=tokens)
+    asker = replace(asker, pace=_pace(chosen.calls_per_minute), retries=chosen.retries)
+    if is_local:
+        return replace(asker, deadline_ms=_LOCAL_DEADLINE_MS, limits=_LOCAL)
+    return replace(asker, at_once=_CLOUD_AT_ONCE)
 
 
 @cache
@@ -475,6 +459,7 @@ def chronicle_worker(
 LOCAL_NAMES = 16
 LOCAL_LOOK_MS = 60_000
 CLOUD_LOOK_MS = 10_000
+LOOK_TEMPERATURE = 0.1
 """The local model reads about 50 tokens a second and writes 20. A cloud model this slow has failed."""
 
 
@@ -531,11 +516,11 @@ async def open_asking(
     correction = settings.correction
     if correction.llm.name == NONE:
         return None
-    llm = AllowedLines(open_structured_llm(settings, stack, kind=SECOND_LOOK, llama=local.llama), safety)
-    asking = Asking(llm, deadline_ms=CLOUD_LOOK_MS, low_confidence=correction.low_confidence)
-    if runs_here(SECOND_LOOK, correction.llm.name):
-        return replace(asking, deadline_ms=LOCAL_LOOK_MS, most_names=LOCAL_NAMES, gives_way=True)
-    return asking
+    asker = open_asker(settings, stack, kind=SECOND_LOOK, llama=local.llama)
+    is_local = runs_here(SECOND_LOOK, correction.llm.name)
+    asker = replace(asker, deadline_ms=LOCAL_LOOK_MS if is_local else CLOUD_LOOK_MS, forbids=safety.forbids)
+    asking = Asking(asker, low_confidence=correction.low_confidence)
+    return replace(asking, most_names=LOCAL_NAMES, gives_way=True) if is_local else asking
 
 
 # Deep recall: how NPCs of tier DEEP search their memory, as configured.
@@ -564,7 +549,7 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
         asked: `deadline_ms`, `recent` and `world` of `DeepRecall`.
 
     Raises:
-        InvalidInput: See `open_structured_llm`; or the method needs something unavailable.
+        InvalidInput: See `open_asker`; or the method needs something unavailable.
         NotFound: The local model's weights are missing.
         Corrupt: They are damaged.
     """
@@ -572,12 +557,12 @@ async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
     from glyphoxa.memory_graph.deep_recall import DeepRecall
 
     chosen = settings.recall.model_copy(update={"method": method})
-    llm: StructuredLlm | None = None
+    llm: ModelAsker | None = None
     if chosen.asks_a_model:
         is_local = runs_here(RECALL, chosen.llm.name)
         if llama is None and is_local and runs_here(LLM, settings.providers.llm.name):
             llama = await load_llama(settings, stack)
-        llm = AllowedLines(open_structured_llm(settings, stack, kind=RECALL, llama=llama), safety)
+        llm = replace(open_asker(settings, stack, kind=RECALL, llama=llama), forbids=safety.forbids)
         if is_local:
             unset = {
                 name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set

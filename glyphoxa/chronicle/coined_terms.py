@@ -16,9 +16,10 @@ from typing import Final, TypeAlias
 
 from pydantic import Field
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.chronicle.effects import folded, is_stated_of
 from glyphoxa.chronicle.kinds import NOT_TOLD
-from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, VisibleLines, numbered, visible_lines
+from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.statements import sentences_of
@@ -85,7 +86,7 @@ class CoinedTerms:
             the first short sentence about the term. If there is none either, the term has no meaning.
     """
 
-    def __init__(self, campaign: Campaign, log: ChronicleLog, *, asking: LlmReading | None = None) -> None:
+    def __init__(self, campaign: Campaign, log: ChronicleLog, *, asking: ModelAsker | None = None) -> None:
         self._campaign = campaign.id
         self._language = campaign.language
         self._forbids = topics_of(campaign).forbids
@@ -224,7 +225,7 @@ class CoinedTerms:
             Unavailable: The model cannot be asked now.
         """
         if self._asking is not None and self._asked.get(term) != lines:
-            with contextlib.suppress(Unparseable, ClaimRejected):
+            with contextlib.suppress(Unparseable):
                 system, user = self._prompt["system"].format(words=MAX_WORDS), self._prompt["term"].format(term=term)
                 answer = await self._asking.ask(ModelQuestion(TermMeaning, system, f"{user}\n{numbered(lines)}"))
                 return _supported(answer, term, VisibleLines(lines, self._language))

@@ -16,20 +16,20 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 
 from loguru import logger
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, folded
 from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, noted, question_about
-from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, VisibleLines, numbered, visible_lines
+from glyphoxa.chronicle.llm_task import VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import MAX_LINE_CHARS, Note, Notes, supported
+from glyphoxa.chronicle.summaries import MAX_LINE_CHARS, Note, supported
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.chronicle.timeline import EventNode, TimelineWriter
 from glyphoxa.domain.errors import InvalidInput, Unavailable, did_you_mean
@@ -37,7 +37,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import Answer, JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable
+from glyphoxa.domain.structured import Answer, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
@@ -61,7 +61,7 @@ class Curating:
         is_alone: Nothing else reads the transcript.
     """
 
-    asking: LlmReading
+    asking: ModelAsker
     deadline_ms: int
     max_rounds: int
     is_alone: bool = False
@@ -112,11 +112,15 @@ LookUp = Callable[[NpcId, str, str], Awaitable[Mapping[str, Any]]]
 """Returns what an NPC finds with a tool and a query: `found`, a list, and perhaps a `note`. Never raises."""
 
 
-class CuratorStep(TalkFindings):
-    """A round of extraction: findings, and the tool to call next."""
+class _ToolCall(ModelAnswer):
+    """The tool to call next."""
 
     tool: str
-    query: str
+    query: str = Field(json_schema_extra={"maxLength": MAX_NAME_CHARS})
+
+
+class CuratorStep(TalkFindings, _ToolCall):
+    """A round of extraction: the tool to call next, and findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +177,9 @@ class _Stretch:
         prompt, worded = self.asked.prompt, texts("tasks", self.asked.talk.language).value("curator")
         tools = [f"{name}: {what}" for name, what in self.curator.tools.items()]
         shown = [worded["shown"], "\n".join(self.shown)[-self.room :]] if self.shown else []
-        called: JsonSchema = {
-            "tool": {"type": "string", "enum": [*self.curator.tools, _DONE]},
-            "query": {"type": "string", "maxLength": MAX_NAME_CHARS},
-        }
-        properties = called | prompt.schema["properties"]
-        schema = {**prompt.schema, "title": "CuratorStep", "properties": properties, "required": [*properties]}
+        limits = {**prompt.limits, "tool": {"enum": [*self.curator.tools, _DONE]}}
         system = "\n".join((prompt.system, worded["extraction"], *tools))
-        return ModelQuestion(CuratorStep, system, "\n".join((prompt.user, *shown)), schema)
+        return ModelQuestion(CuratorStep, system, "\n".join((prompt.user, *shown)), limits)
 
     async def act(self, step: CuratorStep) -> tuple[str, str] | None:
         refused = await asyncio.to_thread(self._note, step)
@@ -247,7 +246,7 @@ class CompactionStep(ModelAnswer):
 
     tool: str = Field(json_schema_extra={"enum": [*_COMPACTION]})
     nodes: list[str]
-    sentences: list[Ruling]
+    sentences: list[SkipValidation[Ruling]]
 
 
 @dataclass(slots=True)
@@ -315,13 +314,16 @@ class _Compacting:
         """Yield what is told, with days instead of words such as "yesterday"."""
         said_by_id = {line.utterance.id: line.utterance for line in self.lines.lines}
         made: list[SummarySentence] = []
-        for each in rulings:
+
+        def take(each: Ruling) -> None:
             if each.action == "FOLD":
-                made += supported(Notes(sentences=[each]), self.lines)
+                made.append(supported(each, self.lines))
             elif each.action == "KEEP":
-                with suppress(ClaimRejected):
-                    said = [line.utterance for line in self.lines.cited(each.lines)]
-                    made += [self._quoted(one) for one in said if one.is_evidence]
+                said = [line.utterance for line in self.lines.cited(each.lines)]
+                made.extend(self._quoted(one) for one in said if one.is_evidence)
+
+        for why in take_each(rulings, Ruling, take, what="the model's sentences", most=len(self.lines.lines)):
+            logger.debug("rejected: {}", why)
         for one in made:
             first = said_by_id[one.evidence[0]]
             yield replace(one, text=self.writer.dated(one.text, first.session_id, first.at_ms))

@@ -18,14 +18,15 @@ from numpy import float32
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
-from glyphoxa.chronicle.llm_task import LlmReading, numbered, visible_lines
+from glyphoxa.chronicle.llm_task import numbered, visible_lines
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, Unparseable
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.language.lexicon import texts
 from glyphoxa.names.gazetteer import Gazetteer
@@ -146,12 +147,10 @@ class JudgementAnswer(ModelAnswer):
         return TurnJudgement(Mode(self.mode), Risk(self.risk), flags, text, self.extract_memory)
 
 
-def schema_about(topics: Sequence[str]) -> JsonSchema:
-    """Return the schema of an answer in which a line may be flagged with these topics."""
-    schema = JudgementAnswer.model_json_schema()
-    flag = {"type": "string", **({"enum": [*topics]} if topics else {})}
-    schema["properties"]["flags"] |= {"items": flag, "maxItems": min(len(topics), 4)}
-    return schema
+def judgement_question(system: str, text: str, topics: Sequence[str]) -> ModelQuestion[JudgementAnswer]:
+    """Return the question about the last line of a text, which may be flagged with these topics."""
+    flags = {"flags": {"maxItems": min(len(topics), 4)}} | ({"flags.*": {"enum": [*topics]}} if topics else {})
+    return ModelQuestion(JudgementAnswer, system, text, flags)
 
 
 class LlmJudge:
@@ -161,12 +160,11 @@ class LlmJudge:
         topics: Labels of the topics that a line may be flagged with.
     """
 
-    def __init__(self, rules: RulesJudge, asking: LlmReading, topics: Sequence[str] = ()) -> None:
+    def __init__(self, rules: RulesJudge, asking: ModelAsker, topics: Sequence[str] = ()) -> None:
         self._rules = rules
         self.judge_again = rules.judge_again
         self._asking = asking
         self._topics = tuple(topics)
-        self._schema = schema_about(topics)
         self._system = texts("tasks", rules.language).value("judge")["system"]
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
@@ -190,8 +188,8 @@ class LlmJudge:
         safe = [each for each in visible_lines(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
         try:
             async with slots, asyncio.timeout_at(until):
-                text = numbered([*safe, one.said])
-                answer = await self._asking.ask(ModelQuestion(JudgementAnswer, self._system, text, self._schema))
+                question = judgement_question(self._system, numbered([*safe, one.said]), self._topics)
+                answer = await self._asking.ask(question, check=lambda answer: answer.judgement(self._topics))
             by_model = answer.judgement(self._topics)
         except TimeoutError:
             return _by_rules(one, f"the model did not answer within {STRETCH_MS / 1000:g} s")

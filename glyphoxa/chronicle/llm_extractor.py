@@ -8,21 +8,20 @@ transcript.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, Field, SkipValidation
 
+from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
 from glyphoxa.chronicle.kinds import STORED, Kind
 from glyphoxa.chronicle.llm_task import (
     ClaimRejected,
     LineNumber,
-    LlmReading,
-    QuestionLimits,
     VisibleLines,
     numbered,
     numbered_line,
@@ -42,7 +41,7 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema
-from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, validated
+from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text
@@ -161,7 +160,7 @@ def question_about(talk: SceneTalk, limits: QuestionLimits, schema: Schema = DEF
     # At the end, so that a prompt cache keeps the rest.
     own = {name: node for name, node in types.items() if node != DEFAULT_SCHEMA.of_entity(name)}
     text = "\n".join((text, *(_told(name, node, prompt) for name, node in own.items())))
-    question = ModelQuestion(TalkFindings, prompt["system"], text, _schema(len(lines), limits, types))
+    question = ModelQuestion(TalkFindings, prompt["system"], text, _limits(len(lines), limits, types))
     return TalkQuestion(question, talk, lines, limits.max_found, types, len(said) - n_fit)
 
 
@@ -172,20 +171,16 @@ def _told(name: str, node: NodeType, prompt: Mapping[str, str]) -> str:
     return in_one_line(f"{told} {node.instructions}".strip())
 
 
-def _schema(n_lines: int, limits: QuestionLimits, types: Mapping[str, NodeType]) -> JsonSchema:
-    """Return the schema of `TalkFindings` with the limits of one question."""
-    schema = TalkFindings.model_json_schema()
-    found = schema["properties"]
-    found["entities"]["items"]["properties"]["type"]["enum"] = [*types]
-    found["facts"]["items"]["properties"]["about"]["enum"] = [*subjects_of(types)]
-    for found in schema["properties"].values():
-        found["maxItems"] = limits.max_found
-        for field in found["items"]["properties"].values():
-            if field["type"] == "array":
-                field["items"]["maximum"] = n_lines
-            elif limits.max_text_chars is not None and "enum" not in field:
-                field["maxLength"] = limits.max_text_chars
-    return schema
+def _limits(n_lines: int, limits: QuestionLimits, types: Mapping[str, NodeType]) -> Mapping[str, JsonSchema]:
+    """Return the limits of `TalkFindings` in one question."""
+    found: dict[str, JsonSchema] = {each: {"maxItems": limits.max_found} for each in TalkFindings.model_fields}
+    found |= {f"{each}.*.lines.*": {"maximum": n_lines} for each in ("relationships", "facts")}
+    found |= {"entities.*.type": {"enum": [*types]}, "facts.*.about": {"enum": [*subjects_of(types)]}}
+    if limits.max_text_chars is not None:
+        texts_of = {"entities": ("name",), "relationships": ("source", "target"), "facts": ("subject", "value")}
+        longest = {"maxLength": limits.max_text_chars}
+        found |= {f"{each}.*.{field}": longest for each, fields in texts_of.items() for field in fields}
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +195,7 @@ class LlmExtractor:
     """
 
     rules: RulesExtractor
-    asking: LlmReading
+    asking: ModelAsker
     nobody: Iterable[str] = ()
     schema: Schema = DEFAULT_SCHEMA
 
@@ -253,9 +248,6 @@ class KnownBefore:
     nobody: frozenset[str] = frozenset()
 
 
-_Part = TypeVar("_Part", FoundEntity, FoundRelation, FoundFact)
-
-
 class Merging:
     """Merges one answer into the findings so far.
 
@@ -283,22 +275,16 @@ class Merging:
 
     def merge(self, answer: TalkFindings) -> Extraction:
         """Return the findings of both, with the reasons for rejected parts."""
-        self._take_each("entities", answer.entities, FoundEntity, self._entity)
-        self._take_each("relationships", answer.relationships, FoundRelation, self._relation)
-        self._take_each("facts", answer.facts, FoundFact, self._fact)
+        most, refused = self._most, self._refused
+        refused += take_each(answer.entities, FoundEntity, self._entity, what="the model's entities", most=most)
+        refused += take_each(
+            answer.relationships, FoundRelation, self._relation, what="the model's relationships", most=most
+        )
+        refused += take_each(answer.facts, FoundFact, self._fact, what="the model's facts", most=most)
         used = {key for one in self._relations for key in (one.source, one.target)}
         used.update(one.subject for one in self._facts)
         entities = tuple(each for key, each in self._entities.items() if key in used or key not in self._only_meant)
         return Extraction(entities, tuple(self._relations), tuple(self._facts), tuple(self._refused))
-
-    def _take_each(self, what: str, found: Sequence[_Part], form: type[_Part], take: Callable[[_Part], None]) -> None:
-        for number, part in enumerate(found[: self._most], start=1):
-            try:
-                take(validated(form, part, what="it"))
-            except (ClaimRejected, Unparseable) as why:
-                self._refused.append(f"the model's {what}, number {number}: {why}")
-        if len(found) > self._most:
-            self._refused.append(f"the model's {what}: {len(found) - self._most} more than requested")
 
     def _entity(self, found: FoundEntity) -> None:
         name = found.name

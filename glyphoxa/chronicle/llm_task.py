@@ -1,4 +1,4 @@
-"""Asks a language model in the background about lines of the transcript, and checks its answer against them.
+"""Shows a language model lines of the transcript, and checks its answer against them.
 
 The model sees only numbered lines with their speakers: no other names and no campaign knowledge. It therefore cannot
 repeat a secret, and can cite utterances only by their numbers. The curator's model sees more: see
@@ -7,21 +7,18 @@ repeat a secret, and can cite utterances only by their numbers. The curator's mo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
-from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, ask
+from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.lexicon import capitalises_nouns, lexicon
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text
@@ -30,81 +27,8 @@ from glyphoxa.language.words import Word, words
 
 MAX_LINE_CHARS: Final = 800
 """Characters shown to the model; the rules read the rest of a longer line."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionLimits:
-    """Limits of a prompt and its answer.
-
-    Attributes:
-        max_chars: For all lines together. Lines before the stretch are dropped first, then its last lines.
-        max_found: For each kind. Without a limit a small model repeats its findings.
-        max_text_chars: Characters of each text in the answer; None: the model's schemas support no such limit.
-    """
-
-    max_chars: int
-    max_found: int = 12
-    max_text_chars: int | None = None
-
-
-_AGAIN: Final = 0.3
-"""Temperature of another attempt: at 0 the same question gets the same answer."""
 LineNumber: TypeAlias = Annotated[int, Field(json_schema_extra={"minimum": 1})]
 """A line that a model cites. Without a minimum, a small model writes negative numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class LlmReading:
-    """How to ask the language model.
-
-    Attributes:
-        pace: Rate limit of all requests.
-        breaker: Pauses the model after repeated failures.
-        deadline_ms: For one answer. A later answer is ignored.
-        limits: Limits of the prompt and the answer.
-        retries: How often it is asked again, if its answer is of another form and time is left.
-        at_once: Most questions at a time, where several do not depend on each other.
-    """
-
-    llm: StructuredLlm
-    pace: RateLimit
-    breaker: CircuitBreaker
-    deadline_ms: int
-    limits: QuestionLimits
-    retries: int = 0
-    at_once: int = 1
-
-    @property
-    def longest_ms(self) -> int:
-        """Maximum time for one stretch, including the rate limit."""
-        return self.pace.every_ms + self.deadline_ms
-
-    async def ask(self, question: ModelQuestion[Answer]) -> Answer:
-        """Ask the model a question, at its rate limit.
-
-        Raises:
-            Unavailable: It is paused, cannot be reached or is late.
-            Unparseable: See `glyphoxa.domain.structured.ask`.
-        """
-        await self._in_turn()
-        until_ms = _now_ms() + self.deadline_ms
-        with self.breaker.calling(answers=Unparseable):
-            for again in range(self.retries + 1):
-                temperature, left_ms = _AGAIN if again else 0.0, until_ms - _now_ms()
-                try:
-                    return await ask(self.llm, question, temperature=temperature, deadline_ms=left_ms)
-                except Unparseable:
-                    if again == self.retries or until_ms - _now_ms() < self.deadline_ms // 2:
-                        raise
-                await self._in_turn()
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _in_turn(self) -> None:
-        await asyncio.sleep(self.pace.reserve(at_ms=_now_ms()) / 1_000)
-
-
-def _now_ms() -> int:
-    return round(asyncio.get_running_loop().time() * 1_000)
 
 
 # The lines that a model sees.
@@ -144,7 +68,7 @@ _BEGINNING: Final = 4
 """First letters by which a word is taken from a line that others did not hear: "gift" of "gifted" too."""
 
 
-class ClaimRejected(Exception):
+class ClaimRejected(Unparseable):
     """A part of an answer is rejected, for this reason."""
 
 

@@ -6,7 +6,6 @@ Each sentence of a summary names the utterances that support it. A model's sente
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +13,11 @@ from functools import lru_cache, partial
 from typing import Final, Protocol
 
 from loguru import logger
-from pydantic import Field
+from pydantic import Field, SkipValidation
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.chronicle.atoms import said_in_words
-from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, LlmReading, VisibleLines, numbered, visible_lines
+from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge, names_in
 from glyphoxa.chronicle.statements import (
@@ -33,7 +33,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
@@ -268,16 +268,16 @@ class Note(ModelAnswer):
 
 
 class Notes(ModelAnswer):
-    """A summary by a model."""
+    """A summary by a model. Each sentence is validated when it is read, so that a bad one costs no other."""
 
-    sentences: list[Note] = Field(json_schema_extra={"maxItems": _MAX_SENTENCES})
+    sentences: list[SkipValidation[Note]] = Field(json_schema_extra={"maxItems": _MAX_SENTENCES})
 
 
 @dataclass(frozen=True, slots=True)
 class LlmSummariser:
     """A `Summariser` that asks a language model."""
 
-    asking: LlmReading
+    asking: ModelAsker
     language: str
 
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
@@ -286,18 +286,30 @@ class LlmSummariser:
             return []
         system = texts("tasks", self.language).value("summary")["system"]
         notes = await self.asking.ask(ModelQuestion(Notes, system, numbered(lines)))
-        return in_order(supported(notes, VisibleLines(lines, self.language)), said)
+        shown, found = VisibleLines(lines, self.language), list[SummarySentence]()
+        for why in take_each(
+            notes.sentences,
+            Note,
+            lambda note: found.append(supported(note, shown)),
+            what="the model's sentences",
+            most=_MAX_SENTENCES,
+        ):
+            logger.debug("rejected: {}", why)
+        return in_order(found, said)
 
 
-def supported(notes: Notes, lines: VisibleLines) -> Iterator[SummarySentence]:
-    """Yield the sentences that name a speaker and that the cited lines support."""
-    for note in notes.sentences[:_MAX_SENTENCES]:
-        text = in_one_line(note.text)
-        with contextlib.suppress(ClaimRejected):
-            evidence = lines.supporting(text, note.lines)
-            speakers = frozenset[str]().union(*(Text.of(each.utterance.speaker_name).folded for each in evidence))
-            if len(text) <= _MAX_SENTENCE_CHARS and not speakers.isdisjoint(Text.of(text).folded):
-                yield SummarySentence(text, tuple(each.utterance.id for each in evidence))
+def supported(note: Note, lines: VisibleLines) -> SummarySentence:
+    """Return a model's sentence that names a speaker and that the cited lines support.
+
+    Raises:
+        ClaimRejected: It is another one.
+    """
+    text = in_one_line(note.text)
+    evidence = lines.supporting(text, note.lines)
+    speakers = frozenset[str]().union(*(Text.of(each.utterance.speaker_name).folded for each in evidence))
+    if len(text) > _MAX_SENTENCE_CHARS or speakers.isdisjoint(Text.of(text).folded):
+        raise ClaimRejected("it is too long or names no speaker of its lines")
+    return SummarySentence(text, tuple(each.utterance.id for each in evidence))
 
 
 # Telling: the summary of each NPC, from what it heard.

@@ -355,7 +355,7 @@ class ChronicleSettings(Section):
     """
 
     calls_per_minute: Annotated[int, Field(ge=0, le=600)] = 20
-    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    retries: Annotated[int, Field(ge=0, le=10)] = 1
     max_rounds: Annotated[int, Field(ge=1, le=100_000)] = 900
     every: Annotated[int, Field(ge=1, le=1_000)] | None = None
     llm: ChronicleLlmSettings = ChronicleLlmSettings()

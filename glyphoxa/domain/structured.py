@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
@@ -20,8 +20,8 @@ def _for_model(schema: JsonDict) -> None:
     """Drop what only explains the code: a model would read it as part of its task."""
     schema.pop("description", None)
     schema["additionalProperties"] = False
-    for field in cast(dict[str, JsonDict], schema["properties"]).values():
-        field.pop("title", None)
+    for part in cast(dict[str, JsonDict], schema["properties"]).values():
+        part.pop("title", None)
 
 
 class ModelAnswer(BaseModel):
@@ -65,35 +65,27 @@ class StructuredLlm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion(Generic[Answer]):
-    """A request to a model.
+    """A request to a model. `glyphoxa.actors.model_asker` sends it.
 
     Attributes:
         answer: The form of the answer.
-        narrowed: The schema of the answer with the limits of this question; None: the schema as it is.
+        limits: Additions to the schema in this question, by place: "facts.*.about" is a field of each fact.
     """
 
     answer: type[Answer]
     system: str
     user: str
-    narrowed: JsonSchema | None = None
+    limits: Mapping[str, JsonSchema] = field(default_factory=dict)
 
     @property
     def schema(self) -> JsonSchema:
-        return self.answer.model_json_schema() if self.narrowed is None else self.narrowed
-
-
-async def ask(
-    llm: StructuredLlm, question: ModelQuestion[Answer], *, temperature: float = 0.0, deadline_ms: int = 30_000
-) -> Answer:
-    """Ask a model a question.
-
-    Raises:
-        Unavailable: See `StructuredLlm.complete`.
-        Unparseable: See `StructuredLlm.complete`, or the answer has another form.
-    """
-    system, user, schema = question.system, question.user, question.schema
-    fields = await llm.complete(system, user, schema, temperature=temperature, deadline_ms=deadline_ms)
-    return validated(question.answer, fields)
+        schema = self.answer.model_json_schema()
+        for place, more in self.limits.items():
+            part = schema
+            for step in place.split("."):
+                part = part["items"] if step == "*" else part["properties"][step]
+            part |= more
+        return schema
 
 
 def validated(answer: type[Answer], fields: object, *, what: str = "the model's answer") -> Answer:
@@ -111,6 +103,30 @@ def validated(answer: type[Answer], fields: object, *, what: str = "the model's 
         places = {place for each in error.errors(include_input=False) for place in each["loc"][:1]}
         wrong = ", ".join(name for name in answer.model_fields if name in places)
         raise Unparseable(f"{what} is of another form{wrong and ': '}{wrong}") from None
+
+
+def take_each(
+    parts: Sequence[object], form: type[Answer], take: Callable[[Answer], object], *, what: str, most: int
+) -> list[str]:
+    """Give each part of an answer to `take`, so that a bad one costs no other.
+
+    Args:
+        take: Raises `Unparseable` for a part that it refuses.
+        what: The name of the parts in reasons.
+        most: Further parts are refused.
+
+    Returns:
+        Why parts were refused. No reason quotes the answer or the transcript.
+    """
+    refused = []
+    for number, part in enumerate(parts[:most], start=1):
+        try:
+            take(validated(form, part, what="it"))
+        except Unparseable as why:
+            refused.append(f"{what}, number {number}: {why}")
+    if len(parts) > most:
+        refused.append(f"{what}: {len(parts) - most} more than requested")
+    return refused
 
 
 def json_object(text: str | bytes | bytearray) -> dict[str, Any] | None:

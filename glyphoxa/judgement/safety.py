@@ -33,7 +33,6 @@ from typing import Any, Final
 from glyphoxa.domain.campaign import Campaign, Safety
 from glyphoxa.domain.ids import INVISIBLE
 from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
-from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.language.lexicon import languages, lexicon
 from glyphoxa.language.text import FUNCTION_WORDS, Text, stemmer_of
@@ -149,21 +148,6 @@ def topics_of(campaign: Campaign) -> SafetyTopics:
 @lru_cache(_CAMPAIGNS)
 def _shared(safety: Safety, language: str) -> SafetyTopics:
     return SafetyTopics(safety, language)
-
-
-@dataclass(frozen=True, slots=True)
-class AllowedLines:
-    """A language model of a background task, which reads no line that touches what must not come up."""
-
-    llm: StructuredLlm
-    topics: SafetyTopics
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        """See `StructuredLlm`."""
-        user = "\n".join("..." if self.topics.forbids(line) else line for line in user.split("\n"))
-        return await self.llm.complete(system, user, schema, temperature=temperature, deadline_ms=deadline_ms)
 
 
 def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:

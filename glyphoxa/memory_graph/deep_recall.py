@@ -21,6 +21,7 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -31,7 +32,6 @@ from glyphoxa.domain.knowledge import (
     Signal,
     lines_of,
 )
-from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.language.facts import spoken, why_known
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.memory_graph.graph import Link, TalkGraph, graph_of_view
@@ -117,7 +117,7 @@ class DeepRecall:
     words: RelationWords = IN_ENGLISH
     always_injected: Collection[str] = ()
     settings: MemoryGraphSettings = field(default_factory=MemoryGraphSettings)
-    llm: StructuredLlm | None = None
+    llm: ModelAsker | None = None
     reranker: Reranker | None = None
     deadline_ms: int | None = None
     recent: Callable[[NpcId], Sequence[str]] = lambda _: ()

@@ -14,8 +14,7 @@ numbers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Protocol
@@ -25,8 +24,9 @@ from numpy import bool_, float64
 from numpy.typing import NDArray
 
 from glyphoxa.actors.deadline import answered_within
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, StructuredLlm, Unparseable, ask
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
@@ -76,7 +76,7 @@ class GraphRecall:
     text_of: Callable[[int], str]
     settings: MemoryGraphSettings = field(default_factory=MemoryGraphSettings)
     reranker: Reranker | None = None
-    llm: StructuredLlm | None = None
+    llm: ModelAsker | None = None
     until: float | None = None
     language: str = "en"
 
@@ -131,7 +131,7 @@ class GraphRecall:
         if len(hits) < 2:
             return found
         try:
-            async with self._in_time(self.settings.rerank_deadline_ms):
+            async with answered_within(self._left_ms(self.settings.rerank_deadline_ms), "it did not answer"):
                 opinions = np.asarray(await reranker.rerank(text, [self.text_of(hit.node) for hit in hits]), float64)
         except Exception as error:  # a second opinion is never worth a turn
             return found.without(RERANK, error if isinstance(error, GlyphoxaError) else repr(error))
@@ -149,7 +149,7 @@ class GraphRecall:
         self,
         question: GraphQuestion,
         found: Recollection,
-        llm: StructuredLlm,
+        llm: ModelAsker,
         worded: Callable[..., ModelQuestion[MemoriesChosen]],
     ) -> Recollection:
         """Run rounds in which the model sees nodes and may ask for the neighbours of some; one round to filter hits.
@@ -177,8 +177,9 @@ class GraphRecall:
                 break
             request = worded([self.text_of(node) for node in shown], may_open=round_ < rounds)
             try:
-                async with self._in_time(settings.llm_deadline_ms) as deadline_ms:
-                    picked, opened = picked_in(await ask(llm, request, deadline_ms=deadline_ms), shown)
+                deadline_ms = self._left_ms(settings.llm_deadline_ms)
+                answer = await llm.ask(request, deadline_ms=deadline_ms, check=partial(picked_in, shown=shown))
+                picked, opened = picked_in(answer, shown)
             except GlyphoxaError as error:
                 found = found.without(LANGUAGE_MODEL, error)
                 if not chosen:
@@ -202,19 +203,17 @@ class GraphRecall:
         behind = (far for near in direct if not may_be_recalled[near] for far in edges.neighbours(near))
         return (near for near in (*direct, *behind) if may_be_recalled[near] and near != node)
 
-    @asynccontextmanager
-    async def _in_time(self, deadline_ms: int) -> AsyncIterator[int]:
-        """Yield the remaining milliseconds, at most those of the deadline.
+    def _left_ms(self, deadline_ms: int) -> int:
+        """Return the remaining milliseconds, at most those of the deadline.
 
         Raises:
-            Unavailable: There are none, or they passed.
+            Unavailable: There are none.
         """
         if self.until is not None:
             deadline_ms = min(deadline_ms, int((self.until - asyncio.get_running_loop().time()) * 1_000))
         if deadline_ms <= 0:
             raise Unavailable("no time was left to ask it")
-        async with answered_within(deadline_ms, "it did not answer"):
-            yield deadline_ms
+        return deadline_ms
 
 
 def picked_in(answer: MemoriesChosen, shown: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -31,7 +31,7 @@ from rapidfuzz.distance import LCSseq, Postfix, Prefix
 
 from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, Unparseable, validated
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, take_each
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
@@ -108,8 +108,6 @@ def _runs(spoken: Sequence[Word], is_doubtful: Sequence[bool], bridges: Sequence
         yield first, last
 
 
-TEMPERATURE = 0.1
-
 _WIDEST_ORIGINAL = 6
 _MAX_ORIGINALS = 40
 _LONGEST_REASON = 120
@@ -148,22 +146,16 @@ def question_about(
     if earlier:
         lines += [prompt["before"], *earlier]
     user = "\n".join([*lines, prompt["transcript"].format(text=in_one_line(marked))])
-    schema = _schema(text, doubtful, names, prompt["reasons"])
-    return ModelQuestion(CorrectedTranscript, prompt["system"], user, schema)
-
-
-def _schema(text: str, doubtful: Sequence[Span], names: Sequence[str], reasons: Sequence[str]) -> JsonSchema:
     # With this grammar, a small model cannot write names that do not exist, or words that were not said.
-    schema = CorrectedTranscript.model_json_schema()
-    fields = schema["properties"]["corrections"]["items"]["properties"]
     of_names = frozenset(word.folded for name in names for word in words(name))
     originals = list(dict.fromkeys(_windows(text, doubtful, of_names)))
-    if originals and len(originals) <= _MAX_ORIGINALS:
-        fields["original"]["enum"] = originals
-    if names:
-        fields["corrected"]["enum"] = list(names)
-    fields["reason"]["enum"] = list(reasons)
-    return schema
+    allowed = {
+        "original": originals if len(originals) <= _MAX_ORIGINALS else [],
+        "corrected": names,
+        "reason": prompt["reasons"],
+    }
+    limits = {f"corrections.*.{field}": {"enum": [*values]} for field, values in allowed.items() if values}
+    return ModelQuestion(CorrectedTranscript, prompt["system"], user, limits)
 
 
 def _windows(text: str, spans: Iterable[Span], of_names: Container[str]) -> Iterator[str]:
@@ -288,14 +280,13 @@ def declared_in(answer: CorrectedTranscript) -> list[NameReplacement]:
     """
     found: dict[str, NameReplacement] = {}
     refused: set[str] = set()
-    for each in answer.corrections:
-        try:
-            declared = validated(NameReplacement, each)
-        except Unparseable:
-            continue
+
+    def take(declared: NameReplacement) -> None:
         key = " ".join(declared.original.split()).casefold()
         if fold(found.setdefault(key, declared).corrected) != fold(declared.corrected):
             refused.add(key)
+
+    take_each(answer.corrections, NameReplacement, take, what="the model's corrections", most=_MAX_ORIGINALS)
     return [declared for key, declared in found.items() if key and key not in refused]
 
 

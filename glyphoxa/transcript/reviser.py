@@ -23,17 +23,17 @@ from typing import Any, TypeVar
 from loguru import logger
 
 from glyphoxa.actors.deadline import done_within
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.structured import ModelQuestion, StructuredLlm, Unparseable, ask
+from glyphoxa.domain.structured import ModelQuestion
 from glyphoxa.language.words import Places, applied
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.second_look import (
     MAX_NAMES,
-    TEMPERATURE,
     CorrectedTranscript,
     Span,
     declared_in,
@@ -52,7 +52,6 @@ class Asking:
     """How to query the language model.
 
     Attributes:
-        deadline_ms: For one answer; a later one is ignored.
         low_confidence: Words below it are doubtful.
         most_names: Names in a question; each costs a small model time.
         rest_ms: How long the table must have been quiet.
@@ -60,8 +59,7 @@ class Asking:
             NPCs use too.
     """
 
-    llm: StructuredLlm
-    deadline_ms: int = 10_000
+    model: ModelAsker
     low_confidence: float = UNSURE
     most_names: int = MAX_NAMES
     rest_ms: int = 2_000
@@ -114,7 +112,6 @@ class SecondLook:
         self._in_thread = in_thread
         self._answering: asyncio.Task[CorrectedTranscript] | None = None
         self._disturbed = asyncio.Event()
-        self._is_model_away = False
 
     def disturb(self) -> None:
         """Report that somebody speaks."""
@@ -152,9 +149,7 @@ class SecondLook:
         question = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
         if asking.gives_way and self._disturbed.is_set():
             raise GaveWay
-        answering = self._answering = asyncio.ensure_future(
-            ask(asking.llm, question, temperature=TEMPERATURE, deadline_ms=asking.deadline_ms)
-        )
+        answering = self._answering = asyncio.ensure_future(asking.model.ask(question))
         try:
             await asyncio.wait({answering})
         finally:
@@ -162,8 +157,12 @@ class SecondLook:
             answering.cancel()
         if answering.cancelled():
             raise GaveWay
-        answer = self._answer(answering)
-        return None if answer is None else await self._checked(doubted, answer, gazetteer)
+        try:
+            return await self._checked(doubted, answering.result(), gazetteer)
+        except GlyphoxaError as error:
+            is_news = asking.model.breaker.n_failures == 1
+            logger.log("WARNING" if is_news else "INFO", "names are not checked again: {}", error)
+            return None
 
     def _prepared(
         self, doubted: Doubted, gazetteer: Gazetteer, nearby: Container[EntityId], most_names: int
@@ -181,21 +180,6 @@ class SecondLook:
                 await self._wait_until_quiet()
             if not await done_within(rest_ms, self._disturbed.wait()):
                 return
-
-    def _answer(self, answering: asyncio.Task[CorrectedTranscript]) -> CorrectedTranscript | None:
-        """Return the answer; None if there is none, and the text stays as it is."""
-        try:
-            answer = answering.result()
-        except Unparseable as error:
-            logger.info("no second look: {}", error)
-            return None
-        except GlyphoxaError as error:
-            if not self._is_model_away:
-                logger.warning("names are not checked again: {}", error)
-            self._is_model_away = True
-            return None
-        self._is_model_away = False
-        return answer
 
     async def _checked(self, doubted: Doubted, answer: CorrectedTranscript, gazetteer: Gazetteer) -> Revision | None:
         """Return the valid part of an answer; None if there is none."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from glyphoxa.actors.model_asker import QuestionLimits
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, question_about
-from glyphoxa.chronicle.llm_task import QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId

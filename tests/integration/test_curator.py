@@ -14,6 +14,7 @@ from loguru import logger
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import (
     TalkReaders,
@@ -23,7 +24,6 @@ from glyphoxa.app.background import (
     talk_readers_at_table,
     timeline_writer,
 )
-from glyphoxa.chronicle.llm_task import LlmReading
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
@@ -371,9 +371,9 @@ async def test_words_corrected_while_the_curator_thinks_are_not_stored(
     await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
     await play(store, "one", 8)
     other, session = await timeline_writer(store, CAMPAIGN), SessionId("one")
-    ask = LlmReading.ask
+    ask = ModelAsker.ask
 
-    async def think(asking: LlmReading, question: ModelQuestion[ModelAnswer]) -> ModelAnswer:
+    async def think(asking: ModelAsker, question: ModelQuestion[ModelAnswer]) -> ModelAnswer:
         answer = await ask(asking, question)
         if not any("eel" in told(node, SMITH) for node in (await timeline(store)).nodes):
             text, line = "I promise Odo the eel.", UtteranceId("one-0-1")
@@ -381,7 +381,7 @@ async def test_words_corrected_while_the_curator_thinks_are_not_stored(
             await other.write(session, is_over=True)
         return answer
 
-    monkeypatch.setattr(LlmReading, "ask", think)
+    monkeypatch.setattr(ModelAsker, "ask", think)
     async with curator(compact(ruling("KEEP", 1)), DONE) as (readers, asked):
         await (await timeline_writer(store, CAMPAIGN, readers)).write(session, is_over=True)
     assert "have changed meanwhile" in json.dumps(asked[1]) and "eel" in json.dumps(asked[1])

@@ -138,7 +138,9 @@ async def looked_at(
         assert asking is not None
         log = LogTwin()
         await log.append([ELDER_NACKS])
-        async with at_work(replace(asking, deadline_ms=deadline_ms), log, directory) as desk:
+        async with at_work(
+            replace(asking, model=replace(asking.model, deadline_ms=deadline_ms)), log, directory
+        ) as desk:
             desk.tell(UtteranceKept(ELDER_NACKS))
             assert await desk.look.finish(DEADLINE_MS)
         bodies = server.completions if isinstance(server, OpenAiServer) else [body for _, body in server.requests]

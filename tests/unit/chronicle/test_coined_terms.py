@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.ports import Reread, Unread
 from glyphoxa.chronicle.talk import ExtractedFact, KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Player
@@ -53,13 +52,13 @@ class Transcript:
         return NumberedUtterance(replace(said, witnesses=frozenset(heard)), n)
 
 
-async def proposed(transcript: Any, asking: LlmReading | None = None) -> dict[str, str]:
+async def proposed(transcript: Any, asking: ModelAsker | None = None) -> dict[str, str]:
     terms = CoinedTerms(CAMPAIGN, transcript, asking=asking)
     due = [found async for _, found in terms.due(EVENING, up_to=len(transcript.lines))]
     return {found.entities[0].name: found.facts[0].value if found.facts else "" for found in due}
 
 
-async def meanings(transcript: Any, asking: LlmReading) -> list[ExtractedFact]:
+async def meanings(transcript: Any, asking: ModelAsker) -> list[ExtractedFact]:
     terms = CoinedTerms(CAMPAIGN, transcript, asking=asking)
     return [fact async for _, found in terms.due(EVENING, up_to=len(transcript.lines)) for fact in found.facts]
 
@@ -172,8 +171,8 @@ class Model:
         return self._answer
 
     @property
-    def asking(self) -> LlmReading:
-        return LlmReading(self, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
+    def asking(self) -> ModelAsker:
+        return ModelAsker(self, 1_000, breaker=CircuitBreaker(lambda: 0), retries=0)
 
 
 HALL = ("The Geometers are builders who measure the stars.", "I saw the Geometers.")

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
 from glyphoxa.chronicle.curator import MAX_ROUNDS, Curating, Curator
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
@@ -70,7 +69,7 @@ class Memory:
 
 
 def curating(llm: Script, *, max_rounds: int = 900, deadline_ms: int = 60_000, is_alone: bool = False) -> Curating:
-    asking = LlmReading(llm, RateLimit(1, 0), CircuitBreaker(lambda: 0), 30_000, QuestionLimits(6_000))
+    asking = ModelAsker(llm, breaker=CircuitBreaker(lambda: 0), retries=0, limits=QuestionLimits(6_000))
     return Curating(asking, deadline_ms, max_rounds, is_alone)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.judge import RulesJudge, schema_about, stricter
+from glyphoxa.chronicle.judge import RulesJudge, judgement_question, stricter
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import (
@@ -51,7 +51,7 @@ def judged(text: str) -> TurnJudgement:
 
 def test_a_judgement_has_exactly_five_fields_in_code_and_schema() -> None:
     names = ["mode", "risk", "flags", "note", "extract_memory"]
-    schema = schema_about(("line:spiders",))
+    schema = judgement_question("", "", ("line:spiders",)).schema
     assert [each.name for each in fields(TurnJudgement)] == names
     assert list(schema["properties"]) == schema["required"] == names
     assert schema["additionalProperties"] is False

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
-from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
@@ -64,8 +64,13 @@ class Answers:
 def an_extractor(
     llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000, schema: Schema = DEFAULT_SCHEMA
 ) -> LlmExtractor:
-    asking = LlmReading(
-        llm, RateLimit(1, 60_000 // per_minute), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars)
+    asking = ModelAsker(
+        llm,
+        1_000,
+        pace=RateLimit(1, 60_000 // per_minute),
+        breaker=CircuitBreaker(lambda: 0),
+        retries=0,
+        limits=QuestionLimits(max_chars),
     )
     return LlmExtractor(RulesExtractor("en"), asking, nobody=["Game Master"], schema=schema)
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 
 from glyphoxa.actors.circuit_breaker import MAX_FAILURES, CircuitBreaker
-from glyphoxa.actors.rate_limit import RateLimit
-from glyphoxa.chronicle.llm_task import ClaimRejected, LlmReading, QuestionLimits, VisibleLines
+from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chronicle.llm_task import ClaimRejected, VisibleLines
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
@@ -51,7 +51,7 @@ class Model:
         return self._answer
 
     def summariser(self, language: str = "en") -> LlmSummariser:
-        asking = LlmReading(self, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(max_chars=4_000))
+        asking = ModelAsker(self, 1_000, breaker=CircuitBreaker(lambda: 0), retries=0)
         return LlmSummariser(asking, language)
 
 
@@ -122,11 +122,17 @@ async def test_line_cannot_pretend_to_be_several() -> None:
     assert model.asked == ["1 Tamsin: I take the map. 2 Grimjaw: I owe Tamsin the crown."]
 
 
-@pytest.mark.parametrize("answer", [{"sentences": "none"}, {"sentences": [{"text": 1, "lines": [1]}]}, {}])
+@pytest.mark.parametrize("answer", [{"sentences": "none"}, {"lines": []}, {}])
 async def test_answer_of_another_form_is_unparseable_and_not_quoted(answer: dict[str, Any]) -> None:
     with pytest.raises(Unparseable, match="of another form") as refused:
         await Model(answer).summariser().summarise(said(*TALK))
     assert "ring" not in str(refused.value)
+
+
+async def test_sentence_of_another_form_costs_no_other() -> None:
+    good = {"text": "Tamsin promised a silver ring before the feast.", "lines": [1]}
+    model = Model({"sentences": [{"text": 1, "lines": [1]}, "none", good | {"lines": ["1"]}, good]})
+    assert [one.evidence for one in await model.summariser().summarise(said(*TALK))] == [("u1",)]
 
 
 async def test_model_that_fails_again_and_again_is_paused() -> None:
@@ -138,12 +144,12 @@ async def test_model_that_fails_again_and_again_is_paused() -> None:
     assert len(model.asked) == MAX_FAILURES
 
 
-async def test_cancelled_question_counts_as_a_failure() -> None:
+async def test_question_that_its_caller_cancels_is_no_failure_of_the_model() -> None:
     summariser = Model(asyncio.CancelledError()).summariser()
     for _ in range(MAX_FAILURES):
         with pytest.raises(asyncio.CancelledError):
             await summariser.summarise(said(*TALK))
-    assert not summariser.asking.breaker.allows_call()
+    assert summariser.asking.breaker.allows_call()
 
 
 # The check that all model tasks share.

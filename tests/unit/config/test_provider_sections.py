@@ -17,7 +17,7 @@ from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.app.background import open_structured_llm
+from glyphoxa.app.background import open_asker
 from glyphoxa.app.languages import languages_of
 from glyphoxa.app.models import load_embedder, needed
 from glyphoxa.cli.main import main
@@ -74,7 +74,7 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str, m
             case "structured":
                 for variable, key in KEYS.items():
                     monkeypatch.setenv(variable, key)
-                built = open_structured_llm(settings, stack, kind=section)
+                built = open_asker(settings, stack, kind=section)
             case "reranker":
                 built = build(choice, section=section, environ=KEYS)
                 stack.push_async_callback(built.close)

@@ -18,12 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
-from glyphoxa.chronicle.llm_task import LlmReading, QuestionLimits
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
@@ -41,7 +39,7 @@ from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.structured import JsonSchema
 from glyphoxa.domain.turn import Asked, Character, LookUp
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.judgement.safety import AllowedLines, topics_of
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import sentences
 from glyphoxa.npc.memory_tools import NpcMemory, specs_in
 from glyphoxa.npc.table import Covered, TableState
@@ -346,18 +344,15 @@ class Listening:
 
 async def model_in_the_background(campaign: Campaign, text: str) -> str:
     llm = Listening()
-    asking = LlmReading(
-        AllowedLines(llm, topics_of(campaign)), RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000)
-    )
+    asking = ModelAsker(llm, forbids=topics_of(campaign).forbids)
     await LlmSummariser(asking, campaign.language).summarise([said("We came by the river road."), said(text)])
     return llm.read
 
 
 async def talk_read_by_a_model(campaign: Campaign, text: str) -> str:
     llm = Listening()
-    asking = LlmReading(llm, RateLimit(1, 1), CircuitBreaker(lambda: 0), 1_000, QuestionLimits(1_000))
     talk = SceneTalk(campaign.id, SESSION, campaign.language, (NumberedUtterance(said(text), 1),))
-    await TalkReaders(asking).extractor(campaign).extract(talk, ())
+    await TalkReaders(ModelAsker(llm)).extractor(campaign).extract(talk, ())
     return llm.read
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loguru import logger
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
@@ -57,7 +58,9 @@ def deep_over(
     feed: FeedTwin, *stages: RecallStage, method: RecallMethod = "hybrid", llm: StructuredLlm | None = None
 ) -> DeepRecall:
     settings = MemoryGraphSettings(method=method, stages=stages)
-    return DeepRecall(a_recall(feed), settings=settings, llm=llm or PickingLlm(), reranker=RerankerTwin())
+    return DeepRecall(
+        a_recall(feed), settings=settings, llm=ModelAsker(llm or PickingLlm(), retries=0), reranker=RerankerTwin()
+    )
 
 
 async def asked(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
@@ -140,7 +141,8 @@ def deep_over(known: Known, talk: Sequence[FeedUtterance] = TALK, **options: Any
     feed.tell(*talk)
     recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: 20_000_000)
     chosen = options.pop("settings", None) or MemoryGraphSettings(**{"stages": (), **options.pop("chosen", {})})
-    models = {"llm": PickingLlm(), "reranker": RerankerTwin(), "always_injected": ["rule_constraint"], **options}
+    options["llm"] = ModelAsker(options.get("llm", PickingLlm()), retries=0)
+    models = {"reranker": RerankerTwin(), "always_injected": ["rule_constraint"], **options}
     return DeepRecall(recall, knowledge=known, settings=chosen, **models)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.structured import Unparseable, validated
 from glyphoxa.memory_graph.graph import MemoryGraph, Said, TalkGraph
@@ -33,7 +34,9 @@ def chain(
         turns=np.array([0, 100, 200, 300]),
     )
     settings["method"] = method
-    return GraphRecall(graph, TEXTS.__getitem__, MemoryGraphSettings(**settings), reranker, llm, until)
+    return GraphRecall(
+        graph, TEXTS.__getitem__, MemoryGraphSettings(**settings), reranker, llm and ModelAsker(llm, retries=0), until
+    )
 
 
 def ranked(base: Sequence[float], **more: Any) -> GraphQuestion:
@@ -192,7 +195,9 @@ async def test_name_leads_to_the_turns_that_mention_it() -> None:
     llm = PickingLlm([([], ["a sword"]), (["steel"], [])])
     settings = MemoryGraphSettings(method="llm", llm_lines=1)
     question = ranked([1, 0, 0, 0], among=np.arange(4) < of_talk.n_turns)
-    assert ids(await GraphRecall(of_talk, texts.__getitem__, settings, llm=llm).recall(question, "Whose?")) == ["u3"]
+    assert ids(
+        await GraphRecall(of_talk, texts.__getitem__, settings, llm=ModelAsker(llm)).recall(question, "Whose?")
+    ) == ["u3"]
 
 
 # -- what the model is told, and what is taken of its answer

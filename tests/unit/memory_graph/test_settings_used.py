@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
@@ -75,7 +76,7 @@ def outcome(chosen: dict[str, Any]) -> object:
     async def found() -> tuple[tuple[Recalled, ...], tuple[str, ...]]:
         settings = MemoryGraphSettings(**chosen)
         known = {"recent": lambda _: ["Tamsin: hello", "Orla: good day"], "world": lambda _: "It is winter."}
-        deep = DeepRecall(recall, knowledge=Known(), settings=settings, llm=llm, reranker=reranker, **known)
+        deep = DeepRecall(recall, knowledge=Known(), settings=settings, llm=ModelAsker(llm), reranker=reranker, **known)
         answer = await deep.search(CAMPAIGN, SMITH, TalkQuery(ASKED, limit=12))
         return answer.items, answer.left_out
 

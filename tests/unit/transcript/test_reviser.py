@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from loguru import logger
 
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
@@ -129,7 +131,9 @@ async def a_desk(
         on_pause(log)
         await asyncio.sleep(5)
 
-    asking = Asking(model, gives_way=gives_way)
+    never_paused = CircuitBreaker(lambda: 0, max_failures=1_000)
+    asker = ModelAsker(model, 10_000, breaker=never_paused, retries=0, temperature=0.1)
+    asking = Asking(asker, gives_way=gives_way)
     second_look = SecondLook(asking, lambda: GAZETTEER, **{"in_thread": at_once, **options}) if has_model else None
     reviser = Reviser(
         correct=by_sound,
