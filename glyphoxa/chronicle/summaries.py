@@ -33,7 +33,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, take_each
+from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
@@ -53,7 +53,7 @@ class Summariser(Protocol):
 
         Raises:
             Unavailable: A model cannot be reached in time, or is paused.
-            Unparseable: A model returned an invalid answer.
+            Unparseable: A model returned an invalid answer, or no sentence that the lines support.
         """
         ...
 
@@ -295,6 +295,8 @@ class LlmSummariser:
             most=_MAX_SENTENCES,
         ):
             logger.debug("rejected: {}", why)
+        if notes.sentences and not found:
+            raise Unparseable("the model's answer has no sentence that its lines support")
         return in_order(found, said)
 
 

@@ -97,9 +97,15 @@ async def test_sentence_that_its_lines_do_not_say_is_dropped(text: str, numbers:
 
 async def test_number_that_nobody_said_is_dropped() -> None:
     lines = said("I will pay six crowns for the lantern.", "I will pay 20 crowns for the boat.")
-    assert await summary(("Tamsin will pay eight crowns for the lantern.", [1]), lines=lines) == []
-    assert await summary(("Tamsin will pay 30 crowns for the boat.", [2]), lines=lines) == []
-    assert len(await summary(("Tamsin will pay six crowns for the lantern.", [1]), lines=lines)) == 1
+    wrong = ("Tamsin will pay eight crowns for the lantern.", [1]), ("Tamsin will pay 30 crowns for the boat.", [2])
+    right = ("Tamsin will pay six crowns for the lantern.", [1])
+    assert [one.text for one in await summary(*wrong, right, lines=lines)] == [right[0]]
+
+
+async def test_answer_without_a_supported_sentence_is_unparseable() -> None:
+    with pytest.raises(Unparseable, match="no sentence that its lines support"):
+        await summary(("Tamsin slew a dragon at midnight.", [1]))
+    assert await summary() == []
 
 
 async def test_model_sees_no_aside_no_npc_and_nothing_off_the_record() -> None:
