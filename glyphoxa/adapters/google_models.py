@@ -127,7 +127,7 @@ class GoogleStructuredLlm:
             raise Unparseable("the model's answer was cut off at the length limit")
         if not text:
             raise Unparseable(f"the model gave no answer: {why or 'no reason given'}")
-        return parsed(text, schema)
+        return parsed(text)
 
     async def close(self) -> None:
         await self._client.aio.aclose()

@@ -117,7 +117,7 @@ class _ChatLlm:
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": temperature,
         }
-        return parsed(await _answer(self._chat, request, name=self._name, deadline_ms=deadline_ms), schema)
+        return parsed(await _answer(self._chat, request, name=self._name, deadline_ms=deadline_ms))
 
     async def close(self) -> None:
         await self._chat.close()

@@ -42,6 +42,7 @@ from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.second_look import TEMPERATURE
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import Found, nothing
@@ -116,10 +117,9 @@ def open_asker(
     """
     chosen = settings.chosen(kind)
     row = find(kind, chosen.name)
-    temperature = LOOK_TEMPERATURE
-    if isinstance(chosen, CompletionSettings):
-        temperature = chosen.temperature
-        options |= {} if chosen.max_tokens is None else {"max_tokens": chosen.max_tokens}
+    temperature = chosen.temperature if isinstance(chosen, CompletionSettings) else 0.0
+    if isinstance(chosen, CompletionSettings) and chosen.max_tokens is not None:
+        options["max_tokens"] = chosen.max_tokens
     llm: _Closing
     if not row.runs_here:
         llm = build(chosen, section=kind, **options)
@@ -266,20 +266,18 @@ def talk_readers_at_table(
     """
     memory = settings.memory
     reading = _reading(settings, stack, CHRONICLE, llama) if memory.asks_a_model else None
-    curator = _reading(settings, stack, CURATOR, llama) if memory.curator else None
+    curating: Curating | None = None
+    if memory.curator and (curator := _reading(settings, stack, CURATOR, llama)) is not None:
+        whole_ms, is_alone = _ROUNDS * curator.deadline_ms, memory.chronicle == "none"
+        curating = Curating(curator, whole_ms, settings.chronicle.max_rounds, is_alone)
     return TalkReaders(
         reading if memory.chronicle == "llm" else None,
         reading if memory.judge == "llm" else None,
         reading if memory.summaries == "llm" else None,
-        None if curator is None else _curating(curator, settings),
+        curating,
         memory.backstop,
         settings.chronicle.every,
     )
-
-
-def _curating(reading: ModelAsker, settings: Settings) -> Curating:
-    is_alone = settings.memory.chronicle == "none"
-    return Curating(reading, _ROUNDS * reading.deadline_ms, settings.chronicle.max_rounds, is_alone)
 
 
 def _reading(
@@ -459,7 +457,6 @@ def chronicle_worker(
 LOCAL_NAMES = 16
 LOCAL_LOOK_MS = 60_000
 CLOUD_LOOK_MS = 10_000
-LOOK_TEMPERATURE = 0.1
 """The local model reads about 50 tokens a second and writes 20. A cloud model this slow has failed."""
 
 
@@ -518,7 +515,8 @@ async def open_asking(
         return None
     asker = open_asker(settings, stack, kind=SECOND_LOOK, llama=local.llama)
     is_local = runs_here(SECOND_LOOK, correction.llm.name)
-    asker = replace(asker, deadline_ms=LOCAL_LOOK_MS if is_local else CLOUD_LOOK_MS, forbids=safety.forbids)
+    deadline_ms = LOCAL_LOOK_MS if is_local else CLOUD_LOOK_MS
+    asker = replace(asker, deadline_ms=deadline_ms, temperature=TEMPERATURE, forbids=safety.forbids)
     asking = Asking(asker, low_confidence=correction.low_confidence)
     return replace(asking, most_names=LOCAL_NAMES, gives_way=True) if is_local else asking
 

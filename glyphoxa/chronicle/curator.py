@@ -22,25 +22,23 @@ from typing import Annotated, Any, Final
 from loguru import logger
 from pydantic import Field, SkipValidation
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.actors.model_asker import ModelAsker
-from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, folded
 from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, noted, question_about
 from glyphoxa.chronicle.llm_task import VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import MAX_LINE_CHARS, Note, supported
+from glyphoxa.chronicle.summaries import LineSelection, Note, supported
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.chronicle.timeline import EventNode, TimelineWriter
 from glyphoxa.domain.errors import InvalidInput, Unavailable, did_you_mean
-from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.structured import Answer, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
-from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text
 
 MAX_ROUNDS: Final = 8
@@ -81,7 +79,7 @@ class Curating:
         """
         calls = list[object]()
         try:
-            async with asyncio.timeout(self.deadline_ms / 1_000):
+            async with answered_within(self.deadline_ms, "the model was not done"):
                 for _ in range(MAX_ROUNDS):
                     if self._taken[session] == self.max_rounds:
                         return f"the {self.max_rounds} rounds for a session are used up"
@@ -90,8 +88,6 @@ class Curating:
                     if call is None or call in calls:
                         return "" if call is None else "the model repeats a call"
                     calls.append(call)
-        except TimeoutError:
-            return f"the model was not done within {self.deadline_ms} ms"
         except (Unavailable, Unparseable) as error:
             return str(error)
         return f"the model was not done after {MAX_ROUNDS} rounds"
@@ -314,20 +310,17 @@ class _Compacting:
         """Yield what is told, with days instead of words such as "yesterday"."""
         said_by_id = {line.utterance.id: line.utterance for line in self.lines.lines}
         made: list[SummarySentence] = []
+        quote = LineSelection(self.writer.campaign.language).quote
 
         def take(each: Ruling) -> None:
             if each.action == "FOLD":
                 made.append(supported(each, self.lines))
             elif each.action == "KEEP":
                 said = [line.utterance for line in self.lines.cited(each.lines)]
-                made.extend(self._quoted(one) for one in said if one.is_evidence)
+                made.extend(quote(one) for one in said if one.is_evidence)
 
         for why in take_each(rulings, Ruling, take, what="the model's sentences", most=len(self.lines.lines)):
             logger.debug("rejected: {}", why)
         for one in made:
             first = said_by_id[one.evidence[0]]
             yield replace(one, text=self.writer.dated(one.text, first.session_id, first.at_ms))
-
-    def _quoted(self, said: Utterance) -> SummarySentence:
-        text = shortened(in_one_line(said.text), MAX_LINE_CHARS)
-        return SummarySentence(said_in_words(said.speaker_name, text, self.writer.campaign.language), (said.id,))

@@ -257,10 +257,7 @@ class Merging:
 
     def __init__(self, question: TalkQuestion, known: KnownBefore, *, is_exact: bool = False) -> None:
         self._known = known
-        self._talk = question.talk
-        self._most = question.max_found
-        self._types = question.types
-        self._subjects = frozenset(subjects_of(question.types))
+        self._asked = question
         self._heard = VisibleLines(question.lines, question.talk.language, is_exact=is_exact)
         self._only_meant: set[str] = set()
         """Keys that only claims mention. They are dropped if no claim remains."""
@@ -275,7 +272,7 @@ class Merging:
 
     def merge(self, answer: TalkFindings) -> Extraction:
         """Return the findings of both, with the reasons for rejected parts."""
-        most, refused = self._most, self._refused
+        most, refused = self._asked.max_found, self._refused
         refused += take_each(answer.entities, FoundEntity, self._entity, what="the model's entities", most=most)
         refused += take_each(
             answer.relationships, FoundRelation, self._relation, what="the model's relationships", most=most
@@ -288,7 +285,7 @@ class Merging:
 
     def _entity(self, found: FoundEntity) -> None:
         name = found.name
-        if found.type not in self._types:
+        if found.type not in self._asked.types:
             raise ClaimRejected("its type is not requested")
         key = self._key(name, found.type)
         if key is not None:
@@ -327,7 +324,7 @@ class Merging:
             self._other_kind(kind, source, sentence, rests_on, sure)
 
     def _fact(self, found: FoundFact) -> None:
-        if found.about not in self._subjects:
+        if found.about not in subjects_of(self._asked.types):
             raise ClaimRejected("what it is about is not requested")
         about, value, subject = found.about, found.value, self._end(found.subject)
         rests_on = self._named_in(self._lines(found.lines), subject)
@@ -358,7 +355,7 @@ class Merging:
             raise ClaimRejected("its evidence does not say that it is so")
         value = verbatim(sentence)
         if all((one.subject, one.about) != (subject, kind) or value not in one.value for one in self._facts):
-            quoted = said_in_words(rests_on[-1].utterance.speaker_name, value, self._talk.language)
+            quoted = said_in_words(rests_on[-1].utterance.speaker_name, value, self._asked.talk.language)
             self._facts.append(ExtractedFact(subject, str(kind), quoted, _ids(rests_on), sure, kind))
 
     def _is_same(self, one: ExtractedFact, about: str, value: str, rests_on: Sequence[NumberedUtterance]) -> bool:
@@ -429,7 +426,7 @@ class Merging:
         if len(numbers) > _MAX_LINES:
             raise ClaimRejected(f"its evidence has {len(numbers)} lines")
         lines = self._heard.cited(numbers)
-        if self._talk.is_context(_ids(lines)):
+        if self._asked.talk.is_context(_ids(lines)):
             raise ClaimRejected("its evidence is context only")
         return lines
 

@@ -373,7 +373,8 @@ class Teller:
                 shown = [each for each in heard if each.id in lines]
                 found = await self._condensed(self.summariser, shown, of_lines) or found
             if found:
-                told[npc] = [replace(one, text=self._dated(one.text, at[one.evidence[0]])) for one in found]
+                firsts = [(one, at[one.evidence[0]]) for one in found]
+                told[npc] = [replace(one, text=self.dated(one.text, it.session_id, it.at_ms)) for one, it in firsts]
         return told
 
     async def _condensed(
@@ -398,6 +399,3 @@ class Teller:
 
     def _selection(self) -> LineSelection:
         return LineSelection(self.campaign.language, lambda: self.names, self.tokens)
-
-    def _dated(self, text: str, said: Utterance) -> str:
-        return self.dated(text, said.session_id, said.at_ms)

@@ -58,7 +58,7 @@ class StructuredLlm(Protocol):
 
         Raises:
             Unavailable: The model cannot be reached, refuses the key, is busy, or exceeds `deadline_ms`.
-            Unparseable: The answer is not a JSON object, was cut off, or lacks a required key.
+            Unparseable: The answer is not a JSON object, or was cut off.
         """
         ...
 
@@ -138,24 +138,15 @@ def json_object(text: str | bytes | bytearray) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def parsed(text: str | None, schema: JsonSchema) -> dict[str, Any]:
+def parsed(text: str | None) -> dict[str, Any]:
     """Parse the object in a model's answer. Strips the code fence that models like to add.
 
     Raises:
-        Unparseable: See `StructuredLlm.complete`. The message shows nothing of the answer.
+        Unparseable: There is none. The message shows nothing of the answer.
     """
     raw = (text or "").strip()
     if raw.startswith("```"):
         raw = raw.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    try:
-        answer = json.loads(raw)
-    except json.JSONDecodeError as error:
-        raise Unparseable(f"the model's answer is not JSON (at character {error.pos} of {len(raw)})") from None
-    except (RecursionError, ValueError):  # deep nesting, or too many digits
-        raise Unparseable(f"the model's answer of {len(raw)} characters is not readable JSON") from None
-    if not isinstance(answer, dict):
-        raise Unparseable(f"the model's answer is a JSON {type(answer).__name__}, not an object")
-    missing = [key for key in schema.get("required", ()) if key not in answer]
-    if missing:
-        raise Unparseable(f"the model's answer lacks {', '.join(missing)}")
+    if (answer := json_object(raw)) is None:
+        raise Unparseable(f"the model's answer of {len(raw)} characters is no JSON object")
     return answer

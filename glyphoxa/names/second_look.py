@@ -108,6 +108,7 @@ def _runs(spoken: Sequence[Word], is_doubtful: Sequence[bool], bridges: Sequence
         yield first, last
 
 
+TEMPERATURE = 0.1
 _WIDEST_ORIGINAL = 6
 _MAX_ORIGINALS = 40
 _LONGEST_REASON = 120

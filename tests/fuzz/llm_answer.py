@@ -40,9 +40,9 @@ class _Asked:
 def feed(data: bytes, scratch: Path) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(Unparseable):
-        _remembered(validated(TalkFindings, parsed(text, _asked().question.prompt.schema)))
+        _remembered(validated(TalkFindings, parsed(text)))
     with suppress(Unparseable):
-        _looked_at(validated(CorrectedTranscript, parsed(text, _misheard()[1].schema)))
+        _looked_at(validated(CorrectedTranscript, parsed(text)))
 
 
 def _remembered(answer: TalkFindings) -> None:

@@ -80,7 +80,7 @@ async def test_the_schema_is_enforced_by_the_provider() -> None:
 
 
 @both
-@pytest.mark.parametrize("reply", ["I think Grimjaw is a smith.", '["facts"]', '{"fact": []}', '{"facts": ["Gri'])
+@pytest.mark.parametrize("reply", ["I think Grimjaw is a smith.", '["facts"]', '{"facts": ["Gri'])
 async def test_an_answer_of_another_shape_is_refused_without_being_quoted(name: str, reply: str) -> None:
     async with asked_of(name, reply) as (llm, _):
         with pytest.raises(Unparseable) as refused:
@@ -121,4 +121,4 @@ async def test_a_server_that_is_not_there_is_unavailable(
 
 
 def test_a_code_fence_around_the_answer_is_forgiven() -> None:
-    assert parsed('```json\n{"facts": []}\n```', SCHEMA) == {"facts": []}
+    assert parsed('```json\n{"facts": []}\n```') == {"facts": []}
