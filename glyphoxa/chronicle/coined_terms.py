@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
+from loguru import logger
 from pydantic import Field
 
 from glyphoxa.actors.model_asker import ModelAsker
@@ -225,10 +226,12 @@ class CoinedTerms:
             Unavailable: The model cannot be asked now.
         """
         if self._asking is not None and self._asked.get(term) != lines:
-            with contextlib.suppress(Unparseable):
+            try:
                 system, user = self._prompt["system"].format(words=MAX_WORDS), self._prompt["term"].format(term=term)
                 answer = await self._asking.ask(ModelQuestion(TermMeaning, system, f"{user}\n{numbered(lines)}"))
                 return _supported(answer, term, VisibleLines(lines, self._language))
+            except Unparseable as why:
+                logger.debug("rejected: the model's meaning of a term: {}", why)
             self._asked[term] = lines
         return next(_sentences_about(term, lines), None)
 

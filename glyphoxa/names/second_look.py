@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from heapq import nlargest
 from operator import itemgetter
 from typing import Annotated, Final
 
+from loguru import logger
 from pydantic import AfterValidator, SkipValidation
 from rapidfuzz.distance import LCSseq, Postfix, Prefix
 
@@ -35,7 +35,7 @@ from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, take_each
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.words import Places, Put, Word, applied, composed, fold, leads_to, words, words_of_text
+from glyphoxa.language.words import Places, Put, Word, applied, fold, words, words_of_text
 from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import SHORTEST, likeness
@@ -249,31 +249,6 @@ def _queries(text: str, doubtful: Sequence[Span]) -> Iterator[str]:
     yield from [query for query in dict.fromkeys((*whole, *single)) if query][:_MAX_QUERIES]
 
 
-_PUNCTUATION = re.compile(r"\S")
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A verified replacement.
-
-    Attributes:
-        start: First character that changes, as a position in the submitted text.
-        end: One past the last one.
-        after: The new text.
-        heard: All words heard for the name, including unchanged ones.
-        name: The name as written in the gazetteer.
-        likeness: Similarity of sound, 0 to 1.
-    """
-
-    start: int
-    end: int
-    after: str
-    heard: str
-    name: str
-    likeness: float
-    reason: str
-
-
 def declared_in(answer: CorrectedTranscript) -> list[NameReplacement]:
     """The replacements a model declared. Skips malformed and contradictory ones.
 
@@ -287,7 +262,8 @@ def declared_in(answer: CorrectedTranscript) -> list[NameReplacement]:
         if fold(found.setdefault(key, declared).corrected) != fold(declared.corrected):
             refused.add(key)
 
-    take_each(answer.corrections, NameReplacement, take, what="the model's corrections", most=_MAX_ORIGINALS)
+    for why in take_each(answer.corrections, NameReplacement, take, what="the corrections", most=_MAX_ORIGINALS):
+        logger.debug("rejected: {}", why)
     return [declared for key, declared in found.items() if key and key not in refused]
 
 
@@ -298,32 +274,11 @@ def verified(
     *,
     doubtful: Sequence[Span],
     gazetteer: Gazetteer,
-) -> tuple[Edit, ...]:
-    """The replacements to make in `text`, in order, without overlap. See the module."""
+) -> tuple[Correction, ...]:
+    """The replacements to make in `text`, as positions in it, in order, without overlap. See the module."""
     own, theirs = _tokens(text), [token.key for token in _tokens(answer)]
     steps = [step for each in declared for step in _steps(text, own, each, doubtful, gazetteer)]
     return tuple(_taken([token.key for token in own], theirs, steps))
-
-
-def onto_raw(raw: str, corrections: Sequence[Correction], text: str, edits: Sequence[Edit]) -> tuple[Correction, ...]:
-    """The corrections from the raw text to the edited one, in order, without overlap.
-
-    Args:
-        corrections: The corrections from the raw text to `text`.
-        text: The text that was edited.
-
-    Raises:
-        ValueError: They do not lead to it, so positions in the raw text are unknown.
-    """
-    if not leads_to(raw, corrections, text):
-        raise ValueError("the corrections do not lead from the raw text to the one that was edited")
-    later = [
-        Correction(
-            edit.start, edit.end, text[edit.start : edit.end], edit.after, round(edit.likeness, 3), "llm", edit.reason
-        )
-        for edit in edits
-    ]
-    return composed(raw, corrections, later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,26 +295,18 @@ class _Step:
     first: int
     length: int
     becomes: tuple[str, ...]
-    edit: Edit
+    edit: Correction
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Words, their possessive endings, and all other non-space characters."""
+    """Words and their possessive endings. Punctuation may differ: nobody said it."""
     found: list[_Token] = []
-    done = 0
     for word in words(text):
-        found += _marks(text, done, word.start)
         stem_end = word.start + len(word.text)
         found.append(_Token(word.text.casefold(), word.start, stem_end))
         if word.tail:
             found.append(_Token(word.tail.casefold().replace("’", "'"), stem_end, word.end))
-        done = word.end
-    return [*found, *_marks(text, done, len(text))]
-
-
-def _marks(text: str, start: int, end: int) -> Iterator[_Token]:
-    for mark in _PUNCTUATION.finditer(text, start, end):
-        yield _Token(mark.group(), mark.start(), mark.end())
+    return found
 
 
 def _steps(
@@ -387,8 +334,7 @@ def _steps(
             continue
         start, end = window[lead].start, window[-1 - trail].end
         if any(span.start <= start and end <= span.end for span in doubtful) and text[start:end] != after:
-            heard = text[window[0].start : window[-1].end]
-            edit = Edit(start, end, after, heard, name.text, score, declared.reason)
+            edit = Correction(start, end, text[start:end], after, round(score, 3), "llm", declared.reason)
             yield _Step(first, len(before), tuple(token.key for token in becomes), edit)
 
 
@@ -403,13 +349,13 @@ def _known(corrected: str, gazetteer: Gazetteer) -> tuple[Name, str] | None:
     return name, name.text + ("'s" if corrected[-2:-1] in ("'", "’") else "s")
 
 
-def _taken(own: Sequence[str], theirs: Sequence[str], steps: Iterable[_Step]) -> list[Edit]:
+def _taken(own: Sequence[str], theirs: Sequence[str], steps: Iterable[_Step]) -> list[Correction]:
     """Return the steps after which more tokens are those of the other text, in order, without overlap.
 
     Of two that overlap, the later or longer one counts.
     """
     made, best, end = list(own), LCSseq.similarity(own, theirs), len(own)
-    taken: list[Edit] = []
+    taken: list[Correction] = []
     # From the end, so that the positions of the other steps stay.
     for step in sorted(steps, key=lambda step: (step.first, step.length), reverse=True):
         changed = [*made[: step.first], *step.becomes, *made[step.first + step.length :]]

@@ -29,7 +29,7 @@ from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, Utteran
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.structured import ModelQuestion
-from glyphoxa.language.words import Places, applied
+from glyphoxa.language.words import Places, applied, composed, leads_to
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.second_look import (
@@ -39,7 +39,6 @@ from glyphoxa.names.second_look import (
     declared_in,
     doubtful_spans,
     likely_names,
-    onto_raw,
     question_about,
     verified,
 )
@@ -71,16 +70,6 @@ class Doubted:
     utterance: Utterance
     doubtful: tuple[Span, ...]
     before: tuple[Utterance, ...]
-    tries: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class Revision:
-    """A better text of an utterance."""
-
-    was: Utterance
-    utterance: Utterance
-    tries: int = 0
 
 
 class GaveWay(Exception):
@@ -131,7 +120,7 @@ class SecondLook:
             low_confidence=self._asking.low_confidence,
         )
 
-    async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> Revision | None:
+    async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> UtteranceRevised | None:
         """Return a better text; None if the text stays as it is.
 
         Args:
@@ -181,7 +170,9 @@ class SecondLook:
             if not await done_within(rest_ms, self._disturbed.wait()):
                 return
 
-    async def _checked(self, doubted: Doubted, answer: CorrectedTranscript, gazetteer: Gazetteer) -> Revision | None:
+    async def _checked(
+        self, doubted: Doubted, answer: CorrectedTranscript, gazetteer: Gazetteer
+    ) -> UtteranceRevised | None:
         """Return the valid part of an answer; None if there is none."""
         was, text, declared = doubted.utterance, answer.corrected_text, declared_in(answer)
         edits = await self._in_thread(
@@ -192,12 +183,11 @@ class SecondLook:
         raw = was.raw_text
         if was.npc_id is not None:  # the rest of what was heard of it follows
             raw = raw[: Places(was.corrections).in_raw(0, len(was.text))[1]]
-        try:
-            corrections = onto_raw(raw, was.corrections, was.text, edits)
-        except ValueError as error:
-            logger.error("utterance {} keeps the recognised words: {}", was.id, error)
+        if not leads_to(raw, was.corrections, was.text):
+            logger.error("utterance {} keeps the recognised words: its corrections do not make its text", was.id)
             return None
-        return Revision(was, replace(was, text=applied(was.text, edits), corrections=corrections))
+        corrections = composed(raw, was.corrections, edits)
+        return UtteranceRevised(replace(was, text=applied(was.text, edits), corrections=corrections), was)
 
 
 CAPACITY = 200
@@ -208,7 +198,7 @@ _LINES_BEFORE = 2
 _LONGEST_CHARS = 2_000
 
 
-_Waiting = TypeVar("_Waiting", Doubted, Revision)
+_Waiting = TypeVar("_Waiting", Doubted, UtteranceRevised)
 
 
 class Reviser:
@@ -242,7 +232,7 @@ class Reviser:
         self._pause = pause
         self._capacity = capacity
         self._questions: deque[Doubted] = deque()
-        self._writes: deque[Revision] = deque()
+        self._writes: deque[UtteranceRevised] = deque()
         self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
         self._work = asyncio.Event()
         self._moved = asyncio.Event()
@@ -308,10 +298,10 @@ class Reviser:
         if corrected.text == utterance.text:
             return utterance
         better = replace(utterance, text=corrected.text, corrections=corrected.corrections)
-        self._revise(Revision(utterance, better))
+        self._revise(UtteranceRevised(better, utterance))
         return better
 
-    def _revise(self, revision: Revision) -> None:
+    def _revise(self, revision: UtteranceRevised) -> None:
         """Publish a revision: to the table at once, to the log as soon as possible."""
         if len(self._writes) >= _WAITING_WRITES:
             self._writes.popleft()
@@ -319,8 +309,7 @@ class Reviser:
         self._writes.append(revision)
         self._work.set()
         # Not within the event that caused it: others must receive the utterance before its revision.
-        event = UtteranceRevised(revision.utterance, revision.was)
-        asyncio.get_running_loop().call_soon(self._tell, event)
+        asyncio.get_running_loop().call_soon(self._tell, revision)
 
     # -- the actor
 
@@ -357,14 +346,16 @@ class Reviser:
 
     async def _try(self, do: Callable[[_Waiting], Awaitable[None]], waiting: deque[_Waiting]) -> None:
         first = waiting[0]
-        try:
-            await do(first)
-        except Exception as error:  # one utterance, or one bad answer, must not stop this for the evening
-            first.tries += 1
-            logger.opt(exception=error).error("utterance {} could not be checked again", first.utterance.id)
-            if first.tries >= MOST_TRIES:
-                logger.error("utterance {} keeps its stored words", first.utterance.id)
-                self._done_with(waiting, first)
+        for _ in range(MOST_TRIES):
+            if not waiting or waiting[0] is not first:
+                return  # it was dropped meanwhile
+            try:
+                await do(first)
+                return
+            except Exception as error:  # one utterance, or one bad answer, must not stop this for the evening
+                logger.opt(exception=error).error("utterance {} could not be checked again", first.utterance.id)
+        logger.error("utterance {} keeps its stored words", first.utterance.id)
+        self._done_with(waiting, first)
 
     async def _wait_for_work(self, there_is: Callable[[], bool]) -> None:
         self._moved.set()
@@ -378,7 +369,7 @@ class Reviser:
             waiting.popleft()
         self._moved.set()
 
-    async def _write(self, revision: Revision) -> None:
+    async def _write(self, revision: UtteranceRevised) -> None:
         try:
             await self._to_log(revision.utterance, revision.was)
         except Unavailable as error:

@@ -16,10 +16,10 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.structured import ModelQuestion, Unparseable, parsed, validated
-from glyphoxa.language.words import applied
+from glyphoxa.language.words import applied, composed
 from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.second_look import CorrectedTranscript, Span, declared_in, onto_raw, verified
+from glyphoxa.names.second_look import CorrectedTranscript, Span, declared_in, verified
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 
@@ -59,7 +59,7 @@ def _looked_at(answer: CorrectedTranscript) -> None:
     text, declared = answer.corrected_text, declared_in(answer)
     gazetteer, _ = _misheard()
     edits = verified(MISHEARD, text, declared, doubtful=DOUBTED, gazetteer=gazetteer)
-    onto_raw(MISHEARD, (), MISHEARD, edits)
+    composed(MISHEARD, (), edits)
     # Words that nobody doubted stay.
     assert applied(MISHEARD, edits).startswith("so we asked "), edits
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.structured import Unparseable, validated
-from glyphoxa.language.words import applied, words
+from glyphoxa.language.words import applied, composed, leads_to, words
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.second_look import (
@@ -23,7 +23,6 @@ from glyphoxa.names.second_look import (
     declared_in,
     doubtful_spans,
     likely_names,
-    onto_raw,
     question_about,
     verified,
 )
@@ -262,7 +261,7 @@ def test_the_spans_of_all_stages_are_places_in_the_raw_text() -> None:
     answer = "Ironhold sent Eldrinax to Grimjaw"
     declared = [declared_as("elder nacks", "Eldrinax", "sounds alike")]
     edits = verified(text, answer, declared, doubtful=marked(text, "elder nacks"), gazetteer=GAZETTEER)
-    merged = onto_raw(raw, earlier, text, edits)
+    merged = composed(raw, earlier, edits)
     assert [(c.start, c.end, c.before, c.after, c.stage) for c in merged] == [
         (0, 9, "iron hold", "Ironhold", "phonetic"),
         (15, 26, "elder nacks", "Eldrinax", "llm"),
@@ -277,10 +276,9 @@ def test_what_was_not_made_of_the_raw_text_by_its_corrections_has_no_places_in_i
     edits = verified(
         text, "Ironhold sent Eldrinax", declared, doubtful=marked(text, "elder nacks"), gazetteer=GAZETTEER
     )
-    with pytest.raises(ValueError, match="do not lead"):
-        onto_raw(raw, (), text, edits)
+    assert not leads_to(raw, (), text)
     right = Correction(0, 9, "iron hold", "Ironhold", 1.0, "phonetic", "")
-    assert applied(raw, onto_raw(raw, (right,), text, edits)) == "Ironhold sent Eldrinax"
+    assert applied(raw, composed(raw, (right,), edits)) == "Ironhold sent Eldrinax"
 
 
 # Whatever the model answers
@@ -313,9 +311,9 @@ def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_on
     for edit in edits:
         assert done <= edit.start < edit.end
         assert any(span.start <= edit.start and edit.end <= span.end for span in doubtful)
-        assert any(" ".join(edit.heard.split()).casefold() in " ".join(d.original.split()).casefold() for d in declared)
-        assert edit.name in NAMES
-        assert edit.after in edit.name + "'s"
+        said = " ".join(edit.before.split()).casefold()
+        assert any(said in " ".join(each.original.split()).casefold() for each in declared)
+        assert any(edit.after in name + "'s" for name in NAMES)
         done = edit.end
     # Everything between the edits is the original, byte for byte.
     result = applied(text, edits)
@@ -386,7 +384,7 @@ def test_whatever_all_stages_do_their_rows_make_the_text_of_the_raw_text(
         answer = answer.replace(each.original, each.corrected)
     edits = verified(text, answer, declared, doubtful=[Span(0, len(text))], gazetteer=GAZETTEER)
     event(f"{min(len(corrections), 2)} by ear, {min(len(edits), 2)} by a model")
-    rows = onto_raw(raw, corrections, text, edits)
+    rows = composed(raw, corrections, edits)
     assert applied(raw, rows) == applied(text, edits)
     assert all(raw[row.start : row.end] == row.before != row.after for row in rows)
     assert all(a.end <= b.start for a, b in pairwise(rows))
