@@ -18,6 +18,7 @@ from numpy import float32
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_task import numbered, visible_lines
@@ -169,37 +170,30 @@ class LlmJudge:
 
     async def judge(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Sequence[JudgedUtterance]:
         judged = await self._rules.judge(talk, known)
-        until = asyncio.get_running_loop().time() + STRETCH_MS / 1000
         slots = asyncio.Semaphore(self._asking.at_once)
         lines = [*talk.before, *talk.said]
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._one(each, lines[:place], slots, until))
+                group.create_task(self._one(each, lines[:place], slots))
                 for place, each in enumerate(judged, start=len(talk.before))
             ]
         return [task.result() for task in tasks]
 
     async def _one(
-        self, one: JudgedUtterance, before: Sequence[NumberedUtterance], slots: asyncio.Semaphore, until: float
+        self, one: JudgedUtterance, before: Sequence[NumberedUtterance], slots: asyncio.Semaphore
     ) -> JudgedUtterance:
         is_private = one.judged.judgement.mode is not Mode.IN_WORLD_ANSWER or not visible_lines([one.said])
         if one.said.utterance.npc_id is not None or is_private:
             return one
         safe = [each for each in visible_lines(before[-_BEFORE:]) if not self._rules.flags(each.utterance.text)]
         try:
-            async with slots, asyncio.timeout_at(until):
+            async with answered_within(STRETCH_MS, "the model did not answer"), slots:
                 question = judgement_question(self._system, numbered([*safe, one.said]), self._topics)
                 answer = await self._asking.ask(question, check=lambda answer: answer.judgement(self._topics))
             by_model = answer.judgement(self._topics)
-        except TimeoutError:
-            return _by_rules(one, f"the model did not answer within {STRETCH_MS / 1000:g} s")
         except (Unavailable, Unparseable) as error:
-            return _by_rules(one, str(error))
+            return replace(one, judged=replace(one.judged, reason=str(error)))
         return JudgedUtterance(one.said, Judged(stricter(one.judged.judgement, by_model), by="llm"))
-
-
-def _by_rules(one: JudgedUtterance, reason: str) -> JudgedUtterance:
-    return replace(one, judged=replace(one.judged, reason=reason))
 
 
 def stricter(one: TurnJudgement, other: TurnJudgement) -> TurnJudgement:
