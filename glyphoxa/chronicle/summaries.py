@@ -307,10 +307,12 @@ def supported(note: Note, lines: VisibleLines) -> SummarySentence:
         ClaimRejected: It is another one.
     """
     text = in_one_line(note.text)
+    if len(text) > _MAX_SENTENCE_CHARS:
+        raise ClaimRejected("it is too long")
     evidence = lines.supporting(text, note.lines)
     speakers = frozenset[str]().union(*(Text.of(each.utterance.speaker_name).folded for each in evidence))
-    if len(text) > _MAX_SENTENCE_CHARS or speakers.isdisjoint(Text.of(text).folded):
-        raise ClaimRejected("it is too long or names no speaker of its lines")
+    if speakers.isdisjoint(Text.of(text).folded):
+        raise ClaimRejected("it names no speaker of its lines")
     return SummarySentence(text, tuple(each.utterance.id for each in evidence))
 
 

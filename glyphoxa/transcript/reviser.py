@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeVar
 
 from loguru import logger
@@ -76,6 +76,7 @@ class GaveWay(Exception):
     """Somebody speaks and needs the model: ask again later."""
 
 
+@dataclass(eq=False, slots=True)
 class SecondLook:
     """
     Args:
@@ -85,27 +86,19 @@ class SecondLook:
         in_thread: Runs pure work outside the event loop.
     """
 
-    def __init__(
-        self,
-        asking: Asking,
-        gazetteer: Callable[[], Gazetteer],
-        *,
-        nearby: Callable[[], Container[EntityId]] = frozenset,
-        wait_until_quiet: Callable[[], Awaitable[None]] | None = None,
-        in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread,
-    ) -> None:
-        self._asking = asking
-        self._gazetteer = gazetteer
-        self._nearby = nearby
-        self._wait_until_quiet = wait_until_quiet
-        self._in_thread = in_thread
-        self._answering: asyncio.Task[CorrectedTranscript] | None = None
-        self._disturbed = asyncio.Event()
+    asking: Asking
+    gazetteer: Callable[[], Gazetteer]
+    _: KW_ONLY
+    nearby: Callable[[], Container[EntityId]] = frozenset
+    wait_until_quiet: Callable[[], Awaitable[None]] | None = None
+    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread
+    _answering: asyncio.Task[CorrectedTranscript] | None = field(default=None, init=False)
+    _disturbed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def disturb(self) -> None:
         """Report that somebody speaks."""
         self._disturbed.set()
-        if self._asking.gives_way and self._answering is not None:
+        if self.asking.gives_way and self._answering is not None:
             self._answering.cancel()
 
     def doubtful(self, utterance: Utterance) -> tuple[Span, ...]:
@@ -114,10 +107,10 @@ class SecondLook:
             return ()
         return doubtful_spans(
             utterance.text,
-            gazetteer=self._gazetteer(),
+            gazetteer=self.gazetteer(),
             corrections=utterance.corrections,
             heard=utterance.words,
-            low_confidence=self._asking.low_confidence,
+            low_confidence=self.asking.low_confidence,
         )
 
     async def at(self, doubted: Doubted, *, is_wanted: Callable[[], bool]) -> UtteranceRevised | None:
@@ -129,13 +122,13 @@ class SecondLook:
         Raises:
             GaveWay: It was not checked.
         """
-        asking = self._asking
+        asking = self.asking
         if asking.gives_way:
             await self._wait_for_rest(asking.rest_ms)
             if not is_wanted():
                 raise GaveWay
-        gazetteer, nearby = self._gazetteer(), self._nearby()
-        question = await self._in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
+        gazetteer, nearby = self.gazetteer(), self.nearby()
+        question = await self.in_thread(lambda: self._prepared(doubted, gazetteer, nearby, asking.most_names))
         if asking.gives_way and self._disturbed.is_set():
             raise GaveWay
         answering = self._answering = asyncio.ensure_future(asking.model.ask(question))
@@ -165,8 +158,8 @@ class SecondLook:
     async def _wait_for_rest(self, rest_ms: int) -> None:
         while True:
             self._disturbed.clear()
-            if self._wait_until_quiet is not None:
-                await self._wait_until_quiet()
+            if self.wait_until_quiet is not None:
+                await self.wait_until_quiet()
             if not await done_within(rest_ms, self._disturbed.wait()):
                 return
 
@@ -175,7 +168,7 @@ class SecondLook:
     ) -> UtteranceRevised | None:
         """Return the valid part of an answer; None if there is none."""
         was, text, declared = doubted.utterance, answer.corrected_text, declared_in(answer)
-        edits = await self._in_thread(
+        edits = await self.in_thread(
             lambda: verified(was.text, text, declared, doubtful=doubted.doubtful, gazetteer=gazetteer)
         )
         if not edits:
@@ -201,6 +194,7 @@ _LONGEST_CHARS = 2_000
 _Waiting = TypeVar("_Waiting", Doubted, UtteranceRevised)
 
 
+@dataclass(eq=False, kw_only=True, slots=True)
 class Reviser:
     """See the module.
 
@@ -213,29 +207,18 @@ class Reviser:
         pause: Awaited between attempts while the log is unavailable.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
-        self,
-        *,
-        correct: Callable[[str], Corrected] | None,
-        tell: Callable[[UtteranceRevised], None],
-        revise: Callable[[Utterance, Utterance], Awaitable[None]],
-        second_look: SecondLook | None = None,
-        transcribed: Container[NpcId] = frozenset(),
-        pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0),
-        capacity: int = CAPACITY,
-    ) -> None:
-        self._second_look = second_look
-        self._correct = correct
-        self._tell = tell
-        self._to_log = revise
-        self._transcribed = transcribed
-        self._pause = pause
-        self._capacity = capacity
-        self._questions: deque[Doubted] = deque()
-        self._writes: deque[UtteranceRevised] = deque()
-        self._before: deque[Utterance] = deque(maxlen=_LINES_BEFORE)
-        self._work = asyncio.Event()
-        self._moved = asyncio.Event()
+    correct: Callable[[str], Corrected] | None
+    tell: Callable[[UtteranceRevised], None]
+    revise: Callable[[Utterance, Utterance], Awaitable[None]]
+    second_look: SecondLook | None = None
+    transcribed: Container[NpcId] = frozenset()
+    pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(5.0)
+    capacity: int = CAPACITY
+    _questions: deque[Doubted] = field(default_factory=deque, init=False)
+    _writes: deque[UtteranceRevised] = field(default_factory=deque, init=False)
+    _before: deque[Utterance] = field(default_factory=lambda: deque(maxlen=_LINES_BEFORE), init=False)
+    _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _moved: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     # -- events of the table
 
@@ -252,8 +235,8 @@ class Reviser:
                 self._say_before(utterance.id, utterance)
                 self._let_be(utterance.id, unless_it_says=utterance.text)
             case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NpcSpeaks():
-                if self._second_look is not None:
-                    self._second_look.disturb()
+                if self.second_look is not None:
+                    self.second_look.disturb()
             case _:
                 pass
 
@@ -277,15 +260,15 @@ class Reviser:
         self._moved.set()
 
     def _take(self, utterance: Utterance) -> None:
-        is_transcribed = utterance.npc_id in self._transcribed
+        is_transcribed = utterance.npc_id in self.transcribed
         if utterance.npc_id is not None and not (is_transcribed and utterance.raw_text.startswith(utterance.text)):
             return
         if not utterance.text.strip() or utterance.typed:
             return
-        if is_transcribed and self._correct is not None:
-            utterance = self._by_sound(utterance, self._correct)
-        if self._second_look is not None and (doubtful := self._second_look.doubtful(utterance)):
-            if len(self._questions) >= self._capacity:
+        if is_transcribed and self.correct is not None:
+            utterance = self._by_sound(utterance, self.correct)
+        if self.second_look is not None and (doubtful := self.second_look.doubtful(utterance)):
+            if len(self._questions) >= self.capacity:
                 # The first one may be in progress.
                 del self._questions[min(1, len(self._questions) - 1)]
                 logger.warning("too many utterances to check again: an older one keeps its recognised words")
@@ -309,7 +292,7 @@ class Reviser:
         self._writes.append(revision)
         self._work.set()
         # Not within the event that caused it: others must receive the utterance before its revision.
-        asyncio.get_running_loop().call_soon(self._tell, revision)
+        asyncio.get_running_loop().call_soon(self.tell, revision)
 
     # -- the actor
 
@@ -371,19 +354,19 @@ class Reviser:
 
     async def _write(self, revision: UtteranceRevised) -> None:
         try:
-            await self._to_log(revision.utterance, revision.was)
+            await self.revise(revision.utterance, revision.was)
         except Unavailable as error:
             logger.debug("a correction waits for the log: {}", error)
-            await self._pause()
+            await self.pause()
             return
         except InvalidInput as error:
             logger.error("a correction cannot be stored: {}", error)
         self._done_with(self._writes, revision)
 
     async def _ask(self, doubted: Doubted) -> None:
-        if self._second_look is not None:
+        if self.second_look is not None:
             try:
-                revision = await self._second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
+                revision = await self.second_look.at(doubted, is_wanted=lambda: self._is_next(doubted))
             except GaveWay:
                 return  # it stays first in the queue
             if revision is not None:

@@ -162,6 +162,7 @@ MADE_UP: Final = {
     "line that does not exist": (ELSEWHERE, "npc", 77),
     "negative line": (ELSEWHERE, "npc", -1),
     "names of another campaign": (ELSEWHERE, "npc", 1),
+    "megabyte": ("y" * 500_000 + " z" * 250_000, "npc", 1),
 }
 ANSWERS: Final = [
     *((task, reply, True, name, "en") for task in TASKS for reply in NO_JSON for name in ("openai", "google")),
