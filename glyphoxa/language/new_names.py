@@ -6,13 +6,15 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Final
+from math import exp
+from typing import Final, TypeAlias
 
 from glyphoxa.language.lexicon import capitalises_nouns, lexicon, primary_language
+from glyphoxa.language.text import Weights, log_odds, shipped
 from glyphoxa.language.titles import ARTICLES, KIN, TITLES
 from glyphoxa.language.trades import trades_of
 from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
-from glyphoxa.language.words import Word, fold, words
+from glyphoxa.language.words import I_FORMS, Word, words
 
 _WORDS: Final = lexicon("chronicle")
 _RANKS: Final = _WORDS.words("ranks")
@@ -50,9 +52,11 @@ _BEFORE_NOUNS: Final = _WORDS.words("before_nouns")
 """German: words that precede nouns but not names."""
 _NOT_OF_THE_STORY: Final = _WORDS.words("not_of_the_story")
 _CALLED: Final = _WORDS.compile(r"\b{called}\s+(?:the |der |die |das )?$", flags=re.IGNORECASE)
-_CASTS: Final = _WORDS.compile(r"\b{casts}\W+(?:\w+\W+)?$", flags=re.IGNORECASE)
-"""The following name is a spell or a feat."""
 _OF_SHAPE: Final = 0.65
+_LEAST: Final = 0.5
+"""Probability of a name. `python -m benchmarks.new_names` measures it."""
+_LEAST_ASKED: Final = 0.2
+"""The same in a question."""
 _SHORTEST: Final = 3
 _MAX_WORDS: Final = 6
 """Maximum words of a name."""
@@ -80,6 +84,11 @@ class NewName:
     confidence: float
 
 
+Signs: TypeAlias = frozenset[str]
+Spans: TypeAlias = Collection[tuple[int, int]]
+_Run: TypeAlias = tuple[Word, ...]
+
+
 class NameFinder:
     """Finds new names in utterances of one language (BCP 47 tag).
 
@@ -93,27 +102,36 @@ class NameFinder:
         self._vocabulary: Vocabulary = vocabulary_of(language)
         self._has_capital_nouns = capitalises_nouns(language)
         self._rarity = lru_cache(8192)(self._vocabulary.rarity)
+        self._weights: Weights = shipped(__package__, "new_names")["de" if self._has_capital_nouns else "en"]
+        self._least = _LEAST_ASKED if is_asked else _LEAST
 
-    def names_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
-        """Yield the new names in a text.
+    def names_in(self, text: str, *, taken: Spans, nobody: Collection[str]) -> Iterator[NewName]:
+        """Return the new names in a text.
 
         Args:
-            taken: Spans of known names.
+            taken: Spans of known names. A new name may contain some of them: "Thornmere Mill".
             nobody: Normalised names outside the story: those of the players.
         """
-        spoken = words(text)
-        if not _is_mixed_case(spoken):
-            return
-        at = 0
-        while at < len(spoken):
+        return (
+            found
+            for found, _ in self.candidates_in(text, taken=taken, nobody=nobody)
+            if found.confidence >= self._least
+        )
+
+    def candidates_in(self, text: str, *, taken: Spans, nobody: Collection[str]) -> Iterator[tuple[NewName, Signs]]:
+        """Yield what is written like a name, with the signs by which a fitted model weighs it. See `names_in`."""
+        spoken, at = words(text), 0
+        while at < len(spoken) and _is_mixed_case(spoken):
             run = self._run(spoken, at, taken)
-            if run:
-                found = self._judged(text, spoken, at, run, nobody)
-                if found is not None:
-                    yield found
+            place, name = self._trimmed(spoken, at, run, taken)
+            if name and self._may_be_new(text, name, taken, nobody):
+                written = text[name[0].start : name[-1].end - len(name[-1].tail)]
+                signs = self._signs(text, spoken, place, name, taken)
+                sure = round(1 / (1 + exp(-log_odds(signs, self._weights))), 2)
+                yield NewName(written, self._kind(spoken, place, name), name[0].start, name[-1].end, sure), signs
             at += max(len(run), 1)
 
-    def terms_in(self, text: str, *, taken: Collection[tuple[int, int]], nobody: Collection[str]) -> Iterator[NewName]:
+    def terms_in(self, text: str, *, taken: Spans, nobody: Collection[str]) -> Iterator[NewName]:
         """Yield what `names_in` yields, and other words that are written like terms.
 
         Those are words in capitals ("ORACLE") or with capitals inside ("GeoNet"), and ordinary ones with a capital
@@ -130,11 +148,10 @@ class NameFinder:
                 yield NewName(word.text, CONCEPT, word.start, word.end, _OF_SHAPE)
         for name in self.names_in(text, taken=spans, nobody=nobody):
             spans.append((name.start, name.end))
-            if not _is_cast(text[: name.start]):
-                yield name
+            yield name
         for before, word, after in zip(spoken, spoken[1:], (*spoken[2:], None), strict=False):
             is_alone = after is None or not (after.joins and after.is_capital)
-            is_free = word.folded not in nobody and not _overlaps(word, spans) and not _is_cast(text[: word.start])
+            is_free = word.folded not in nobody and not _overlaps(word, spans)
             if is_alone and is_free and self._is_called_the(before, word):
                 yield NewName(word.text, CONCEPT, word.start, word.end, _OF_SHAPE)
 
@@ -143,7 +160,9 @@ class NameFinder:
         if self._has_capital_nouns or before.folded not in ARTICLES or not word.joins or word.opens or word.tail:
             return False
         known = word.folded in TITLES or is_occupation(word.folded) or any(word.folded in of for of in _KINDS.values())
-        return _may_be_of_a_name(word, ()) and not known and word.folded not in _NOT_OF_THE_STORY and len(word.text) > 2
+        return (
+            self._may_be_of_a_name(word) and not known and word.folded not in _NOT_OF_THE_STORY and len(word.text) > 2
+        )
 
     def _is_shaped(self, word: Word, nobody: Collection[str]) -> bool:
         if word.folded in nobody or word.folded in _NOT_OF_THE_STORY or not word.text.isalpha():
@@ -153,30 +172,31 @@ class NameFinder:
         inside = next((n for n, letter in enumerate(word.text) if n and letter.isupper()), 0)
         return inside > 0 and word.text[:inside].lower() not in _PREFIXES
 
-    def _run(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> tuple[Word, ...]:
-        """Return the run of capitalised words from this position."""
-        if not _may_be_of_a_name(spoken[at], taken):
+    def _run(self, spoken: _Run, at: int, taken: Spans) -> _Run:
+        """Return the run of capitalised words from this position. Only behind "of" it contains known names."""
+        if not self._may_be_of_a_name(spoken[at]) or _overlaps(spoken[at], taken):
             return ()
         end = at + 1
         while end < len(spoken) and end - at < _MAX_WORDS and spoken[end].joins and not spoken[end - 1].tail:
-            if _may_be_of_a_name(spoken[end], taken):
+            is_free = not _overlaps(spoken[end], taken) or _overlaps(spoken[end - 1], taken)
+            if self._may_be_of_a_name(spoken[end]) and is_free:
                 end += 1
-            elif (n := self._joining(spoken, end, taken)) > 0:
+            elif (n := self._joining(spoken, end)) > 0:
                 end += n + 1
             else:
                 break
         return spoken[at:end]
 
-    def _joining(self, spoken: tuple[Word, ...], at: int, taken: Collection[tuple[int, int]]) -> int:
+    def _joining(self, spoken: _Run, at: int) -> int:
         """Count the small words between two parts of a name: "of", "of the"."""
         is_joined = spoken[at].folded in _JOINED_BY or (self._is_asked and spoken[at].folded == "the")
         if self._has_capital_nouns or not is_joined:
             return 0
         n = 2 if at + 1 < len(spoken) and spoken[at + 1].folded == "the" else 1
-        return n if at + n < len(spoken) and _may_be_of_a_name(spoken[at + n], taken) else 0
+        return n if at + n < len(spoken) and self._may_be_of_a_name(spoken[at + n]) else 0
 
-    def _trimmed(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> tuple[int, tuple[Word, ...]]:
-        """Return the run and its place without the words around a name."""
+    def _trimmed(self, spoken: _Run, at: int, run: _Run, taken: Spans) -> tuple[int, _Run]:
+        """Return the run and its place without the words around a name, but with a known one: "Thornmere Mill"."""
         # The first word of a sentence is capitalised anyway, so it must not be an ordinary word.
         while run and (run[0].opens or run[0].folded in _NOT_OF_THE_STORY) and not self._is_unheard(run[0]):
             if run[0].folded in TITLES and len(run) > 1:
@@ -192,43 +212,57 @@ class NameFinder:
                 run, at = run[1:], at + 1
             while len(run) > 1 and not self._is_unheard(run[-1]) and not self._begins_a_name(run[-2]):
                 run = run[:-1]
-        while run and run[-1].folded in _NOT_OF_THE_STORY and not (self._is_asked and len(run) > 1):
-            run = run[:-1]
+        if not self._has_capital_nouns and not any(map(self._is_unheard, run)):
+            while run and at and run[0].joins and not spoken[at - 1].tail and _overlaps(spoken[at - 1], taken):
+                at, run = at - 1, (spoken[at - 1], *run)
         return at, run
 
-    def _judged(
-        self, text: str, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...], nobody: Collection[str]
-    ) -> NewName | None:
-        at, run = self._trimmed(spoken, at, run)
-        if not run or (self._is_asked and len(run) == 1 and (run[0].opens or run[0].folded in TITLES)):
-            return None
-        is_titled = len(run) > 1 and run[0].folded in TITLES
-        name = text[run[0].start : run[-1].end - len(run[-1].tail)]
-        if len(fold(name)) < _SHORTEST or fold(name) in nobody or any(each.folded in nobody for each in run):
-            return None
-        before = text[: run[0].start]
-        is_called = _CALLED.search(before[-40:]) is not None
-        unheard = sum(self._is_unheard(each) for each in run)
-        kind = self._kind(spoken, at, run)
-        if self._has_capital_nouns:
-            sure = 0.85 if is_called else 0.75 if unheard and is_titled else 0.6 if unheard == len(run) else 0.0
-            sure = sure or (0.65 if self._is_asked and len(run) > 1 else 0.0)
-            if sure < 0.7 and len(run) == 1 and (run[0].opens or (at and spoken[at - 1].folded in _BEFORE_NOUNS)):
-                sure = 0.0
-        elif is_called or is_titled:
-            sure = 0.85
-        elif unheard and (len(run) > 1 or not run[0].opens):
-            sure = 0.75
-        elif unheard:
-            # "Balgus said" may be a name; "Urgh!" is not.
-            sure = 0.6 if at + 1 < len(spoken) and spoken[at + 1].joins else 0.0
-        elif (len(run) > 1 or self._is_asked) and not run[0].opens and not _is_cast(before):
-            sure = 0.65
-        else:
-            sure = 0.0
-        if not sure:
-            return None
-        return NewName(name, kind, run[0].start, run[-1].end, sure)
+    def _may_be_new(self, text: str, run: _Run, taken: Spans, nobody: Collection[str]) -> bool:
+        name, first = "".join(each.folded for each in run), run[0]
+        if len(name) < _SHORTEST or not {name, *(each.folded for each in run)}.isdisjoint(nobody):
+            return False
+        if len(run) > 1 or _CALLED.search(text[max(first.start - 40, 0) : first.start]):
+            return not all(_overlaps(each, taken) for each in run)
+        if self._is_asked and not self._has_capital_nouns:
+            return not first.opens and first.folded not in TITLES
+        is_listed = not self._is_unheard(first) and first.folded not in self._vocabulary.proper
+        return not is_listed and not (self._has_capital_nouns and first.opens)
+
+    def _signs(self, text: str, spoken: _Run, at: int, run: _Run, taken: Spans) -> Signs:
+        """Return the signs of a run of words for the model that tells whether it is a new name."""
+        n, n_unlisted, end = len(run), sum(map(self._is_unheard, run)), at + len(run)
+        number = "one" if n == 1 else "several"
+        shape = f"{number} {'listed' if not n_unlisted else 'unlisted' if n_unlisted == n else 'partly listed'}"
+        folded = [each.folded for each in run]
+        before, after = text[: run[0].start].rstrip(), text[run[-1].end : run[-1].end + 1]
+        is_followed = end < len(spoken) and spoken[end].joins
+        signs = {
+            f"{min(n, 4)} words": True,
+            shape: True,
+            f"{shape}, opens a {'clause' if is_followed else 'gap'}": run[0].opens,
+            f"{number}, rarity up to {max(map(self._rarity, folded))}": not n_unlisted,
+            f"{number}, proper {max(self._vocabulary.proper.get(word, 0) for word in folded)}": True,
+            f"before: {self._listed(spoken[at - 1]) if at and run[0].joins else before[-1:]}": True,
+            f"after: {self._listed(spoken[end]) if is_followed else after}": True,
+            f"{number}, like a noun": at > 0 and spoken[at - 1].folded in _BEFORE_NOUNS,
+            f"{number}, an adjective first": self._has_capital_nouns and self._begins_a_name(run[0]),
+            "called": _CALLED.search(f"{before[-40:]} ") is not None,
+            "a title": n > 1 and folded[0] in TITLES,
+            "a joining word": not all(each.is_capital for each in run),
+            "in brackets": before.rfind("(") > before.rfind(")") or before.rfind("[") > before.rfind("]"),
+            "a known part": any(_overlaps(each, taken) for each in run),
+            f"a line of {len(spoken).bit_length()} bits": True,
+            **{f"a word of {kind}": not of.isdisjoint(folded) for kind, of in _KINDS.items()},
+        }
+        return frozenset(sign for sign, has in signs.items() if has)
+
+    def _listed(self, word: Word) -> str:
+        return word.folded if self._rarity(word.folded) < UNLISTED else "an unlisted word"
+
+    def _may_be_of_a_name(self, word: Word) -> bool:
+        if not word.is_capital or word.text.isupper() or word.folded in I_FORMS:
+            return False
+        return "'" not in word.text[:-2] or self._is_unheard(word)  # "K'varn" may be one, "You're" may not
 
     def _begins_a_name(self, word: Word) -> bool:
         return word.folded in TITLES or (
@@ -246,7 +280,7 @@ class NameFinder:
             and not (self._has_capital_nouns and is_occupation(word.text.lower()))
         )
 
-    def _kind(self, spoken: tuple[Word, ...], at: int, run: tuple[Word, ...]) -> str:
+    def _kind(self, spoken: _Run, at: int, run: _Run) -> str:
         inside = {each.folded for each in run}
         around = inside | {each.folded for each in spoken[max(at - 3, 0) : at]}
         if run[0].folded in TITLES:
@@ -276,24 +310,10 @@ def names_in(text: str, *, language: str) -> list[str]:
     return list(dict.fromkeys(name.text for name in found))
 
 
-def _may_be_of_a_name(word: Word, taken: Collection[tuple[int, int]]) -> bool:
-    return (
-        word.is_capital
-        and not word.text.isupper()
-        and word.text.lower() not in ("i", "i'm", "i'll", "i've", "i'd")
-        and "'" not in word.text[:-2]
-        and not _overlaps(word, taken)
-    )
-
-
-def _is_cast(before: str) -> bool:
-    return _CASTS.search(before[-20:]) is not None
-
-
-def _overlaps(word: Word, spans: Collection[tuple[int, int]]) -> bool:
+def _overlaps(word: Word, spans: Spans) -> bool:
     return any(start < word.end and word.start < end for start, end in spans)
 
 
-def _is_mixed_case(spoken: tuple[Word, ...]) -> bool:
+def _is_mixed_case(spoken: _Run) -> bool:
     """Return whether the text has mixed case. Otherwise capitals do not indicate names."""
     return any(word.is_capital for word in spoken) and any(not word.is_capital for word in spoken)

@@ -1,0 +1,189 @@
+"""Fit and measure the model that tells which words of an utterance are a new name.
+
+    python -m benchmarks.new_names [FILE] [--scenes DIR ... --turns FILE] [--out FILE]
+
+A line of `FILE` has a language and a text with its names in `[]`, separated by a tab. The lines of
+`benchmarks.statements` and `benchmarks.sayings` are read too, and those of `benchmarks.address`, where the people
+present have the only names. `DIR` has labelled scenes as `benchmarks.extraction` reads them, with their transcript in
+`--turns`: there, a name is what a label of any scene has. What `NameFinder.candidates_in` yields is an example, and a
+logistic regression is fitted to its signs, one for each way to write nouns. The figures are of each part of the
+examples by weights fitted to the others, for each probability that a name needs. `--out` writes weights that are fitted
+to all of them. The result is the same each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
+from math import exp
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import logistic
+from benchmarks.extraction import known_of, read_gold, scene_of
+from benchmarks.logistic import Example
+from benchmarks.recall_data import read_turns
+from benchmarks.runner import command, json_lines, percent, run
+from glyphoxa.chronicle.effects import folded
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.language.new_names import NameFinder
+from glyphoxa.language.text import log_odds
+from glyphoxa.language.vocabulary import vocabulary_of
+
+LANGUAGES: Final = ("de", "en")
+PENALTY: Final = 1.0
+_FOLDS: Final = 5
+_THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6)
+_MOST: Final = 8
+"""Examples of one name from lines of other sets, which repeat few names."""
+_WRITTEN: Final = "a written line"
+"""Sign of lines that were written as examples: they have more names than talk. No weight of it is kept."""
+_DATA: Final = Path(__file__).parent / "data"
+_NAME: Final = re.compile(r"\[([^\]]+)\]")
+_NOUNS: Final = {f"before: {word}" for word in vocabulary_of("de").stop}
+"""Signs of names such as "der Salzpalast", which other sets have for statements, and which no rule can tell apart."""
+_FINDERS: Final = {language: NameFinder(language) for language in LANGUAGES}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(_options().parse_args(argv), measure)
+
+
+def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
+    recorded = [example for each in options.scenes for example in of_scenes(each, options.turns)]
+    written = {language: list(of_lines(options.file, language)) for language in LANGUAGES}
+    if options.out is not None:
+        fits = {each: fitted([*written[each], *(recorded if each == "en" else ())]) for each in LANGUAGES}
+        options.out.write_text(json.dumps(fits, ensure_ascii=False) + "\n", "utf-8")
+    figures = {language: figures_of(examples) for language, examples in written.items()}
+    return {**figures, "recorded": figures_of(recorded, written["en"])}
+
+
+def figures_of(examples: Sequence[Example], others: Sequence[Example] = ()) -> dict[str, Any]:
+    """Return what is found from each probability on: how many, the share that is right, and the share of right ones."""
+    size = -(-len(examples) // _FOLDS)
+    judged = [
+        (1 / (1 + exp(-log_odds(example.signs, weights))), example.is_wanted)
+        for start in range(0, len(examples), max(size, 1))
+        for weights in [fitted([*examples[:start], *examples[start + size :], *others])]
+        for example in examples[start : start + size]
+    ]
+    n_wanted = sum(is_wanted for _, is_wanted in judged)
+    kept = {least: [is_wanted for sure, is_wanted in judged if sure >= least] for least in _THRESHOLDS}
+    return {
+        str(least): {
+            "found": len(each),
+            "precision": percent(sum(each), len(each)),
+            "recall": percent(sum(each), n_wanted),
+        }
+        for least, each in kept.items()
+    }
+
+
+def fitted(examples: Sequence[Example]) -> Mapping[str, float]:
+    weights = logistic.fitted(examples, penalty=PENALTY)
+    return {sign: weight for sign, weight in weights.items() if sign != _WRITTEN}
+
+
+def of_lines(path: Path, language: str) -> Iterator[Example]:
+    """Yield the examples of a language in a file of lines and in the lines of other sets.
+
+    Raises:
+        InvalidInput: A line has another form; the message has its place.
+    """
+    often = Counter[str]()
+    for text, most in _lines(path, language):
+        spans, cut = list[tuple[int, int]](), 0
+        for match in _NAME.finditer(text):
+            spans.append((match.start() - cut, match.end() - cut - 2))
+            cut += 2
+        plain = _NAME.sub(r"\1", text)
+        names = {folded(plain[start:end]) for start, end in spans}
+        for example, name, start in _examples(plain, language, names.__contains__):
+            often[name] += 1
+            is_part = not example.is_wanted and any(first <= start < last for first, last in spans)
+            is_like_a_noun = language == "de" and most == _MOST and not _NOUNS.isdisjoint(example.signs)
+            if not is_part and often[name] <= most and not (example.is_wanted and is_like_a_noun):
+                yield Example(
+                    example.signs | ({_WRITTEN} if most == _MOST and language == "en" else set()), example.is_wanted
+                )
+    yield from _address(language)
+
+
+def _lines(path: Path, language: str) -> Iterator[tuple[str, int]]:
+    """Yield the lines of a language, each with how often one name may occur."""
+    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        match row.split("\t"):
+            case [tag, text] if tag in LANGUAGES:
+                if tag == language:
+                    yield text, len(row)
+            case _:
+                raise InvalidInput(
+                    f"{path}:{number}: {row!r}; valid: {' or '.join(LANGUAGES)}, and a text with names in []"
+                )
+    for name in ("statements", "sayings"):
+        for row in (_DATA / name / "lines.tsv").read_text("utf-8").splitlines():
+            tag, *_, text = row.split("\t")
+            if tag == language:
+                yield text.replace("<", "").replace(">", " "), _MOST
+
+
+def _address(language: str) -> Iterator[Example]:
+    for _, row in json_lines(_DATA / "address" / "tune.jsonl"):
+        if row["language"] == language:
+            people = [
+                name for each in (*row["npcs"], *row["players"]) for name in (each["name"], *each.get("aliases", ()))
+            ]
+            names = {folded(name) for each in people for name in (each, *each.split())}
+            yield from (example for example, *_ in _examples(row["text"], language, names.__contains__))
+
+
+def _examples(
+    text: str, language: str, is_name: Callable[[str], bool], taken: Collection[tuple[int, int]] = ()
+) -> Iterator[tuple[Example, str, int]]:
+    for found, signs in _FINDERS[language].candidates_in(text, taken=taken, nobody=()):
+        name = folded(found.text)
+        yield Example(signs, is_name(name) and name not in vocabulary_of(language).stop), name, found.start
+
+
+def of_scenes(directory: Path, turns: Path) -> Iterator[Example]:
+    """Yield what is written like a name in lines of recorded scenes."""
+    talk_of, scenes = read_turns(turns), read_gold(directory / "gold.jsonl")
+    names = {
+        folded(name) for scene in scenes for each in scene["entities"] for name in (each["name"], *each["aliases"])
+    }
+    for scene in scenes:
+        campaign, gazetteer = _campaign(directory / f"{scene['campaign']}.yaml")
+        for said in scene_of(scene, talk_of[CampaignId(scene["campaign"])], campaign.language).said:
+            text = said.utterance.text
+            taken = [(each.start, each.end) for each in gazetteer.mentions(text)]
+            yield from (example for example, *_ in _examples(text, campaign.language, names.__contains__, taken))
+
+
+@cache
+def _campaign(path: Path) -> Any:
+    campaign = read_campaign(path).campaign
+    return campaign, names_of(known_of(campaign), campaign.language)
+
+
+def _options() -> argparse.ArgumentParser:
+    options = command("new_names", __doc__)
+    lines = _DATA / "new_names" / "lines.tsv"
+    options.add_argument("file", nargs="?", type=Path, metavar="FILE", default=lines, help="labelled lines")
+    options.add_argument(
+        "--scenes", type=Path, metavar="DIR", nargs="*", default=[], help="recorded scenes to fit to, too"
+    )
+    options.add_argument("--turns", type=Path, metavar="FILE", help="the transcript of the scenes")
+    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
+    return options
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
