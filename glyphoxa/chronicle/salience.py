@@ -228,7 +228,9 @@ def names_in(text: str, finder: NameFinder, names: Gazetteer | None) -> Mapping[
     mentions = () if names is None else names.mentions(text)
     found = {NameSpan(each.name.entity_id, each.start, each.end): each.name.entity_type for each in mentions}
     new = finder.names_in(text, taken=[(each.start, each.end) for each in mentions], nobody=())
-    found |= {NameSpan(each.text, each.start, each.end): each.type for each in new}
+    # A new name may contain a known one, which counts here.
+    free = [each for each in new if all(each.end <= known.start or known.end <= each.start for known in found)]
+    found |= {NameSpan(each.text, each.start, each.end): each.type for each in free}
     return dict(sorted(found.items(), key=lambda one: one[0].start))
 
 

@@ -112,11 +112,8 @@ class NameFinder:
             taken: Spans of known names. A new name may contain some of them: "Thornmere Mill".
             nobody: Normalised names outside the story: those of the players.
         """
-        return (
-            found
-            for found, _ in self.candidates_in(text, taken=taken, nobody=nobody)
-            if found.confidence >= self._least
-        )
+        weighed = self.candidates_in(text, taken=taken, nobody=nobody)
+        return (name for name, _ in weighed if name.confidence >= self._least)
 
     def candidates_in(self, text: str, *, taken: Spans, nobody: Collection[str]) -> Iterator[tuple[NewName, Signs]]:
         """Yield what is written like a name, with the signs by which a fitted model weighs it. See `names_in`."""
@@ -160,9 +157,8 @@ class NameFinder:
         if self._has_capital_nouns or before.folded not in ARTICLES or not word.joins or word.opens or word.tail:
             return False
         known = word.folded in TITLES or is_occupation(word.folded) or any(word.folded in of for of in _KINDS.values())
-        return (
-            self._may_be_of_a_name(word) and not known and word.folded not in _NOT_OF_THE_STORY and len(word.text) > 2
-        )
+        is_of_the_story = word.folded not in _NOT_OF_THE_STORY
+        return self._may_be_of_a_name(word) and not known and is_of_the_story and len(word.text) > 2
 
     def _is_shaped(self, word: Word, nobody: Collection[str]) -> bool:
         if word.folded in nobody or word.folded in _NOT_OF_THE_STORY or not word.text.isalpha():
@@ -270,7 +266,6 @@ class NameFinder:
             and any(word.folded.endswith(ending) for ending in _ADJECTIVE_ENDINGS)
             and word.folded not in self._vocabulary.stop
             and self._rarity(word.folded) < UNLISTED
-            and word.folded not in self._vocabulary.proper
         )
 
     def _is_unheard(self, word: Word) -> bool:

@@ -10,11 +10,12 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.chronicle.judge import RulesJudge
-from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.salience import CONTEXT, Line, Salience, SalienceJudge, shipped_models
-from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.rules_extractor import RulesExtractor, names_of
+from glyphoxa.chronicle.salience import CONTEXT, Line, Salience, SalienceJudge, names_in, shipped_models
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.language.new_names import NameFinder
 from tests.support.builders import an_utterance
 
 EVENING = [
@@ -160,3 +161,9 @@ async def test_judge_reads_vectors_and_does_without_a_model_that_is_away() -> No
     ]
     assert without == plain
     assert "its meaning" in with_vectors[1].judged.judgement.note
+
+
+def test_known_name_in_a_new_one_is_the_only_one_found() -> None:
+    names = names_of([KnownEntity(EntityId("mere"), "location", "Thornmere")], "en")
+    spans = names_in("We ride to the Thornmere Manor.", NameFinder("en"), names)
+    assert [(span.key, span.start, span.end) for span in spans] == [("mere", 15, 24)]
