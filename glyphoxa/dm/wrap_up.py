@@ -1,8 +1,10 @@
 """The wrap-up of a session: the lines most worth keeping, each with a fact to accept, reword or drop.
 
-A line with findings that need review proposes these; another one proposes itself, quoted, as a note about the person or
-place that it concerns. To decide on such a line, it is first stated as a finding of that line: so it goes with the
-line, nothing that rests on a dropped one is proposed again, and an undone decision leaves it to review.
+A line with findings that need review proposes these; another one proposes its best sentence, quoted, as a note about
+the person or place that it concerns. A logistic regression tells what a sentence is worth. Its weights are data,
+`wrap_up.json`, written by `python -m benchmarks.sayings`. To decide on such a line, it is first stated as a finding of
+that line: so it goes with the line, nothing that rests on a dropped one is proposed again, and an undone decision
+leaves it to review.
 
 A proposal is named by the number of its line, which stays the same whatever else is decided.
 """
@@ -11,15 +13,17 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
+from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.rules_extractor import without_called
-from glyphoxa.chronicle.salience import SalienceJudge, names_in
-from glyphoxa.chronicle.statements import FIRST_PERSON
-from glyphoxa.chronicle.summaries import MAX_LINE_CHARS, LineSelection
+from glyphoxa.chronicle.salience import Line, SalienceJudge, names_in
+from glyphoxa.chronicle.statements import FIRST_PERSON, facts_in, sentences_of
+from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
@@ -27,9 +31,10 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import NEVER, Claim, EndedFact, Fact, Provenance, Visibility, witnessed_by
+from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.new_names import NameFinder
-from glyphoxa.language.sentences import sentence_spans
-from glyphoxa.language.text import Text
+from glyphoxa.language.sentences import shortened
+from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
@@ -38,13 +43,18 @@ MOST_LINES: Final = 40
 """Lines of a session that are proposed, with those already accepted: more are not read in five minutes."""
 NOTE: Final = "note"
 _NUMBERS: Final = re.compile(r"(\d{1,9})(?:([a-z])|-(\d{1,9}))?")
-_NAMED: Final = 0.5
-"""Worth of a line that names an entity, on the scale of salience."""
 _FEWEST_WORDS: Final = 3
-"""Different words of a line that says something."""
-_ENDS: Final = (".", "!", "?", "…", "”", '"', ")", "'")
-_ALIKE: Final = 0.5
-"""Share of the words of two lines of which only the better one is proposed."""
+"""Different words of a sentence that says something."""
+_ENDS: Final = (".", "!", "?", "”", '"', ")", "'")
+_ALIKE: Final = 0.6
+"""Share of the words of a sentence that a better one or a fact has, too: it is told."""
+_LATELY: Final = 12
+"""Lines for which somebody outside the story may speak as whom that one named."""
+_MOST_CHARS: Final = 400
+_QUOTE: Final = '"'
+_OF_LINES: Final = ("an answer", "quoted speech", "a sound", "the players' world")
+"""Features of salience that are signs of worth, too."""
+_SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,21 @@ def _is_meant(proposal: FactProposal, match: re.Match[str]) -> bool:
     return int(first) <= proposal.line.ordinal <= int(last) if last else proposal.name == match.group()
 
 
+class Remark(NamedTuple):
+    """A sentence that was said.
+
+    Attributes:
+        text: Without stage directions, and after the sentence before it if that names whom it is about.
+        about: Whom it concerns; None: nobody known.
+        signs: The input of the model of its worth, see `benchmarks.sayings`.
+    """
+
+    line: NumberedUtterance
+    text: str
+    about: EntityId | None
+    signs: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class WrapUp:
     """Makes the proposals of one session.
@@ -109,11 +134,13 @@ class WrapUp:
     Args:
         entities: Those that a fact may be about, by id.
         place_of: Returns where a line was said, for a speaker outside the story.
+        weights: Those of the signs of a remark; None: the shipped ones.
     """
 
     selection: LineSelection
     entities: Mapping[EntityId, Entity]
     place_of: Callable[[Utterance], EntityId | None]
+    weights: Weights | None = None
 
     def proposals(
         self,
@@ -127,84 +154,124 @@ class WrapUp:
         Args:
             said: The session without retracted lines, in order.
             judged: The judgements by ordinal. Without one, the salience of a line decides.
-            facts: All current facts of the campaign, and `ended` those that ended.
+            facts: All current facts of the campaign, and `ended` those that ended. What a current one says, or one
+                that the DM reworded or rejected, is not proposed again.
         """
         resting = defaultdict[UtteranceId, list[Fact]](list)
-        for fact in sorted([*facts, *(each.fact for each in ended)], key=lambda each: each.seq):
+        past = list(ended)
+        for fact in sorted([*facts, *(each.fact for each in past)], key=lambda each: each.seq):
             if fact.provenance.utterance_id is not None and fact.claim.subject in self.entities:
                 resting[fact.provenance.utterance_id].append(fact)
         current = {fact.id for fact in facts if fact.status == "pending"}
-        known = [Text.of(str(fact.claim.content or "")) for fact in facts if fact.status == "accepted"]
-        worth, kept = self._worth(said, judged), list[NumberedUtterance]()
-        for line in sorted(said, key=lambda each: -worth[each.utterance.id]):
-            text, on_it = Text.of(line.utterance.text), resting[line.utterance.id]
-            is_open = any(fact.id in current or fact.provenance.dm_confirmed for fact in on_it)
-            if not on_it and worth[line.utterance.id] > 0:
-                is_open = not any(self._telling(text) <= self._telling(each) for each in known)
-            others = (Text.of(each.utterance.text) for each in kept)
-            if is_open and all(text.shared(each, self.selection.language) < _ALIKE for each in others):
-                kept.append(line)
+        decided = [*facts, *(each.fact for each in past if each.ended_as in ("rejected", "edited"))]
+        told = [self._telling(str(fact.claim.content or "")) for fact in decided]
+        worth, best = dict[UtteranceId, float](), dict[UtteranceId, Remark]()
+        for odds, remark in sorted(self._worthy(said, judged), key=lambda each: -each[0]):
+            line, telling = remark.line.utterance.id, self._telling(remark.text)
+            is_told = any(len(telling & each) >= _ALIKE * len(telling) for each in told)
+            if line not in best and line not in resting and not is_told:
+                best[line] = remark
+                told.append(telling)
+            if line in best or line in resting:
+                worth.setdefault(line, odds)
+        for line, on_it in resting.items():
+            if any(fact.id in current or fact.provenance.dm_confirmed for fact in on_it):
+                worth.setdefault(line, -math.inf)
         found: dict[EntityId, list[FactProposal]] = {}
-        for line in kept[:MOST_LINES]:
-            for each in self._of_line(line, resting[line.utterance.id], current):
-                found.setdefault(each.claim.subject, []).append(each)
+        open_ = [each for each in said if each.utterance.id in worth]
+        for each in sorted(open_, key=lambda each: -worth[each.utterance.id])[:MOST_LINES]:
+            line = each.utterance.id
+            for proposal in self._of_line(each, resting.get(line, ()), current, best.get(line)):
+                found.setdefault(proposal.claim.subject, []).append(proposal)
         return [each for group in found.values() for each in group]
 
-    def _worth(self, said: Sequence[NumberedUtterance], judged: Mapping[int, Judged]) -> dict[UtteranceId, float]:
-        """Return how much each line is worth keeping; 0 if it is not, or was broken off.
-
-        That is its salience, and how rare its words are in the session: what is said in every round of a fight is not
-        worth much. A line that names somebody or something of the campaign is worth more.
-        """
-        names, language = self.selection.names(), self.selection.language
-        judge, finder = SalienceJudge(language, names), NameFinder(language)
+    def _worthy(
+        self, said: Sequence[NumberedUtterance], judged: Mapping[int, Judged]
+    ) -> Iterator[tuple[float, Remark]]:
+        """Yield the whole sentences that may be learned, about somebody or something known, with their log odds."""
         told = {line.id for line in tellable(each.utterance for each in said)}
-        telling = {each.utterance.id: self._telling(Text.of(each.utterance.text)) for each in said}
-        n_lines = Counter(stem for stems in telling.values() for stem in stems)
-        worth = dict[UtteranceId, float]()
+        judge, learned = SalienceJudge(self.selection.language, self.selection.names()), set[int]()
         for each in said:
-            line, verdict = each.utterance, judged.get(each.ordinal)
-            salience, stems = judge.judge(line.text), telling[line.id]
+            salience, verdict = judge.judge(each.utterance.text), judged.get(each.ordinal)
             is_kept = salience.is_kept if verdict is None else verdict.judgement.may_extract
-            is_whole = line.text.rstrip().endswith(_ENDS) and len(stems) >= _FEWEST_WORDS
-            worth[line.id] = 0.0
-            if line.id in told and is_kept and is_whole and not salience.asks_to_forget:
-                rarity = sum(1 - math.log(n_lines[stem]) / math.log(len(said) + 1) for stem in stems) / len(stems)
-                spans = without_called(line.text, [*names_in(line.text, finder, names)])
-                worth[line.id] = salience.score + rarity + _NAMED * any(span.key in self.entities for span in spans)
-        return worth
+            if each.utterance.id in told and is_kept and not salience.asks_to_forget:
+                learned.add(each.ordinal)
+        weights = self.weights or shipped(__package__, "wrap_up")
+        for remark in self.remarks(said):
+            text = remark.text
+            is_whole = text[:1].isalnum() and text.endswith(_ENDS) and "--" not in text
+            says_something = is_whole and len(self._telling(text)) >= _FEWEST_WORDS
+            if remark.line.ordinal in learned and says_something and remark.about is not None:
+                yield log_odds(remark.signs, weights), remark
 
-    def _telling(self, text: Text) -> frozenset[str]:
-        return text.telling(self.selection.language)
+    def remarks(self, said: Sequence[NumberedUtterance]) -> Iterator[Remark]:
+        """Yield the sentences of a session, each with whom it concerns.
+
+        That is its speaker if it says "I", else the one whom it names, else its speaker. For a speaker outside the
+        story, "I" is who was named last there; what names nobody concerns the place.
+        """
+        language, known = self.selection.language, self.selection.names()
+        finder, ids = NameFinder(language), {fold(name): id_ for id_, of in self.entities.items() for name in of.names}
+        n_lines = Counter(stem for each in said for stem in self._telling(each.utterance.text))
+        judge, narrated, narrated_at = SalienceJudge(language, known), None, 0
+        for each in said:
+            spoken, speaker = each.utterance, ids.get(fold(each.utterance.speaker_name))
+            person = narrated if speaker is None and each.ordinal - narrated_at < _LATELY else None
+            spans, before = names_in(spoken.text, finder, known), ""
+            of_line = judge.features(Line(spoken.text)).signs
+            for sentence in sentences_of(spoken.text, without_called(spoken.text, [*spans])):
+                text = " ".join(sentence.text.split())
+                text = text.strip(_QUOTE) if text.count(_QUOTE) % 2 else text
+                named = [EntityId(key) for key in sentence.keys if EntityId(key) in self.entities]
+                is_own = FIRST_PERSON.search(sentence.marked) is not None
+                is_he = not named and sentence.after("").keys != sentence.keys
+                is_meant = person is not None and (is_he or (is_own and speaker is None))
+                whom = [person] if is_meant else named
+                if speaker is not None and (is_own or len({*whom}) != 1):
+                    whom = [speaker]
+                telling = self._telling(text)
+                rare = sum(1 - math.log(max(n_lines[stem], 1)) / math.log(len(said) + 1) for stem in telling)
+                who = "outside" if speaker is None else "inside"
+                signs = {
+                    _sized("words", len(text.split()), (4, 7, 10, 14, 19, 26, 36)),
+                    _sized("telling", len(telling), (2, 3, 4, 6, 8, 11, 15)),
+                    _sized("rare", rare / max(len(telling), 1), (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)),
+                    _sized(f"{who} known", len({*named}), (1, 2)),
+                    _sized("new", len({*sentence.keys} - {*named}), (1, 2)),
+                    f"{who} {'I' if is_own else 'not I'}",
+                    f"{who} {'you' if _SECOND_PERSON.search(sentence.marked) else 'not you'}",
+                    f"told as {sentence.told}",
+                    *(f"says {stem_of_content(word)}" for word in Text.of(sentence.marked).spoken),
+                    *(f"about {fact.about}" for fact in facts_in(sentence)),
+                    *(f"names a {type_}" for span, type_ in spans.items() if span.key in sentence.keys),
+                    f"names its speaker: {speaker in named}",
+                    f"shout: {text.endswith('!')}",
+                    f"question: {sentence.is_question}",
+                    *(f"line with {sign}" for sign in _OF_LINES if of_line[sign]),
+                }
+                about = whom[0] if whom else self.place_of(spoken)
+                yield Remark(each, f"{before} {text}".strip() if is_he else text, about, frozenset(signs))
+                people = [id_ for id_ in named if self.entities[id_].type == "npc"]
+                before = text if people else ""
+                person = people[0] if people else person
+                if people and speaker is None:
+                    narrated, narrated_at = people[0], each.ordinal
+
+    def _telling(self, text: str) -> frozenset[str]:
+        return Text.of(text).telling(self.selection.language)
 
     def _of_line(
-        self, line: NumberedUtterance, resting: Sequence[Fact], current: set[FactId]
+        self, line: NumberedUtterance, resting: Sequence[Fact], current: set[FactId], best: Remark | None
     ) -> Iterator[FactProposal]:
         said, number = line.utterance, str(line.ordinal)
         for letter, fact in zip(["", *"bcdefghijklmnopqrstuvwxyz"], resting, strict=False):
             if fact.id in current and fact.status == "pending":
                 yield FactProposal(f"{number}{letter}", line, fact.claim, fact.visibility, fact)
-        about, at = (None, 0) if resting else self._subject(said)
-        if about is not None:
+        if best is not None and best.about is not None:
             heard = witnessed_by(sorted(said.witnesses), at_ms=said.at_ms, utterance=said.id)
-            # Of a long line, the part that begins with the sentence about the subject.
-            begin = max((start for start, _ in sentence_spans(said.text) if start <= at), default=0)
-            is_long = len(said.text) > MAX_LINE_CHARS
-            quote = self.selection.quote(replace(said, text=said.text[begin:] if is_long else said.text)).text
-            yield FactProposal(number, line, Claim.attribute(about, NOTE, quote), heard)
+            quote = said_in_words(said.speaker_name, shortened(best.text, _MOST_CHARS), self.selection.language)
+            yield FactProposal(number, line, Claim.attribute(best.about, NOTE, quote), heard)
 
-    def _subject(self, said: Utterance) -> tuple[EntityId | None, int]:
-        """Return whom a line concerns, and where it names them; 0 if it does not.
 
-        That is its speaker if it says "I", else the one whom it names, else its speaker; for a speaker outside the
-        story, the first whom it names, else the place.
-        """
-        names = {fold(name): id_ for id_, each in self.entities.items() for name in each.names}
-        speaker = names.get(fold(said.speaker_name))
-        spans = [*names_in(said.text, NameFinder(self.selection.language), self.selection.names())]
-        named = [(each.start, EntityId(each.key)) for each in without_called(said.text, spans)]
-        named = [(start, id_) for start, id_ in named if id_ in self.entities]
-        if speaker is not None and (len({id_ for _, id_ in named}) != 1 or FIRST_PERSON.search(said.text)):
-            return speaker, 0
-        start, first = min(named, default=(0, self.place_of(said)))
-        return first, start
+def _sized(name: str, size: float, steps: Sequence[float]) -> str:
+    return f"{name} {bisect(steps, size)}"

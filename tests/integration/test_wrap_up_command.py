@@ -115,7 +115,7 @@ async def test_what_cannot_be_decided_is_refused_whole(
     await play(settings, monkeypatch)
     text = await cli.told("wrap-up")
     mill, bell = number_of(text, "old mill"), number_of(text, "silver bell")
-    assert f"open: {mill}, {bell}" in await cli.problem("wrap-up", "--accept", f"{mill},99")
+    assert f"open: {bell}, {mill}" in await cli.problem("wrap-up", "--accept", f"{mill},99")
     assert "two decisions" in await cli.problem("wrap-up", "--accept", mill, "--drop", f"{mill},{bell}")
     assert "no entity" in await cli.problem("wrap-up", "--accept", mill, "--to", bell, "Nobody")
     assert "one line, not" in await cli.problem("wrap-up", "--edit", "1-99", "So it was.")
