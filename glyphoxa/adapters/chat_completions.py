@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import openai
 from loguru import logger
-from openai import APIStatusError, AsyncOpenAI, Timeout
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, Timeout
 
 from glyphoxa.domain.errors import Unavailable, shown
 from glyphoxa.domain.structured import json_object
@@ -32,6 +32,8 @@ _TRIES: Final = 5
 _CONNECT_WITHIN_S: Final = 3.0
 _WAITS_AT_MOST_S: Final = 3.0
 _NO_DATA: Final = (":", "event:", "id:", "retry:")
+_CLIENT: Any = openai.DefaultAsyncHttpxClient
+_HTTP: Any = importlib.import_module(_CLIENT.__base__.__module__.partition(".")[0])  # httpx or its successor
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,8 @@ class ChatClient:
             raise self._refused(error) from error
         except NoAnswer as failure:
             raise NoAnswer(self._without_key(str(failure)), failure.refusal) from None
+        except _HTTP.TransportError as error:  # the SDK translates only those that come before the answer
+            raise APIConnectionError(request=error.request) from error
 
     def _refused(self, error: APIStatusError) -> NoAnswer:
         said = error_text(error.body if error.body is not None else error.message)
@@ -305,11 +309,8 @@ def kept_open() -> Any:
     A server that wants to be asked again later than `_WAITS_AT_MOST_S` is not asked again: the SDK would wait for up to
     a minute, and the server's reason would be lost at the caller's deadline.
     """
-    kind: Any = openai.DefaultAsyncHttpxClient
-    # httpx or its successor, whichever this SDK uses.
-    http = importlib.import_module(kind.__base__.__module__.partition(".")[0])
-    limits = http.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S)
-    return kind(limits=limits, event_hooks={"response": [_no_long_wait]})
+    limits = _HTTP.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=IDLE_S)
+    return _CLIENT(limits=limits, event_hooks={"response": [_no_long_wait]})
 
 
 async def _no_long_wait(response: Any) -> None:

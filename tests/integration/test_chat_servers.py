@@ -367,6 +367,15 @@ async def test_structured_model_reports_what_came() -> None:
         await model.close()
 
 
+async def test_structured_model_is_unavailable_when_the_connection_is_lost() -> None:
+    half = Answer(said('{"facts": ["Grimjaw forges a sword for the king"]}').pieces[:3], hangs_up=True)
+    async with ChatServer(half) as server:
+        model = OpenAiStructuredLlm(Connection("m", server.base_url, "a-key"))
+        with pytest.raises(Unavailable, match=r"model .m. fails: peer closed connection"):
+            await model.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
+        await model.close()
+
+
 VECTORS = {"data": [{"index": 1, "embedding": [0, 2.0]}, {"index": 0, "embedding": "AABAQAAAgEA="}]}
 """The second text first; the first as base64: 3 and 4."""
 
