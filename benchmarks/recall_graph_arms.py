@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from time import perf_counter, process_time
 from typing import Final, get_args
 
 from benchmarks.recall_arms import DEPTH, Ask
@@ -107,6 +108,7 @@ async def _learn(talk: LoadedTalk, campaign: CampaignId) -> None:
     world = await talk.store.world_memory(campaign).refresh()
     if world.texts:
         return
+    began_s, began_cpu_s = perf_counter(), process_time()
     chronicler = await chronicler_of(talk.store, campaign, chronicle_log(talk.store))
     writer = await timeline_writer(talk.store, campaign)
     for session in dict.fromkeys(SessionId(turn.session) for turn in talk.data.turns[campaign]):
@@ -114,6 +116,8 @@ async def _learn(talk: LoadedTalk, campaign: CampaignId) -> None:
         await writer.write(session, is_over=True)
     while await talk.store.atoms.consolidate(campaign, least=1):
         pass
+    for key, took_s in (("chronicle_s", perf_counter() - began_s), ("chronicle_cpu_s", process_time() - began_cpu_s)):
+        talk.figures[key] = round(talk.figures.get(key, 0.0) + took_s, 2)
     if talk.questions.embedder is not None:
         queue = EmbeddingQueue(lambda one: talk.store.database.use(one, deadline_ms=60_000), talk.questions.embedder)
         await queue.survey(campaign)  # with the entities that are known now
