@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.clock import loop_ms, now_ms
+from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, validated
@@ -57,7 +57,7 @@ class ModelAsker:
     llm: StructuredLlm
     deadline_ms: int = 30_000
     pace: RateLimit = field(default_factory=lambda: RateLimit(1, 0))
-    breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker(now_ms))
+    breaker: CircuitBreaker = field(default_factory=lambda: CircuitBreaker(loop_ms))
     retries: int = 1
     at_once: int = 1
     temperature: float = 0.0

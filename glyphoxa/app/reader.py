@@ -23,7 +23,7 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import ClosingStack, done_within
 from glyphoxa.actors.quiet_gate import QuietGate
 from glyphoxa.actors.supervisor import Supervisor, follow
@@ -262,7 +262,7 @@ class EmbeddingWork:
     A model is paused after repeated failures, and each error is logged once.
     """
 
-    def __init__(self, store: Store, gate: QuietGate, *, now_ms: Callable[[], int] = now_ms) -> None:
+    def __init__(self, store: Store, gate: QuietGate, *, now_ms: Callable[[], int] = loop_ms) -> None:
         self._store = store
         self._gate = gate
         self._breaker = CircuitBreaker(now_ms)

@@ -93,11 +93,18 @@ class Chronicler:
     terms: CoinedTerms | None = None
     give_way: Callable[[], Awaitable[None]] | None = None
 
-    async def run(self, session: SessionId, *, on_progress: Callable[[int], None] | None = None) -> Tally | None:
+    async def run(
+        self,
+        session: SessionId,
+        *,
+        on_progress: Callable[[int], None] | None = None,
+        then: Callable[[SessionId], Awaitable[object]] | None = None,
+    ) -> Tally | None:
         """Read the unread part of a session.
 
         Args:
             on_progress: Called with the ordinal reached.
+            then: Awaited after everything was read. If it fails or is cut off, the session is read once more.
 
         Returns:
             None: another worker reads it.
@@ -130,6 +137,8 @@ class Chronicler:
         except GlyphoxaError as error:
             await self._note(session, error)
             raise
+        if then is not None:
+            await then(session)
         await self.log.release(self.campaign, session)
         return tally
 
@@ -142,7 +151,10 @@ class Chronicler:
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
         """Read a page, and replace what was learned from it if it was read before. Returns the ordinal reached."""
-        parts: list[SceneTalk | None] = list(stretches(self.campaign, session, self.language, page.said, page.before))
+        parts = list(stretches(self.campaign, session, self.language, page.said, page.before))
+        if page.up_to - reached >= PAGE and len(parts) > 1:
+            # The last stretch may continue on the next page. It is read with that, so that all pages are cut alike.
+            page = replace(page, up_to=parts.pop().said[0].ordinal - 1)
         withheld: set[UtteranceId] = set()
         done_to = 0
         for n, whole in enumerate(parts or [None], start=1):
@@ -274,6 +286,7 @@ def _as_context(one: JudgedUtterance) -> JudgedUtterance:
 
 LOOK_AGAIN_MS: Final = 5_000
 """Interval of checks for sessions to retry, or whose worker died."""
+_LONGEST_RETRY_MS: Final = 3_600_000
 
 
 @dataclass(slots=True)
@@ -337,11 +350,10 @@ class ChronicleWorker:
         if not waiting:
             return 0
         chronicler, n_read = await self.chronicler(campaign), 0
+        tell = None if self.tell is None else partial(self.tell, campaign)
         for each in waiting:
             try:
-                n_read += await chronicler.run(each.session) is not None
-                if self.tell is not None:
-                    await self.tell(campaign, each.session)
+                n_read += await chronicler.run(each.session, then=tell) is not None
             except Unavailable:
                 raise
             except GlyphoxaError as error:
@@ -358,14 +370,11 @@ class ChronicleWorker:
         if last != session.last_ordinal:
             self._seen[campaign, session.session] = session.last_ordinal, now_ms
             return False
-        return now_ms - since_ms >= self.gather_ms
+        return abs(now_ms - since_ms) >= self.gather_ms  # the clock may be set back
 
 
 def due(sessions: Sequence[SessionProgress], now_ms: int) -> list[SessionProgress]:
     """Return the sessions to read now, the shortest backlog first."""
-    waiting = [
-        each
-        for each in sessions
-        if each.has_news and not each.is_dead and (each.retry_at_ms is None or each.retry_at_ms <= now_ms)
-    ]
+    later = range(now_ms + 1, now_ms + _LONGEST_RETRY_MS)  # what is later still is from before the clock was set back
+    waiting = [each for each in sessions if each.has_news and not each.is_dead and each.retry_at_ms not in later]
     return sorted(waiting, key=lambda each: each.last_ordinal - each.read_ordinal)

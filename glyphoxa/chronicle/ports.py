@@ -72,6 +72,7 @@ class SessionProgress:
         n_refused: Rejected findings; `refused` is the last reason.
         n_unchecked: Utterances at the end of a session that is over, without their second judgement.
         n_replies: Replies of NPCs among what was not read.
+        is_unfinished: Its last reading failed or was cut off, perhaps after everything was read.
     """
 
     session: SessionId
@@ -86,10 +87,11 @@ class SessionProgress:
     refused: str | None = None
     n_unchecked: int = 0
     n_replies: int = 0
+    is_unfinished: bool = False
 
     @property
     def has_news(self) -> bool:
-        return self.read_ordinal < self.last_ordinal or self.n_rereads > 0 or self.n_unchecked > 0
+        return self.read_ordinal < self.last_ordinal or self.n_rereads + self.n_unchecked > 0 or self.is_unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,9 @@ class ChronicleLog(Protocol):
         """
         ...
 
-    async def release(self, campaign: CampaignId, session: SessionId) -> None: ...
+    async def release(self, campaign: CampaignId, session: SessionId) -> None:
+        """End the lease of a session that was read without a failure."""
+        ...
 
     async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
         """Return the next unread part, or None.
@@ -202,6 +206,8 @@ class ChronicleLog(Protocol):
     async def unchecked(self, campaign: CampaignId, session: SessionId, *, up_to: int, every: int) -> Checked | None:
         """Return the next `every` utterances to judge a second time, or None if too little was said after them.
 
+        Of a backlog, return a whole stretch.
+
         Args:
             up_to: The ordinal reached.
         """
@@ -223,7 +229,7 @@ class ChronicleLog(Protocol):
         ...
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
-        """Record a failure. It is retried later, up to a limit."""
+        """Record a failure, unless another worker has the session now. It is retried later, up to a limit."""
         ...
 
 

@@ -101,7 +101,8 @@ def stretches(
 
     A scene ends when the listeners change completely, or after ten minutes of silence.
     """
-    context: list[NumberedUtterance] = list(before)
+    scene = max((n for n in range(1, len(before)) if is_break(before[n - 1], before[n])), default=0)
+    context: list[NumberedUtterance] = list(before[scene:])
     stretch: list[NumberedUtterance] = []
     for each in said:
         last = (stretch or context)[-1] if stretch or context else None

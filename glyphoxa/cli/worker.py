@@ -138,12 +138,12 @@ async def _read_now(scope: Scope, session: SessionId | None) -> int:
             done = await chronicler.run(
                 each.session,
                 on_progress=lambda reached, task=task: bar.update(task, completed=reached),  # type: ignore[misc]
+                then=(await timeline_writer(scope.store, scope.campaign, readers)).sum_up,
             )
             if done is None:
                 print(f"session {each.session} is being read by another worker")
                 continue
             n_read, n_events = n_read + done.n_read, n_events + done.n_events
-            await (await timeline_writer(scope.store, scope.campaign, readers)).sum_up(each.session)
         while await scope.store.atoms.consolidate(scope.campaign, least=1):
             pass
     told = f"read {counted(n_read, 'utterance')}, recorded {counted(n_events, 'event')}"

@@ -127,15 +127,26 @@ def completion(text: str, **message: Any) -> dict[str, Any]:
 
 
 class ChatServer(LocalServer):
-    """Answers in turn, repeating the last answer. `bodies` has all requests, `accepted` those that were answered."""
+    """Answers in turn, repeating the last answer. `bodies` has all requests, `accepted` those that were answered.
 
-    def __init__(self, *answers: Answer, rules: Sequence[Rule] = (), key: str | None = None) -> None:
+    Args:
+        answering: Chooses the answer to a request, in place of `answers`.
+    """
+
+    def __init__(
+        self,
+        *answers: Answer,
+        rules: Sequence[Rule] = (),
+        key: str | None = None,
+        answering: Callable[[Body], Answer] | None = None,
+    ) -> None:
         super().__init__(key=key)
         self.bodies: list[dict[str, Any]] = []
         self.accepted: list[dict[str, Any]] = []
         self.gate = asyncio.Event()
         self._answers = answers or (said("Well met."),)
         self._rules = rules
+        self._answering = answering or self._in_turn
 
     @property
     def base_url(self) -> str:
@@ -151,7 +162,7 @@ class ChatServer(LocalServer):
             if (refused := rule(body)) is not None:
                 text = refused.body if isinstance(refused.body, str) else json.dumps(refused.body)
                 return web.Response(text=text, status=refused.status, content_type="application/json")
-        answer = self._answers[min(len(self.accepted), len(self._answers) - 1)]
+        answer = self._answering(body)
         self.accepted.append(body)
         self.noted()
         response = web.StreamResponse(headers={"Content-Type": answer.kind})
@@ -163,3 +174,6 @@ class ChatServer(LocalServer):
         if answer.hangs_up:
             hang_up(request)
         return response
+
+    def _in_turn(self, _body: Body) -> Answer:
+        return self._answers[min(len(self.accepted), len(self._answers) - 1)]

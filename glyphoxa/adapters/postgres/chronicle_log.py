@@ -124,6 +124,8 @@ class PostgresChronicleLog(CampaignQueries):
             after = up_to if progress is None else int(progress["checked_ordinal"])
             if progress is None or up_to <= after or not (progress["is_over"] or up_to - after >= every + AFTERWARDS):
                 return None
+            if up_to - after >= LONGEST + AFTERWARDS:
+                every = max(every, LONGEST)  # a backlog in fewer steps
             end = min(after + every, up_to)
             rows = await connection.fetch(self._sql["said"], campaign, session, after, every + AFTERWARDS)
             judged_at = _by_ordinal(await connection.fetch(self._sql["judgements"], campaign, session, after, end))
@@ -192,7 +194,7 @@ class PostgresChronicleLog(CampaignQueries):
                 await world.commit(effect.events, effect.cause)
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
-        await self._fetch("failed", campaign, session, storable(error), MAX_ATTEMPTS)
+        await self._fetch("failed", campaign, session, storable(error), MAX_ATTEMPTS, self._worker)
         return next(each for each in await self.progress(campaign) if each.session == session)
 
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:

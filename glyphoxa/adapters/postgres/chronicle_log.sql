@@ -7,7 +7,9 @@ SELECT s.id AS session, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordi
        CASE WHEN e.is_over THEN coalesce(p.read_ordinal - p.checked_ordinal, 0) ELSE 0 END AS n_unchecked,
        (SELECT count(*) FROM session_entries r
          WHERE r.campaign_id = $1 AND r.session_id = s.id AND r.ordinal > coalesce(p.read_ordinal, 0)
-           AND r.npc_id <> '' AND NOT r.retracted) AS n_replies
+           AND r.npc_id <> '' AND NOT r.retracted) AS n_replies,
+       coalesce(p.attempts > 0 OR NOT p.taken_until BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 hour', false)
+           AS is_unfinished
   FROM sessions s
   LEFT JOIN chronicle_progress p ON p.campaign_id = $1 AND p.session_id = s.id
   LEFT JOIN LATERAL (
@@ -17,15 +19,18 @@ SELECT s.id AS session, s.last_ordinal, coalesce(p.read_ordinal, 0) AS read_ordi
  ORDER BY s.started_at, s.id;
 
 -- take --
--- Lease the session to worker $3 for $4 milliseconds; no row if another worker holds it.
+-- Lease the session to worker $3 for $4 milliseconds; no row if another worker holds it. A lease of more than an hour is
+-- from before the clock was set back.
 INSERT INTO chronicle_progress AS p (campaign_id, session_id, taken_by, taken_until)
     VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 millisecond')
     ON CONFLICT (campaign_id, session_id) DO UPDATE SET taken_by = excluded.taken_by, taken_until = excluded.taken_until
-    WHERE p.taken_by IS NULL OR p.taken_by = $3 OR p.taken_until < clock_timestamp()
+    WHERE p.taken_by IS NULL OR p.taken_by = $3
+       OR NOT p.taken_until BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 hour'
 RETURNING read_ordinal;
 
 -- release --
-UPDATE chronicle_progress SET taken_by = NULL, taken_until = NULL
+UPDATE chronicle_progress
+   SET taken_by = NULL, taken_until = NULL, attempts = 0, error = NULL, retry_at = NULL, is_dead = false
  WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $3;
 
 -- rereads --
@@ -63,15 +68,15 @@ SELECT u.*
  LIMIT $4;
 
 -- before --
--- The last $4 utterances before the ordinal $3, latest first, without retracted ones and those that nobody may read.
+-- Of the last $4 utterances before the ordinal $3, latest first, without retracted ones, those that may be read.
 SELECT u.*
-  FROM session_entries e
+  FROM (SELECT id, utterance_id, ordinal FROM session_entries
+         WHERE campaign_id = $1 AND session_id = $2 AND ordinal < $3 AND NOT retracted
+         ORDER BY ordinal DESC LIMIT $4) e
   JOIN utterances u ON u.campaign_id = $1 AND u.id = e.id
- WHERE e.campaign_id = $1 AND e.session_id = $2 AND e.ordinal < $3 AND NOT e.retracted
-   AND NOT EXISTS (SELECT FROM turn_judgements j WHERE j.campaign_id = $1 AND j.utterance_id = e.utterance_id
+ WHERE NOT EXISTS (SELECT FROM turn_judgements j WHERE j.campaign_id = $1 AND j.utterance_id = e.utterance_id
                       AND j.mode <> 'in_world_answer')
- ORDER BY e.ordinal DESC
- LIMIT $4;
+ ORDER BY e.ordinal DESC;
 
 -- checked --
 -- How far a session was judged twice, up to the ordinal $3, and whether nobody has spoken for $4 milliseconds.
@@ -134,11 +139,11 @@ DELETE FROM chronicle_rereads r
  WHERE r.campaign_id = $1 AND r.session_id = $2 AND r.ordinal = d.ordinal AND r.change_seq = d.change_seq;
 
 -- failed --
--- Record a failure: attempt $4 is the last; until then retry after 1 s, doubled each time, up to an hour.
+-- Record a failure of worker $5: attempt $4 is the last; until then retry after 1 s, doubled each time, up to an hour.
 UPDATE chronicle_progress
    SET attempts = attempts + 1, error = left($3, 2000), is_dead = attempts + 1 >= $4,
        retry_at = clock_timestamp() + least(2 ^ attempts, 3600) * interval '1 second', taken_by = NULL, taken_until = NULL
- WHERE campaign_id = $1 AND session_id = $2;
+ WHERE campaign_id = $1 AND session_id = $2 AND taken_by = $5;
 
 -- revive --
 UPDATE chronicle_progress SET attempts = 0, error = NULL, retry_at = NULL, is_dead = false
