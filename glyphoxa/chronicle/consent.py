@@ -18,6 +18,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import sentences_of
+from glyphoxa.language.sentences import parts_of
 from glyphoxa.world.events import Cause
 
 WITHIN_MS: Final = 120_000
@@ -127,7 +128,7 @@ class SpokenRequests:
 def _found(text: str) -> tuple[ConsentRequest, int] | None:
     """The first request of a line, and the number of words before it."""
     n_words = 0
-    for sentence in sentences_of(text, ())[0]:
+    for sentence in (each for part in parts_of(text) for each in sentences_of(part, ())[0]):
         plain = sentence.text
         for kind, pattern in () if _NO_REQUEST.search(plain) else _PATTERNS.items():
             if (match := pattern.search(plain)) is not None:

@@ -33,6 +33,7 @@ from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.new_names import NameFinder, NewName
+from glyphoxa.language.sentences import parts_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.titles import OTHERS
 from glyphoxa.language.words import fold, words
@@ -44,6 +45,8 @@ PEOPLE: Final = ("npc", "player")
 _OF_MENTION: Final = 0.9
 _OF_ANOTHER: Final = 0.75
 """Confidence that a known name with a title of somebody else is a new name."""
+MOST_CHARS: Final = 50_000
+"""Characters of one line that are read, an hour of speech without a break. The line itself is stored whole."""
 _LEAST_WORTH: Final = 0.4
 """Confidence of a fact that the DM may review. `python -m benchmarks.sayings` measures it."""
 
@@ -171,11 +174,12 @@ class _Reading:
 
     def read(self) -> Extraction:
         told = [
-            said
+            replace(said, utterance=replace(said.utterance, text=part))
             for said in self._talk.said
             if said.utterance.is_evidence
             and not marked_out_of_character(said.utterance.text)
             and not asks_to_forget(said.utterance.text)
+            for part in self._parts(said.utterance.text)
         ]
         self._introduce_all(told)
         for said in told:
@@ -186,6 +190,11 @@ class _Reading:
             tuple(self._facts.values()),
             tuple(self._refused),
         )
+
+    def _parts(self, text: str) -> list[str]:
+        if len(text) > MOST_CHARS:
+            self._refused[f"only {MOST_CHARS} of {len(text)} characters were read: {text[:80]!r}"] = None
+        return parts_of(text[:MOST_CHARS])
 
     def _introduce_all(self, told: Sequence[NumberedUtterance]) -> None:
         """Register introduced names first, so that all lines know them, even by a part of the name."""

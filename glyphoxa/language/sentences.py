@@ -26,6 +26,11 @@ _CLOSERS: Final = "\"'”’»)]*_」』"
 _CLAUSE_ENDERS: Final = ",;:—–"
 _LOOKED_BACK: Final = 40
 """Characters before a full stop that show whether it ends a sentence."""
+MOST_READ: Final = 2_000
+"""Characters of a line that are read at once, because patterns take a time that grows with the square of them."""
+_PART: Final = re.compile(
+    rf"(?s).{{1,{MOST_READ}}}\Z|.{{1,{MOST_READ - 2}}}[{_ENDERS}]\s|.{{1,{MOST_READ - 1}}}\s|.{{1,{MOST_READ}}}"
+)
 _MAY_END: Final = re.compile(rf"[\n{_ENDERS}{_CLAUSE_ENDERS}]")
 _WORDS: Final = lexicon("speech")
 _WRITTEN: Final = lexicon("spoken")
@@ -177,6 +182,11 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
             yield begins, begins + len(piece.strip())
         start += len(piece)
         splitter._held = text[start:]
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the text in parts of at most `MOST_READ` characters, cut after a sentence, or else after a word."""
+    return _PART.findall(text)
 
 
 def sentences(text: str) -> list[str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from glyphoxa.chronicle.rules_extractor import RulesExtractor
+from glyphoxa.chronicle import rules_extractor
+from glyphoxa.chronicle.rules_extractor import MOST_CHARS, RulesExtractor
 from glyphoxa.chronicle.salience import Salience, SalienceJudge
+from glyphoxa.chronicle.statements import MarkedSentence, NameSpan, sentences_of
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.language.sentences import MOST_READ
 from tests.support.builders import SMITH, an_utterance
 
 TALK: dict[str, list[Any]] = tomllib.loads(Path(__file__).with_name("talk.toml").read_text("utf-8"))
@@ -262,3 +265,25 @@ def test_saying_about_the_next_moment_is_not_stored(text: str, language: str) ->
 @pytest.mark.parametrize("text", ["I am Ysolde Brand.", "I'm Tamsin."])
 def test_speaker_who_gives_a_name_is_not_placed_there(text: str) -> None:
     assert [type_ for _, type_, _ in relations(text)] == []
+
+
+@pytest.mark.parametrize(
+    "talk", ["We paid twenty for ", "We are going to ", "Odo gave Wenna the ring. ", "Wir haben nie ", "a"]
+)
+def test_a_line_of_any_length_is_read_in_short_parts(talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    line, read = talk * (2 * MOST_CHARS // len(talk)), list[int]()
+
+    def counted(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
+        read.append(len(text))
+        return sentences_of(text, names)
+
+    monkeypatch.setattr(rules_extractor, "sentences_of", counted)
+    refused = found(line).refused
+    assert max(read, default=0) <= MOST_READ and sum(read) <= MOST_CHARS
+    assert [each for each in refused if f"only {MOST_CHARS} of {len(line)} characters" in each]
+
+
+def test_what_a_long_line_tells_at_its_end_is_found() -> None:
+    told = found("We walked along the river for a while. " * 200 + "Wenna is Odo's sister.")
+    assert [(one.source, one.type, one.target) for one in told.relations] == [("wenna", "SIBLING_OF", "odo")]
+    assert told.refused == ()

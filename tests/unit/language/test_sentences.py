@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.language.sentences import SentenceSplitter
+from glyphoxa.language.sentences import MOST_READ, SentenceSplitter, parts_of
 
 
 def pieces(text: str, *, chunk: int = 1) -> list[str]:
@@ -135,3 +135,16 @@ def test_a_long_first_sentence_is_begun_before_a_word_that_joins() -> None:
 
 def test_a_short_beginning_is_not_torn_from_its_clause() -> None:
     assert SentenceSplitter().push("You and I will go. ") == ["You and I will go."]
+
+
+@pytest.mark.parametrize("text", ["", "One. Two! ", "words without any mark ", "x", "\n", "One.\nTwo…\n"])
+def test_parts_are_short_and_together_the_whole(text: str) -> None:
+    parts = parts_of(text * MOST_READ)
+    assert "".join(parts) == text * MOST_READ
+    assert all(0 < len(part) <= MOST_READ for part in parts)
+    assert parts_of(text) == [text] * bool(text)
+
+
+def test_a_part_ends_after_a_sentence_or_else_a_word() -> None:
+    assert parts_of("One. Two! " * MOST_READ)[0].endswith("Two! ")
+    assert parts_of("a word " * MOST_READ)[0].endswith(" ")
