@@ -38,14 +38,14 @@ from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
-from glyphoxa.dm.facts import Decision, FactDesk
+from glyphoxa.dm.facts import ChangedMeanwhile, Decision, FactDesk
 from glyphoxa.dm.nodes import MemoryNode, nodes_of
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
-from glyphoxa.dm.wrap_up import NOTE, FactProposal, WrapUp
+from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
@@ -55,7 +55,8 @@ from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewe
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.facts import known_to
+from glyphoxa.language.facts import claim_in_words, known_to
+from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
@@ -69,6 +70,8 @@ from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
+from glyphoxa.world.events import Cause
+from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known
 
 # Names, and how they are misheard.
@@ -124,7 +127,8 @@ class WrappedUp:
     Attributes:
         names: Entities that the session named first.
         opened, closed: Threads that it left open, and that it continued.
-        recap: Lines to read aloud to the players, of which the DM has accepted a fact that is no secret.
+        recap: To read aloud to the players: lines of which the DM has accepted a fact that is no secret, or the DM's
+            words for them.
     """
 
     proposals: Sequence[FactProposal]
@@ -301,9 +305,17 @@ class Desk:
             Unavailable: The database is away.
         """
         await self.timeline.session(session)
-        recaps, atoms = await SessionRecaps.of(self.store, self.campaign), self.store.atoms
+        # A table that has just closed may hold requests that the chronicle has not read yet.
+        log = PostgresChronicleLog(self.store.database, self.store.world)
+        read = next(each.read_ordinal for each in await log.progress(self.campaign) if each.session == session)
+        unread = await said_in(log, self.campaign, session, after=read)
+        await log.decide(self.campaign, session, [each.utterance for each in unread])
+        return await self._wrapped_up(session, log)
+
+    async def _wrapped_up(self, session: SessionId, log: PostgresChronicleLog) -> WrappedUp:
+        recaps, atoms = await SessionRecaps.of(self.store, self.campaign, log=log), self.store.atoms
         stored, said = recaps.campaign, await recaps.said(session)
-        judged = await recaps.log.judged(self.campaign, session, after=0, up_to=_LONGEST_SESSION)
+        judged = await log.judged(self.campaign, session, after=0, up_to=_LONGEST_SESSION)
         facts = await self.inspection.current(self.campaign, DM, limit=_MOST_KNOWN)
         ended = await self.inspection.ended(self.campaign, "", limit=_MOST_KNOWN)
         outside, forbids = {fold(player.name) for player in stored.players if player.dm}, topics_of(stored).forbids
@@ -312,66 +324,71 @@ class Desk:
             for each in self.seen
             if each.entity.type != "event" and fold(each.entity.name) not in outside
         }
-        selection = LineSelection(stored.language, lambda: recaps.names)
+        selection = LineSelection(stored.language, lambda: recaps.names, _TOKENS_ALOUD)
         maker = WrapUp(selection, entities, lambda line: place_of(stored.scenes, line.witnesses))
-        shown = [each for each in said if not forbids(each.utterance.text)]
-        lines = {each.utterance.id for each in said}
-        accepted = {
-            fact.provenance.utterance_id
+        accepted = [
+            fact
             for fact in facts
             if fact.status == "accepted" and fact.provenance.dm_confirmed
             if known_to(fact, self.resolver).scope not in ("secret", "hidden")
-        }
-        kept = [each for each in said if each.utterance.id in accepted]
+        ]
+
+        def wrapped_up() -> tuple[Sequence[NumberedUtterance], Sequence[FactProposal], Sequence[str]]:
+            played = [each for each in said if not forbids(each.utterance.text)]
+            shown = [each for each in played if each.utterance.is_evidence]
+            shown = [each for each in shown if not is_out_of_character(each.utterance.text)]
+            return shown, maker.proposals(played, judged, facts, ended), maker.aloud(shown, accepted, recaps.players)
+
+        shown, proposals, aloud = await offload(wrapped_up, amount=len(said) * _ROWS_A_LINE)
+        lines = {each.utterance.id for each in shown}
         return WrappedUp(
-            await offload(lambda: maker.proposals(shown, judged, facts, ended), amount=len(said) * _ROWS_A_LINE),
-            [each for each in recaps.known if each.is_of_talk and _is_met_in(lines, each)],
-            [each.summary for each in await atoms.open_threads(self.campaign, session)],
-            await atoms.closed_threads(self.campaign, session),
-            await recaps.told(kept, "players", tokens=_TOKENS_ALOUD),
+            proposals,
+            [each for each in recaps.known if each.is_of_talk and not forbids(each.name) and _is_met_in(lines, each)],
+            [each.summary for each in await atoms.open_threads(self.campaign, session) if lines & {*each.evidence}],
+            [each for each in await atoms.closed_threads(self.campaign, session) if not forbids(each)],
+            aloud,
         )
 
-    def need_decidable(self, what: str, proposals: Sequence[FactProposal], words: str) -> None:
-        """Check a decision before anything is stored; see `decide`.
+    async def decide(
+        self, session: SessionId, decisions: Sequence[LineDecision], *, seen: str | None = None
+    ) -> Decision:
+        """Decide on proposals of a session: all of it or nothing, and one undo takes it back.
+
+        Another decision waits until this one is stored, so that nobody decides on what is decided already.
+
+        Args:
+            seen: The words of the proposal as the DM saw it.
 
         Raises:
             NotFound: There is nobody of that name.
-            InvalidInput: There is no such decision, it has no words, or it is about several proposals.
-        """
-        if what not in ("confirm", "reject", "edit", "to"):
-            raise InvalidInput(f"unknown decision {what!r}; valid: confirm, reject, edit, to")
-        if what in ("edit", "to") and len(proposals) != 1:
-            raise InvalidInput(f"reword or assign one line, not {', '.join(each.name for each in proposals)}")
-        if what == "edit" and not words.strip():
-            raise InvalidInput("the fact is empty: write what is true")
-        if what == "to":
-            self.resolver.entity(words)
-
-    async def decide(self, what: str, proposals: Sequence[FactProposal], words: str = "") -> Decision:
-        """Decide on proposals as in the review, once they are findings.
-
-        Args:
-            what: "confirm", "reject"; of one proposal: "edit" with the new words, "to" with a name.
-
-        Raises:
-            NotFound: A finding is decided already.
+            InvalidInput: A proposal is decided already, is named twice, or cannot be decided so.
+            ChangedMeanwhile: The proposal is not as it was seen.
             Unavailable: The database is away.
-            GlyphoxaError: See `need_decidable`.
         """
-        self.need_decidable(what, proposals, words)
-        for each in proposals:
-            if each.finding is None:
-                stated, cause = each.stated()
-                await self.store.world.commit(self.campaign, [stated], cause)
-        facts = [each.claim.fact_id if each.finding is None else each.finding.id for each in proposals]
-        if what == "confirm":
-            return await self.facts.confirm(facts)
-        if what == "reject":
-            return await self.facts.reject(facts)
-        if what == "to":
-            return await self.facts.edit(facts[0], subject=words)
-        predicate = None if proposals[0].claim.object is None else NOTE
-        return await self.facts.edit(facts[0], predicate=predicate, value=" ".join(words.split()))
+        log = PostgresChronicleLog(self.store.database, self.store.world)
+        async with self.store.world.writing(self.campaign, amount=2 * MOST_LINES) as world:
+            proposals = (await self._wrapped_up(session, log)).proposals
+            wanted = list[tuple[LineDecision, FactProposal]]()
+            for decision in decisions:
+                found = chosen(decision.numbers, proposals)
+                if decision.words and len(found) > 1:
+                    raise InvalidInput(f"reword or assign one line, not {', '.join(each.name for each in found)}")
+                wanted += ((decision, one) for one in found)
+            for name, n in Counter(one.name for _, one in wanted).items():
+                if n > 1:
+                    raise InvalidInput(f"{name} is named in two decisions; nothing was decided")
+            for _, one in wanted:
+                words = claim_in_words(one.claim, self.resolver)
+                if seen not in (None, words):
+                    raise ChangedMeanwhile(words, seen=str(seen), now=words)
+                if one.finding is None:
+                    await world.commit(*one.stated())
+            state = (await world.current()).state
+            held = ((decision, one.finding or state.of_claim(one.claim)) for decision, one in wanted)
+            events = [each.event(fact.id, fact.claim, self.resolver) for each, fact in held if fact is not None]
+            await world.commit(events, Cause("dm", self.facts.now_ms()))
+        says = [event.claim for event in events if isinstance(event, FactReplaced)]
+        return await self.facts.decision_of(world.recorded, [event.fact for event in events], says)
 
     def _listed(self, facts: Iterable[Fact]) -> list[str]:
         return [self.facts.words(fact) + " (needs review)" * (fact.status != "accepted") for fact in facts]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 import shlex
-from collections import Counter
+import sys
+import termios
+import tty
 from collections.abc import Callable, Sequence
 from inspect import signature
 from itertools import groupby
 from typing import Any
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import (
@@ -30,19 +35,19 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.desk import Desk, WrappedUp
 from glyphoxa.dm.entities import EntityDesk, NameResolver, attributes_of, json_object, json_or_text
-from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.facts import Decision, FactDesk
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain
-from glyphoxa.dm.wrap_up import chosen
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.dm.wrap_up import FactProposal, LineDecision
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.language.facts import claim_in_words, moment, short, visibility_in_words
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.world.entity_events import EntitiesMerged
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.events import Cause, WorldEvent
 
 _MOST_SHOWN = 50
 _MOST_LISTED = 5
@@ -408,42 +413,83 @@ async def _summary(desk: Desk, options: argparse.Namespace) -> int:
 _NUMBERS = "lines, such as 12,14b,20-25; or all"
 
 
+def _lines(option: str, text: str, *words: str) -> Argument:
+    return argument(option, nargs=len(words), action="append", default=[], metavar=words, help=text)
+
+
 @WRAP_UP.itself(
     session_argument("session", nargs="?", default=LAST, about="default: the last one"),
-    argument("--accept", metavar="NUMBERS", help=f"{_NUMBERS}: those who heard the line know it from now on"),
-    argument("--drop", metavar="NUMBERS", help=f"{_NUMBERS}: they are not proposed again"),
-    argument("--edit", nargs=2, metavar=("NUMBER", "WORDS"), help="accept it in your words"),
-    argument("--to", nargs=2, metavar=("NUMBER", "NAME"), help="accept it about another person, place or thing"),
+    _lines("--accept", f"{_NUMBERS}: those who heard the line know it from now on", "NUMBERS"),
+    _lines("--drop", f"{_NUMBERS}: they are not proposed again", "NUMBERS"),
+    _lines("--edit", "accept it in your words; can be repeated", "NUMBER", "WORDS"),
+    _lines("--to", "accept it about another person, place or thing; can be repeated", "NUMBER", "NAME"),
 )
 async def _wrap_up(desk: Desk, options: argparse.Namespace) -> int:
     last = LastSessions(desk.settings.data_directory).of(desk.campaign)
     if last is not None and last.session == options.session and last.closed_ms is None:
         again = "after a crash, open it once more with `glyphoxa serve --continue`"
         raise InvalidInput(f"session {options.session!r} is still open: close its table first; {again}")
-    proposals = (await desk.wrap_up(options.session)).proposals
-    (edited, words), (moved, name) = options.edit or ("", ""), options.to or ("", "")
-    numbers = {"confirm": options.accept, "reject": options.drop, "edit": edited, "to": moved}
-    given = {"edit": words, "to": name}
-    wanted = {what: chosen(each, proposals) for what, each in numbers.items() if each}
-    twice = [number for number, n in Counter(each.name for found in wanted.values() for each in found).items() if n > 1]
-    if twice:
-        raise InvalidInput(f"{twice[0]} is named in two decisions; nothing was decided")
-    for what, found in wanted.items():
-        desk.need_decidable(what, found, given.get(what, ""))
-    for what, found in wanted.items():
-        show_decision(desk, await desk.decide(what, found, given.get(what, "")))
+    given = {"confirm": options.accept, "reject": options.drop, "edit": options.edit, "to": options.to}
+    decisions = [LineDecision(what, *words) for what, all_words in given.items() for words in all_words]
+    if decisions:
+        show_decision(desk, await desk.decide(options.session, decisions))
+    elif sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
+        await _one_by_one(desk, options.session)
     _show_wrap_up(desk, await desk.wrap_up(options.session))
     return 0
+
+
+_KEYS = {"a": "confirm", "e": "edit", "t": "to", "d": "reject"}
+
+
+async def _one_by_one(desk: Desk, session: SessionId) -> None:
+    """Ask on the terminal about each proposal, until none is left or the user quits."""
+    later, made = set[str](), list[Decision]()
+    while waiting := [each for each in (await desk.wrap_up(session)).proposals if each.name not in later]:
+        print(f"\n{len(waiting)} left")
+        _show_proposal(desk, waiting[0])
+        key = await asyncio.to_thread(_key)
+        try:
+            if key in _KEYS:
+                words = await asyncio.to_thread(input, "Words: " if key == "e" else "Name: ") if key in "et" else ""
+                made.append(await desk.decide(session, [LineDecision(_KEYS[key], waiting[0].name, words)]))
+                show_decision(desk, made[-1])
+            elif key == "u" and made:
+                await desk.store.world.undo_all(desk.campaign, made.pop().events[::-1], Cause("dm", now_ms()))
+            elif key == "n":
+                later.add(waiting[0].name)
+            elif key in "q\x03\x04":
+                return
+        except (GlyphoxaError, EOFError) as error:
+            print(f"glyphoxa: {str(error) or 'nothing was decided'}")
+
+
+def _key() -> str:
+    """Wait for one key of the terminal, without Enter; Ctrl-C and Ctrl-D are keys, too, and "" is the end of input."""
+    terminal, before = sys.stdin.fileno(), termios.tcgetattr(sys.stdin)
+    try:
+        tty.setraw(terminal, termios.TCSADRAIN)
+        print("[a]ccept [e]dit [t]o another name [d]rop [n]ext [u]ndo [q]uit", end="", flush=True)
+        if (pressed := os.read(terminal, 1)) == b"\x1b":
+            termios.tcflush(terminal, termios.TCIFLUSH)  # the rest of an arrow key, which ends with a letter
+        return pressed.decode(errors="replace")
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        print()
+
+
+def _show_proposal(desk: Desk, each: FactProposal) -> None:
+    print(f"  {each.name:>5}  {plain(claim_in_words(each.claim, desk.resolver))}")
+    if each.finding is not None:
+        print(f"         {plain(f'{each.line.utterance.speaker_name}: {each.line.utterance.text}')}")
+    print(f"         {visibility_in_words(each.heard_by, desk.resolver)}")
 
 
 def _show_wrap_up(desk: Desk, seen: WrappedUp) -> None:
     for subject, group in groupby(seen.proposals, key=lambda each: each.claim.subject):
         print(plain(desk.resolver.called(subject)))
         for each in group:
-            print(f"  {each.name:>5}  {plain(claim_in_words(each.claim, desk.resolver))}")
-            if each.finding is not None:
-                print(f"         {plain(f'{each.line.utterance.speaker_name}: {each.line.utterance.text}')}")
-            print(f"         {visibility_in_words(each.heard_by, desk.resolver)}")
+            _show_proposal(desk, each)
     if not seen.proposals:
         print("nothing is left to decide")
     for name in seen.names:

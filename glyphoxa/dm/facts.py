@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from glyphoxa.dm.entities import Decisions, NameResolver, predicate_of, secret_among, stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, EndedFact, Fact, Visibility
 from glyphoxa.language.facts import (
     certainty_in_words,
@@ -28,6 +28,7 @@ from glyphoxa.world.fact_events import (
     FactReplaced,
     FactRevealed,
     FactScoped,
+    FactStated,
     FactTold,
 )
 
@@ -145,7 +146,10 @@ class FactDesk(Decisions):
         ids = {fact for recorded in events if (fact := getattr(recorded.event, "fact", None)) is not None}
         held = {fact.id: self.words(fact) for fact in await self.review.facts(self.campaign, ids)}
         once = await self.review.once_held(self.campaign, ids - held.keys())
-        return replace(self.resolver, facts=held | {each.fact.id: self.words(each.fact) for each in once})
+        held |= {each.fact.id: self.words(each.fact) for each in once}
+        claims = [recorded.event.claim for recorded in events if isinstance(recorded.event, FactStated)]
+        stated = {claim.fact_id: claim_in_words(claim, self.resolver) for claim in claims}
+        return replace(self.resolver, facts=stated | held)
 
     async def history_in_words(self, happened: Sequence[tuple[WorldEvent, bool]]) -> list[tuple[str, ...]]:
         """Return a row per event: number, time, author, text, place in a transcript, and "undone" or ""."""
@@ -311,10 +315,16 @@ class FactDesk(Decisions):
     async def _decide(self, events: Sequence[Event], about: Sequence[Fact], *, says: Claim | None = None) -> Decision:
         """Commit events. The decision includes the facts `about` and the fact that states the claim `says`."""
         made = await self._commit(*events)
-        facts = await self.review.facts(self.campaign, [each.id for each in about])
-        if says is not None:
-            known = await self.review.current(self.campaign, DM, about=says.subject, limit=_MAX_ABOUT_ONE)
-            facts += [fact for fact in known if fact.claim == says and fact not in facts]
+        return await self.decision_of(made, [each.id for each in about], () if says is None else (says,))
+
+    async def decision_of(
+        self, made: Sequence[WorldEvent], about: Sequence[FactId], says: Sequence[Claim] = ()
+    ) -> Decision:
+        """Return what committed events decided: the facts `about`, and those that state the claims `says`."""
+        facts = await self.review.facts(self.campaign, about)
+        for claim in says:
+            known = await self.review.current(self.campaign, DM, about=claim.subject, limit=_MAX_ABOUT_ONE)
+            facts += [fact for fact in known if fact.claim == claim and fact not in facts]
         numbers = tuple(recorded.seq for recorded in made)
         return Decision(numbers, tuple(facts), tuple(await self.review.ended_by(self.campaign, numbers)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Final
 
 from glyphoxa.dm.ports import CitedUtterance, Review, Session
@@ -327,6 +328,8 @@ class Timeline:
             without = dropped(events[::-1])
             mine = [e for e in events if e.cause.by == "dm" and e.seq not in without and not _is_kept(e)]
             decision = [event for event in mine if event.cause == mine[0].cause]
+            before = (e for e in events if decision and e.seq < decision[-1].seq)
+            decision += [e for e in takewhile(_is_statement_for_decision, before) if e.seq not in without]
             if is_all or (decision and decision[-1] != events[-1]):
                 if not decision:
                     raise NotFound("there is no decision to undo")
@@ -337,6 +340,12 @@ class Timeline:
 def _is_kept(recorded: WorldEvent) -> bool:
     """Return whether `undo` without a number skips an event: an undoing, an erasure, or a decision about a name."""
     return isinstance(recorded.event, Undone | TalkErased | FormHeard)
+
+
+def _is_statement_for_decision(recorded: WorldEvent) -> bool:
+    """Return whether the DM chose a line to be a fact: the decision about that fact follows in the same transaction."""
+    event = recorded.event
+    return recorded.cause.by == "talk" and isinstance(event, FactStated) and event.provenance.origin == "dm"
 
 
 def _is_learned_after(recorded: WorldEvent, session: SessionId, ordinal: int, later: set[SessionId]) -> bool:

@@ -16,7 +16,7 @@ import re
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from glyphoxa.chronicle.atoms import said_in_words
@@ -25,19 +25,22 @@ from glyphoxa.chronicle.salience import Line, SalienceJudge, names_in
 from glyphoxa.chronicle.statements import FIRST_PERSON, facts_in, sentences_of
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
+from glyphoxa.dm.entities import NameResolver, storable
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import NEVER, Claim, EndedFact, Fact, Provenance, Visibility, witnessed_by
+from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
 from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactStated
 
 MOST_LINES: Final = 40
 """Lines of a session that are proposed, with those already accepted: more are not read in five minutes."""
@@ -73,7 +76,7 @@ class FactProposal:
     heard_by: Visibility
     finding: Fact | None = None
 
-    def stated(self) -> tuple[FactStated, Cause]:
+    def stated(self) -> tuple[list[FactStated], Cause]:
         """Return the claim as a finding of the line."""
         said, number = self.line.utterance, self.line.ordinal
         provenance = Provenance(
@@ -83,9 +86,46 @@ class FactProposal:
             at_ms=said.at_ms,
             reason=f"{said.speaker_name} said so",
             accept_at=NEVER,
+            origin="dm",
         )
         cause = Cause("talk", said.at_ms, said.session_id, number, said.id)
-        return FactStated(self.claim, provenance, self.heard_by), cause
+        return [FactStated(self.claim, provenance, self.heard_by)], cause
+
+
+@dataclass(frozen=True, slots=True)
+class LineDecision:
+    """A decision about proposals of a session.
+
+    Attributes:
+        what: "confirm", "reject"; of one proposal: "edit" with the new `words`, "to" with a name.
+        numbers: See `chosen`.
+    """
+
+    what: str
+    numbers: str
+    words: str = ""
+
+    def event(self, fact: FactId, claim: Claim, resolver: NameResolver) -> FactConfirmed | FactRejected | FactReplaced:
+        """Return the decision about one fact.
+
+        Raises:
+            NotFound: There is nobody of that name.
+            InvalidInput: There is no such decision, or it has no words.
+        """
+        words = " ".join(self.words.split())
+        match self.what:
+            case "confirm":
+                return FactConfirmed(fact)
+            case "reject":
+                return FactRejected(fact)
+            case "to":
+                return FactReplaced(fact, replace(claim, subject=resolver.entity(words).id))
+            case "edit" if words:
+                predicate = claim.predicate if claim.object is None else NOTE
+                return FactReplaced(fact, storable(Claim.attribute(claim.subject, predicate, words)))
+            case "edit":
+                raise InvalidInput("the fact is empty: write what is true")
+        raise InvalidInput(f"unknown decision {self.what!r}; valid: confirm, reject, edit, to")
 
 
 def chosen(numbers: str, proposals: Sequence[FactProposal]) -> list[FactProposal]:
@@ -203,6 +243,19 @@ class WrapUp:
             says_something = is_whole and len(self._telling(text)) >= _FEWEST_WORDS
             if remark.line.ordinal in learned and says_something and remark.about is not None:
                 yield log_odds(remark.signs, weights), remark
+
+    def aloud(self, said: Sequence[NumberedUtterance], accepted: Sequence[Fact], players: PlayersView) -> list[str]:
+        """Return what players may read of the lines on which these facts rest, in the DM's words if there are some."""
+        words = defaultdict[UtteranceId | None, list[str]](list)
+        for fact in accepted:
+            words[fact.provenance.utterance_id].append(str(fact.claim.content) if fact.claim.predicate == NOTE else "")
+        told = [
+            SummarySentence(text, (each.utterance.id,))
+            for each in players.shown(each for each in said if each.utterance.id in words)
+            for own in words[each.utterance.id]
+            if (text := players.readable("", own or self.selection.quote(each.utterance).text, ""))
+        ]
+        return [each.text for each in self.selection.compress(told)]
 
     def remarks(self, said: Sequence[NumberedUtterance]) -> Iterator[Remark]:
         """Yield the sentences of a session, each with whom it concerns.

@@ -52,6 +52,7 @@ def marked_out_of_character(text: str) -> bool:
     return unmarked != text and re.search(r"\w", unmarked) is None
 
 
+@lru_cache(10_000)  # lines of a long session: several questions about each of them need this
 def is_out_of_character(text: str) -> bool:
     """Return whether a text is marked as out of character, or about a real-world topic."""
     return marked_out_of_character(text) or out_of_character(text) is not None

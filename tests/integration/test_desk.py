@@ -77,6 +77,7 @@ POSTS = (
     "/desk/world/elowen",
     "/desk/sessions/s1",
     "/desk/sessions/s1/line",
+    "/desk/sessions/s1/wrap-up",
     "/desk/sessions/s1/back",
     "/desk/names",
     "/desk/campaign",

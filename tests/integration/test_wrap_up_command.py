@@ -71,8 +71,8 @@ async def test_only_listeners_know_an_accepted_line(
     assert "good evening" not in text
     text = await cli.told("wrap-up", "first", "--accept", bell, "--edit", mill, "The party burned the mill.")
     assert "The party burned the mill." in text
-    assert [line for line in text.splitlines() if line.startswith("to read aloud: ") and "old mill" in line]
-    assert [line for line in text.splitlines() if line.startswith("to read aloud: ") and "silver bell" in line]
+    aloud = [line for line in text.splitlines() if line.startswith("to read aloud: ")]
+    assert aloud == ["to read aloud: The party burned the mill.", f"to read aloud: Tamsin said: “{ELSEWHERE}”"]
     text = await cli.told("wrap-up", "first")
     assert text.startswith("nothing is left to decide")
     facts = {npc: await cli.told("show", "facts", "--as", npc) for npc in ("Grimjaw", "Eldrinax")}
@@ -82,6 +82,8 @@ async def test_only_listeners_know_an_accepted_line(
     async with an_evening(settings, monkeypatch, session="second") as evening:
         knows = await asked(evening, "Grimjaw, where is the silver bell of the abbey?")
         assert any("silver bell" in each.text for each in knows.prompt.recalled)
+        knows = await asked(evening, "Grimjaw, what do you know about Tamsin?")
+        assert "The party burned the mill." in knows.prompt.text, "only the accepted fact has these words"
         not_heard = await asked(evening, "Eldrinax, where is the silver bell of the abbey?")
         assert "third stone bridge" not in not_heard.prompt.text
 
@@ -97,8 +99,9 @@ async def test_undo_retraction_and_dropping(
     assert text.startswith("nothing is left to decide")
     assert "old mill" not in text
     assert f"'{bell}' is not proposed, or decided already" in await cli.problem("wrap-up", "--accept", bell)
-    await cli.told("facts", "undo")
-    await cli.told("facts", "undo")
+    undone = await cli.told("facts", "undo")
+    assert [words for words in undone.splitlines() if "silver bell" not in words and "old mill" not in words] == []
+    assert "no facts need review" in await cli.told("facts", "review")
     text = await cli.told("wrap-up")
     assert (number_of(text, "old mill"), number_of(text, "silver bell")) == (mill, bell)
     assert "silver bell" not in await cli.told("show", "facts", "--as", "Grimjaw")
@@ -117,6 +120,9 @@ async def test_what_cannot_be_decided_is_refused_whole(
     mill, bell = number_of(text, "old mill"), number_of(text, "silver bell")
     assert f"open: {bell}, {mill}" in await cli.problem("wrap-up", "--accept", f"{mill},99")
     assert "two decisions" in await cli.problem("wrap-up", "--accept", mill, "--drop", f"{mill},{bell}")
+    assert "two decisions" in await cli.problem("wrap-up", "--edit", mill, "Burned.", "--edit", mill, "Drowned.")
+    for garbage in ("", ",", "-", "1-", "0", "1e3", "²", "99999999999", "all,1", f"{mill};{bell}"):
+        assert "is not proposed, or decided already" in await cli.problem("wrap-up", "--drop", garbage)
     assert "no entity" in await cli.problem("wrap-up", "--accept", mill, "--to", bell, "Nobody")
     assert "one line, not" in await cli.problem("wrap-up", "--edit", "1-99", "So it was.")
     assert "is empty" in await cli.problem("wrap-up", "--edit", mill, " ")

@@ -12,10 +12,10 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from glyphoxa.desk import Desk, SessionRecaps
 from glyphoxa.dm import turns as turn_told
-from glyphoxa.dm.facts import ChangedMeanwhile
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview
 from glyphoxa.dm.wording import escaped
+from glyphoxa.dm.wrap_up import LineDecision
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
@@ -125,15 +125,10 @@ async def decide_on_line(frame: DeskFrame, request: Request, form: Form) -> Done
         ChangedMeanwhile: It is not as it was seen.
     """
     desk, session, _ = await _opened(frame, request)
-    number, proposals = form.get("number", ""), (await desk.wrap_up(session)).proposals
-    one = next((each for each in proposals if each.name == number), None)
-    if one is None:
-        raise InvalidInput(f"line {number!r} is not proposed, or decided already")
-    words = claim_in_words(one.claim, desk.resolver)
-    if words != (was := form.get("seen", "")):
-        raise ChangedMeanwhile(words, seen=was, now=words)
-    await desk.decide(form.get("do", ""), [one], form.get("words", ""))
-    return Done(f"decided: {words}", f"{_page_of(session)}/wrap-up")
+    seen = form.get("seen", "")
+    decision = LineDecision(form.get("do", ""), form.get("number", ""), form.get("words", ""))
+    await desk.decide(session, [decision], seen=seen)
+    return Done(f"decided: {seen}", f"{_page_of(session)}/wrap-up")
 
 
 @PAGES.get(f"{_SESSION}/memory", "session_memory")

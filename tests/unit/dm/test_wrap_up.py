@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.judgement import Judged, TurnJudgement
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedAs, EndedFact, Fact
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import WorldEvent, replay
+from glyphoxa.world.events import Event, WorldEvent, replay
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 TAMSIN, WENNA, MILL = EntityId("tamsin"), EntityId("wenna"), EntityId("mill")
@@ -51,9 +51,9 @@ def shown(found: Sequence[FactProposal]) -> list[tuple[str, str]]:
 
 
 def a_finding(claim: Claim, proposal: FactProposal, **changes: object) -> Fact:
-    stated, cause = replace(proposal, claim=claim).stated()
-    added = [EntityAdded(each.id, each.type, each.name) for each in ENTITIES.values()]
-    events = [WorldEvent(n, cause, event) for n, event in enumerate([*added, stated], start=1)]
+    statements, cause = replace(proposal, claim=claim).stated()
+    added: list[Event] = [EntityAdded(each.id, each.type, each.name) for each in ENTITIES.values()]
+    events = [WorldEvent(n, cause, event) for n, event in enumerate([*added, *statements], start=1)]
     return replay(events).facts[claim.fact_id].with_(**changes)
 
 
@@ -251,7 +251,7 @@ def test_proposals_are_of_the_story_and_for_those_who_heard_it(
         line = each.line.utterance
         assert line.aside is None
         assert line.npc_id is None
-        stated, cause = each.stated()
+        [stated], cause = each.stated()
         assert {knower.npc for knower in stated.visibility.knowers} == line.witnesses
         assert stated.visibility.scope == "witnessed"
         assert (cause.by, cause.utterance_id) == ("talk", line.id)
