@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -88,13 +89,13 @@ def run(options: argparse.Namespace) -> int:
             address = address_of(options, settings, listener)
             if settings.campaign is not None:
                 campaign = read_playable(settings.campaign, settings).campaign
-            session = options.session
+            session, began_ms = options.session, time.time_ns() // 1_000_000
             if campaign is not None:
                 session = choose(
                     options,
                     campaign,
                     settings.data_directory,
-                    now_ms=time.time_ns() // 1_000_000,
+                    now_ms=began_ms,
                     terminal=Terminal(say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None),
                 )
             server = TableServer(settings, campaign, session, address, listener, metrics_listener)
@@ -103,6 +104,11 @@ def run(options: argparse.Namespace) -> int:
             except asyncio.CancelledError:
                 # Ctrl-C while the table was being opened; what was open is closed by now.
                 return ending.code
+            last = LastSessions(settings.data_directory).of(campaign.id) if campaign and settings.has_memory else None
+            if last is not None and (last.closed_ms or 0) >= began_ms:
+                where = {"--campaign": options.campaign, "--config": options.config}
+                given = [word for option, value in where.items() if value for word in (option, str(value))]
+                say(f"decide what to keep of it: {shlex.join(['glyphoxa', 'wrap-up', last.session, *given])}")
     return 0
 
 

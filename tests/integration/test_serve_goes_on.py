@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -116,7 +117,9 @@ async def test_a_stored_campaign_is_opened_by_its_id_and_session_by_number(setti
             await asked(page, "Grimjaw, my brother Joren was lost in the fen.")
             assert await run("table", "end", "--config", settings) == 0
             await next_of(page, "session_ends")
-        await asyncio.to_thread(ended, process)  # until it is stored
+        told, _ = await asyncio.to_thread(process.communicate, timeout=DEADLINE_S)  # until it is stored
+    [command] = [line.partition(": ")[2] for line in told.splitlines() if "glyphoxa wrap-up" in line]
+    assert await run(*shlex.split(command)[1:]) == 0
     without_file, campaign = naming_no_campaign(settings)
     with a_table("", without_file, "--campaign", campaign, "--session", "1") as process:
         async with a_page(process) as page:

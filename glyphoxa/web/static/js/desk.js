@@ -84,7 +84,7 @@ const on = {
     $("in-force").textContent = in_force;
     answer(done);
   },
-  session_ends: () => answer("The session is over."),
+  session_ends: () => answer(`The session is over.${remembers ? ` Decide what to keep of it: glyphoxa wrap-up ${$("answer").dataset.session}` : ""}`),
   error: ({ message }) => answer(message),
 };
 
