@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
 from tests.support.axe import violations
 from tests.support.browser import a_page, say, sit
+from tests.support.builders import an_utterance
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.postgres import TestServer, a_test_server
 from tests.support.web_table import served
@@ -118,14 +119,71 @@ async def a_house(
 
 
 async def learned(dsn: str, directory: Path) -> None:
-    """Store two facts about Grimjaw that need review."""
+    """Store lines of an earlier session, and two facts about Grimjaw that need review."""
     campaign, line = CampaignId("town"), UtteranceId("old-1")
     async with open_store(dsn, data_dir=directory) as store:
+        said = [replace(an_utterance(text, id=f"old-{n}"), witnesses=HEARD) for n, text in enumerate(SAID, start=1)]
+        await store.log.append([replace(each, session_id=SessionId("old")) for each in said])
         for value, predicate in (("40", DEBT), ('"the sea"', FEAR)):
             claim = Claim(EntityId("grimjaw"), predicate, value=value)
             provenance = Provenance(0.4, "inferred", False, "talk", SessionId("old"), line, 1, 1)
             stated = FactStated(claim, provenance, witnessed_by([NpcId("grimjaw")], at_ms=1, utterance=line))
             await store.world.commit(campaign, [stated], Cause("talk", 1, SessionId("old"), 1, line))
+
+
+HEARD = frozenset({NpcId("grimjaw")})
+SAID = (
+    "Grimjaw never goes near the water, and he owes the captain forty crowns.",
+    "I hid the silver bell of the abbey under the third stone bridge.",
+    "We promised the miller that Bran will bring the ledger to the tower.",
+    "The queen was poisoned with hemlock by her own sister in winter.",
+)
+
+
+async def test_lines_are_decided_on_by_keyboard(
+    chromium: Browser, postgres: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house(chromium, postgres, tmp_path, monkeypatch, seats=()) as house:
+        (one, other), keys, facts = house.dms, house.dms[0].page.keyboard, house.dms[0].page.locator(".fact")
+        focused = one.page.locator(".fact:focus")
+
+        async def left(n: int) -> None:
+            await expect(facts).to_have_count(n)
+            await expect(focused).to_have_count(1)
+
+        await one.page.goto(f"{house.url}/desk/sessions")
+        await one.page.get_by_role("link", name="Wrap-up: decide what to keep").click()
+        await expect(facts).to_have_count(5)
+        assert await violations(one.page) == []
+        await other.page.goto(one.page.url)
+        await keys.press("j")
+        first = await focused.locator(".fact-words").inner_text()
+        await keys.press("a")
+        await expect(one.page.locator(".done")).to_contain_text("Decided: ")
+        await left(4)
+        await keys.press("u")
+        await left(5)
+        await expect(focused.locator(".fact-words")).to_have_text(first)
+        await keys.press("e")
+        await keys.press("Escape")
+        await expect(focused.locator(".fact-words")).to_have_text(first)
+        await keys.press("e")
+        await keys.type("Nobody knows where it is.")
+        await keys.press("Enter")
+        await left(4)
+        await keys.press("t")
+        await keys.type("Eldrinax")
+        await keys.press("Enter")
+        await left(3)
+        await keys.press("d")
+        await left(2)
+        # The second game master still sees the first one.
+        await other.page.keyboard.press("j")
+        await other.page.keyboard.press("a")
+        await expect(other.page.locator(".problem")).to_contain_text("is not proposed, or decided already")
+        await one.page.goto(f"{house.url}/desk/knowledge?npc=grimjaw")
+        await expect(one.page.locator("main")).to_contain_text("Nobody knows where it is.")
+        assert one.problems == []
 
 
 async def test_each_command_reaches_only_its_recipients(
