@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.config.settings import Settings
@@ -244,6 +245,19 @@ async def test_second_of_two_game_masters_gets_an_error(store: Store, dsn: str, 
     mentions = await n_mentions(store, campaign)
     assert len(mentions) == 2
     assert set(mentions.values()) == {1}
+
+
+async def test_accepted_line_stays_when_its_session_is_read_again(store: Store) -> None:
+    campaign = await an_evening(store, BELL, MILL, DEBT)
+    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    desk = await desk_for(store, campaign.id)
+    await desk.decide(EVENING, [LineDecision("confirm", "1,2"), LineDecision("reject", "3")])
+    before = await texts_of(store, campaign.id, SMITH)
+    await PostgresChronicleLog(store.database, store.world).read_again(campaign.id, EVENING)
+    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    assert "silver bell" in before
+    assert await texts_of(store, campaign.id, SMITH) == before
+    assert not (await desk.wrap_up(EVENING)).proposals
 
 
 async def test_failed_decision_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

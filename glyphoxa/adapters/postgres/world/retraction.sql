@@ -32,12 +32,12 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from_any --
--- The same for the utterances $2, without steps of wrong forms of names: these do not come from reading an utterance.
--- Served by idx_world_events_sources.
+-- The same for the utterances $2, without steps of wrong forms of names and lines that the DM chose to be facts: these do
+-- not come from reading an utterance. Served by idx_world_events_sources.
 SELECT seq
   FROM world_events w
  WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard')
-   AND sources && $2
+   AND sources && $2 AND payload #>> '{provenance,origin}' IS DISTINCT FROM 'dm'
  ORDER BY seq;
 
 -- utterance --
