@@ -105,11 +105,10 @@ def report_checks(checks: Sequence[DemoCheck]) -> int:
 
 
 def print_next_steps(run: Run, campaign_file: Path) -> None:
-    """Print three commands to try next. They work on this evening's data in the local database."""
+    """Print four commands to try next. They work on this evening's data in the local database."""
     port = read_settings(run.config).server.port
     glyphoxa = _short(Path(sys.executable).parent / "glyphoxa")
-    desk = [glyphoxa, "serve", "--open", "--new"]
-    desk += ["--config", _short(run.config.resolve()), "--campaign", _short(campaign_file)]
+    of_evening = ["--config", _short(run.config.resolve()), "--campaign", _short(campaign_file)]
     # One line for each command, so that it can be copied from a narrow terminal.
     print(
         "",
@@ -117,9 +116,12 @@ def print_next_steps(run: Run, campaign_file: Path) -> None:
         "     make serve",
         "",
         f"  2. See this evening as its game master. Run this, then open http://localhost:{port}/desk/sessions:",
-        f"     {shlex.join(desk)}",
+        f"     {shlex.join([glyphoxa, 'serve', '--open', '--new', *of_evening])}",
         "",
-        "  3. Start your own campaign:",
+        "  3. Decide what the NPCs keep of the last session:",
+        f"     {shlex.join([glyphoxa, 'wrap-up', *of_evening])}",
+        "",
+        "  4. Start your own campaign:",
         f"     {shlex.join([glyphoxa, 'campaign', 'new', OWN_CAMPAIGN])}",
         f"     {shlex.join([glyphoxa, 'serve', '--open', '--campaign', OWN_CAMPAIGN])}",
         sep="\n",

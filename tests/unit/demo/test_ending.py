@@ -1,4 +1,4 @@
-"""How an evening ends: the checks that decide the exit code, and the three commands."""
+"""How an evening ends: the checks that decide the exit code, and the four commands."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def test_each_failed_check_is_one_line_and_the_exit_code_is_1(capsys: pytest.Cap
     assert lines[1].endswith("one; two; 2 more in evening.json")
 
 
-def test_the_demo_ends_with_three_commands_that_can_be_copied(
+def test_the_demo_ends_with_four_commands_that_can_be_copied(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Run(DEMO / "evening.yaml", tmp_path / "my out", DEMO / "settings.yaml", LOCAL)
     print_next_steps(run, tmp_path / "my out" / "campaign.yaml")
     told = capsys.readouterr().out
     assert ":7860/desk/sessions" in told
-    play, desk, begin, serve = [shlex.split(line) for line in told.splitlines() if line.startswith("     ")]
+    play, desk, wrap_up, begin, serve = [shlex.split(line) for line in told.splitlines() if line.startswith("     ")]
     assert play == ["make", "serve"]
     assert desk[1:4] == ["serve", "--open", "--new"]
     assert desk[-1] == str(tmp_path / "my out" / "campaign.yaml"), "a path with a space is one word"
+    assert wrap_up[1:] == ["wrap-up", *desk[4:]]
     assert begin[1:3] == ["campaign", "new"]
     assert serve[1:3] == ["serve", "--open"]
     assert begin[-1] == serve[-1]
