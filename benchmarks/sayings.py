@@ -47,7 +47,7 @@ from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.text import Text, log_odds
 
 PENALTY: Final = 0.5
-PENALTY_OF_REMARKS: Final = 20.0
+PENALTY_OF_REMARKS: Final = 30.0
 _COPIES: Final = 4
 """Weight of a verdict on a sentence, compared with a label of its line."""
 _FIRST: Final = (20, 40)

@@ -14,15 +14,16 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Final, NamedTuple
 
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.rules_extractor import without_called
 from glyphoxa.chronicle.salience import Line, SalienceJudge, names_in
-from glyphoxa.chronicle.statements import FIRST_PERSON, facts_in, sentences_of
+from glyphoxa.chronicle.statements import FIRST_PERSON, sentences_of
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.dm.entities import NameResolver, storable
@@ -34,7 +35,6 @@ from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import NEVER, Claim, EndedFact, Fact, Provenance, Visibility, witnessed_by
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
@@ -48,16 +48,18 @@ NOTE: Final = "note"
 _NUMBERS: Final = re.compile(r"(\d{1,9})(?:([a-z])|-(\d{1,9}))?")
 _FEWEST_WORDS: Final = 3
 """Different words of a sentence that says something."""
-_ENDS: Final = (".", "!", "?", "”", '"', ")", "'")
+_ENDS: Final = (".", "!", "”", '"', ")", "'")
 _ALIKE: Final = 0.6
 """Share of the words of a sentence that a better one or a fact has, too: it is told."""
 _LATELY: Final = 12
 """Lines for which somebody outside the story may speak as whom that one named."""
+_AROUND: Final = 10
+"""Lines before and after a sentence."""
+_SHARE_AROUND: Final = 0.4
 _MOST_CHARS: Final = 400
 _QUOTE: Final = '"'
 _OF_LINES: Final = ("an answer", "quoted speech", "a sound", "the players' world")
 """Features of salience that are signs of worth, too."""
-_SECOND_PERSON: Final = lexicon("calls").compile(r"\b{second_person}\b", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Remark(NamedTuple):
     """A sentence that was said.
 
     Attributes:
-        text: Without stage directions, and after the sentence before it if that names whom it is about.
+        text: Without stage directions, and after the sentence before it if that tells whom it is about.
         about: Whom it concerns; None: nobody known.
         signs: The input of the model of its worth, see `benchmarks.sayings`.
     """
@@ -228,7 +230,10 @@ class WrapUp:
     def _worthy(
         self, said: Sequence[NumberedUtterance], judged: Mapping[int, Judged]
     ) -> Iterator[tuple[float, Remark]]:
-        """Yield the whole sentences that may be learned, about somebody or something known, with their log odds."""
+        """Yield the whole sentences that may be learned, about somebody or something known, with what they are worth.
+
+        That is the log odds of the sentence and a share of those around it, as story and idle talk come in runs.
+        """
         told = {line.id for line in tellable(each.utterance for each in said)}
         judge, learned = SalienceJudge(self.selection.language, self.selection.names()), set[int]()
         for each in said:
@@ -237,12 +242,15 @@ class WrapUp:
             if each.utterance.id in told and is_kept and not salience.asks_to_forget:
                 learned.add(each.ordinal)
         weights = self.weights or shipped(__package__, "wrap_up")
-        for remark in self.remarks(said):
-            text = remark.text
+        rated = [(log_odds(remark.signs, weights), remark) for remark in self.remarks(said)]
+        lines = [remark.line.ordinal for _, remark in rated]
+        for odds, remark in rated:
+            text, line = remark.text, remark.line.ordinal
+            around = rated[bisect(lines, line - _AROUND) : bisect(lines, line + _AROUND)]
             is_whole = text[:1].isalnum() and text.endswith(_ENDS) and "--" not in text
             says_something = is_whole and len(self._telling(text)) >= _FEWEST_WORDS
-            if remark.line.ordinal in learned and says_something and remark.about is not None:
-                yield log_odds(remark.signs, weights), remark
+            if line in learned and says_something and remark.about is not None:
+                yield odds + _SHARE_AROUND * fmean(each for each, _ in around), remark
 
     def aloud(self, said: Sequence[NumberedUtterance], accepted: Sequence[Fact], players: PlayersView) -> list[str]:
         """Return what players may read of the lines on which these facts rest, in the DM's words if there are some."""
@@ -261,17 +269,17 @@ class WrapUp:
         """Yield the sentences of a session, each with whom it concerns.
 
         That is its speaker if it says "I", else the one whom it names, else its speaker. For a speaker outside the
-        story, "I" is who was named last there; what names nobody concerns the place.
+        story, "I" is who was named last there, and somebody comes before a place; what names nobody concerns what the
+        same line or the one before named last, else the place where it is said.
         """
         language, known = self.selection.language, self.selection.names()
         finder, ids = NameFinder(language), {fold(name): id_ for id_, of in self.entities.items() for name in of.names}
-        n_lines = Counter(stem for each in said for stem in self._telling(each.utterance.text))
-        judge, narrated, narrated_at = SalienceJudge(language, known), None, 0
+        judge, last, narrated, narrated_at = SalienceJudge(language, known), None, None, 0
         for each in said:
             spoken, speaker = each.utterance, ids.get(fold(each.utterance.speaker_name))
             person = narrated if speaker is None and each.ordinal - narrated_at < _LATELY else None
-            spans, before = names_in(spoken.text, finder, known), ""
             of_line = judge.features(Line(spoken.text)).signs
+            spans, before, near, last = names_in(spoken.text, finder, known), "", last, None
             for sentence in sentences_of(spoken.text, without_called(spoken.text, [*spans])):
                 text = " ".join(sentence.text.split())
                 text = text.strip(_QUOTE) if text.count(_QUOTE) % 2 else text
@@ -279,33 +287,25 @@ class WrapUp:
                 is_own = FIRST_PERSON.search(sentence.marked) is not None
                 is_he = not named and sentence.after("").keys != sentence.keys
                 is_meant = person is not None and (is_he or (is_own and speaker is None))
-                whom = [person] if is_meant else named
+                whom = [person] if is_meant else sorted(named, key=lambda id_: self.entities[id_].type == "location")
                 if speaker is not None and (is_own or len({*whom}) != 1):
                     whom = [speaker]
-                telling = self._telling(text)
-                rare = sum(1 - math.log(max(n_lines[stem], 1)) / math.log(len(said) + 1) for stem in telling)
-                who = "outside" if speaker is None else "inside"
                 signs = {
                     _sized("words", len(text.split()), (4, 7, 10, 14, 19, 26, 36)),
-                    _sized("telling", len(telling), (2, 3, 4, 6, 8, 11, 15)),
-                    _sized("rare", rare / max(len(telling), 1), (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85)),
-                    _sized(f"{who} known", len({*named}), (1, 2)),
+                    _sized("known", len({*named}), (1, 2)),
                     _sized("new", len({*sentence.keys} - {*named}), (1, 2)),
-                    f"{who} {'I' if is_own else 'not I'}",
-                    f"{who} {'you' if _SECOND_PERSON.search(sentence.marked) else 'not you'}",
-                    f"told as {sentence.told}",
                     *(f"says {stem_of_content(word)}" for word in Text.of(sentence.marked).spoken),
-                    *(f"about {fact.about}" for fact in facts_in(sentence)),
-                    *(f"names a {type_}" for span, type_ in spans.items() if span.key in sentence.keys),
                     f"names its speaker: {speaker in named}",
-                    f"shout: {text.endswith('!')}",
-                    f"question: {sentence.is_question}",
                     *(f"line with {sign}" for sign in _OF_LINES if of_line[sign]),
                 }
-                about = whom[0] if whom else self.place_of(spoken)
-                yield Remark(each, f"{before} {text}".strip() if is_he else text, about, frozenset(signs))
+                whole = f"{before} {text}".strip() if is_he or not whom else text
+                told = [EntityId(span.key) for span in spans if spoken.text[span.start : span.end] in sentence.text]
+                others = [id_ for id_ in told if id_ in self.entities and self.entities[id_].type != "player"]
+                if others:
+                    near = last = others[-1]
+                yield Remark(each, whole, whom[0] if whom else near or self.place_of(spoken), frozenset(signs))
                 people = [id_ for id_ in named if self.entities[id_].type == "npc"]
-                before = text if people else ""
+                before = text if others else ""
                 person = people[0] if people else person
                 if people and speaker is None:
                     narrated, narrated_at = people[0], each.ordinal

@@ -90,6 +90,15 @@ def test_line_of_the_dm_is_about_a_name_or_the_place() -> None:
     assert sorted(shown(a_wrap_up().proposals(said, kept(said), []))) == [("1", MILL), ("2", WENNA)]
 
 
+def test_somebody_comes_before_a_place_and_a_question_is_no_fact() -> None:
+    said = talk(
+        "In the old harbour of Osterley, the ferrywoman Wenna was sold to a foreign captain.",
+        "Who founded the drowned chapel of Osterley three hundred years ago?",
+        speaker="The Game Master",
+    )
+    assert shown(a_wrap_up().proposals(said, kept(said), [])) == [("1", WENNA)]
+
+
 def test_what_is_named_and_rare_comes_first() -> None:
     said = talk(
         *("I take a step to the left and swing my axe again." for _ in range(6)),
@@ -184,6 +193,57 @@ def test_dm_speaks_as_whom_the_dm_named_last(language: str, line: str) -> None:
     said = talk("The old ferrywoman Wenna opens the door to her boathouse.", line, speaker="The Game Master")
     assert ("2", WENNA) in shown(a_wrap_up(language).proposals(said, kept(said), []))
     assert shown(a_wrap_up(language).proposals(said[1:], kept(said), [])) == [("2", MILL)]
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "next_line"),
+    [
+        (
+            "en",
+            "Whom you are looking for is Wenna. Those people have guarded the northern crossing since the great flood.",
+            "The boathouse over there was built by smugglers from the islands.",
+        ),
+        (
+            "de",
+            "Die Person, die ihr sucht, ist Wenna. Diese Leute bewachen seit der großen Flut die nördliche Furt.",
+            "Das Bootshaus dort drüben wurde von Schmugglern von den Inseln gebaut.",
+        ),
+    ],
+)
+def test_line_naming_nobody_is_about_what_was_named_just_before(language: str, line: str, next_line: str) -> None:
+    said = talk(line, next_line, speaker="The Game Master")
+    found = {each.name: each for each in a_wrap_up(language).proposals(said, kept(said), [])}
+    assert (found["1"].claim.subject, found["2"].claim.subject) == (WENNA, WENNA)
+    assert line in str(found["1"].claim.content)
+    assert shown(a_wrap_up(language).proposals(said[1:], kept(said), [])) == [("2", MILL)]
+
+
+@pytest.mark.parametrize(
+    ("language", "idle", "story", "facts"),
+    [
+        (
+            "en",
+            "Okay, so do I roll for that now or do you want me to wait?",
+            "The abbey was founded three hundred years ago by the widow of a king.",
+            ("Wenna hid the silver bell in the belfry.", "Wenna hid the golden crown in the cellar."),
+        ),
+        (
+            "de",
+            "Okay, soll ich jetzt darauf würfeln, oder soll ich noch warten?",
+            "Die Abtei wurde vor dreihundert Jahren von der Witwe eines Königs gegründet.",
+            ("Wenna versteckte die silberne Glocke im Turm.", "Wenna versteckte die goldene Krone im Keller."),
+        ),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_fact_among_story_comes_before_one_among_idle_talk(
+    language: str, idle: str, story: str, facts: Sequence[str], turned: bool
+) -> None:
+    first, second = reversed(facts) if turned else facts
+    around = [[text] * 12 for text in (idle, story)]
+    said = talk(*around[0], first, *around[0], *around[1], second, *around[1])
+    about_wenna = [each for each in a_wrap_up(language).proposals(said, kept(said), []) if each.claim.subject == WENNA]
+    assert [each.name for each in about_wenna] == ["38", "13"]
 
 
 @pytest.mark.parametrize("ended_as", [None, "rejected", "edited", "closed"])
