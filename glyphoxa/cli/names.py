@@ -82,8 +82,8 @@ async def _undo(desk: NamesDesk, options: argparse.Namespace) -> int:
 async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
     rows = []
     for happened in await desk.learned.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
-        step, name = happened.step, happened.name or happened.step.entity_id
-        rows.append((moment(step.at_ms), step.kind, happened.heard, name, step.by, step.why, step.utterance or ""))
+        step, when = happened.step, moment(happened.at_ms)
+        rows.append((when, step.kind, step.as_heard, happened.called, step.by, step.why, step.utterance or ""))
     return show_rows(("when", "what", "heard", "name", "by", "why", "utterance"), rows)
 
 

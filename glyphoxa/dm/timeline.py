@@ -13,8 +13,9 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
+from glyphoxa.names.wrong_forms import FormHeard
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved, FormHeard
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
 from glyphoxa.world.events import (
     Cause,
     RolledBack,

@@ -10,7 +10,7 @@ from typing import Protocol
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
-from glyphoxa.names.wrong_forms import Happened, LearnedName, Step, Uses
+from glyphoxa.names.wrong_forms import FormHeard, Happened, LearnedName, Uses
 
 
 class LearnedNames(Protocol):
@@ -24,7 +24,7 @@ class LearnedNames(Protocol):
         """Return all pairs of form and name, the most frequent first."""
         ...
 
-    async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
+    async def record(self, campaign: CampaignId, step: FormHeard, *, at_ms: int) -> LearnedName:
         """Add a step to a form's history, unless it would change nothing; return the pair's status.
 
         Raises:

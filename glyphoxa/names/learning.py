@@ -20,13 +20,13 @@ from glyphoxa.names.spelled_out import SpelledOut
 from glyphoxa.names.wrong_forms import (
     ENOUGH_OF_ORDINARY_WORDS,
     AlreadyTaken,
+    FormHeard,
     LearnedName,
-    Proof,
-    Step,
     StepKind,
     TypedClaims,
     Uses,
     as_heard,
+    form_of,
     is_ordinary,
     objection,
     proofs_of,
@@ -139,11 +139,11 @@ class NamesDesk:
             about = "" if heard is None else f" on {as_heard(heard)!r}"
             raise NotFound(f"there is no decision{about} to undo in campaign {self.campaign!r}")
         what = "accepted" if taken.step.kind == "confirmed" else taken.step.kind
-        return f"undone: {what} {taken.heard} for {taken.name or taken.step.entity_id}"
+        return f"undone: {what} {taken.step.as_heard} for {taken.called}"
 
     async def _decide(self, kind: StepKind, heard: str, entry: Entry, why: str) -> LearnedName:
-        step = Step(kind, entry.entity_id, "dm", why, self.now_ms())
-        return await self.learned.record(self.campaign, heard, step)
+        step = FormHeard(*form_of(heard), entry.entity_id, kind, "dm", why)
+        return await self.learned.record(self.campaign, step, at_ms=self.now_ms())
 
 
 _CAPACITY = 1_000
@@ -219,31 +219,24 @@ class Learner:
         """Process an utterance again after the LLM stage has corrected it."""
         return await self.prove(self._typed_claims.weighed(said, proofs_of(said, self._names())))
 
-    async def prove(self, proofs: Iterable[Proof]) -> list[LearnedName]:
+    async def prove(self, proofs: Iterable[FormHeard]) -> list[LearnedName]:
         """Record proofs from utterances; return the affected pairs. Inadmissible forms are skipped."""
         names, pairs = self._names(), list[LearnedName]()
         for proof in proofs:
-            if objection(proof.heard, proof.entity_id, names) is not None:
+            if objection(proof.as_heard, proof.entity, names) is not None:
                 continue
-            step = Step(
-                "proved",
-                proof.entity_id,
-                proof.by,
-                proof.why,
-                self._now_ms(),
-                utterance=proof.utterance,
-                is_ordinary=is_ordinary(proof.heard, names.vocabulary),
-            )
+            step = replace(proof, is_ordinary=is_ordinary(proof.as_heard, names.vocabulary))
+            at_ms = self._now_ms()
             if step.is_ordinary:
-                uses = await self._store.uses(self._campaign, proof.heard, meant_in=proof.utterance)
-                if objection(proof.heard, proof.entity_id, names, uses=uses) is not None:
+                uses = await self._store.uses(self._campaign, step.as_heard, meant_in=step.utterance)
+                if objection(step.as_heard, step.entity, names, uses=uses) is not None:
                     continue
                 # With little proof nothing follows, and earlier misheard names count as ordinary uses too.
                 if uses.spoken > uses.meant >= ENOUGH_OF_ORDINARY_WORDS:
                     why = "these words have their ordinary meaning"
                     doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
-                    await self._store.record(self._campaign, proof.heard, doubt)
-            pairs.append(await self._store.record(self._campaign, proof.heard, step))
+                    await self._store.record(self._campaign, doubt, at_ms=at_ms)
+            pairs.append(await self._store.record(self._campaign, step, at_ms=at_ms))
         return pairs
 
     def _take(self, lesson: _Lesson) -> None:

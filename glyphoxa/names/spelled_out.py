@@ -28,7 +28,7 @@ from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.index import MIN_LENGTH_RATIO, likeness
 from glyphoxa.names.naming import looks_like_a_name
-from glyphoxa.names.wrong_forms import Proof, Witness, as_heard, objection
+from glyphoxa.names.wrong_forms import FormHeard, Witness, as_heard, form_of, objection
 
 _FEWEST_SPELLED = 3
 _SEARCHED = 3
@@ -63,7 +63,7 @@ class SpelledOut:
 
     _lately: deque[Utterance] = field(default_factory=lambda: deque(maxlen=_SEARCHED))
 
-    def heard(self, said: Utterance, names: Gazetteer) -> list[Proof]:
+    def heard(self, said: Utterance, names: Gazetteer) -> list[FormHeard]:
         """Process a player's utterance, in order; return what it proves about earlier ones."""
         if said.npc_id is not None:
             return []  # typed words are not misheard
@@ -73,14 +73,14 @@ class SpelledOut:
         self._lately.append(said)
         return proofs
 
-    def _proof(self, again: _Again, said: Utterance, names: Gazetteer) -> Proof | None:
+    def _proof(self, again: _Again, said: Utterance, names: Gazetteer) -> FormHeard | None:
         places = [(said, again.instead)] if again.instead is not None else [(said, (0, again.start))]
         if again.instead is None:
             places += [(earlier, (0, len(earlier.raw_text))) for earlier in reversed(self._lately)]
         for where, (start, end) in places:
             best = max(_alike(where, start, end, again, names), default=None)
             if best is not None:
-                return Proof(best[1], again.name.entity_id, again.by, again.why, where.id)
+                return FormHeard(*form_of(best[1]), again.name.entity_id, "proved", again.by, again.why, where.id)
         return None
 
 

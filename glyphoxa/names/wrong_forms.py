@@ -15,6 +15,7 @@ from typing import Literal
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
+from glyphoxa.language.facts import Names
 from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.gazetteer import Gazetteer
@@ -57,26 +58,37 @@ _MAX_PROOFS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """An event in the history of a wrong form.
+class FormHeard:
+    """A step in the history of a wrong form: an event of the world that changes no entity and no fact.
+
+    The entity need not exist: a name that leaves a campaign and comes back is still known by its wrong forms.
 
     Attributes:
-        id: Number of the event; 0 for one that is not stored yet.
-        entity_id: The name that the form was linked to.
+        heard: The form, folded: letters and digits only.
+        as_heard: The form as it was heard.
+        entity: The name that the form was linked to.
         why: A short explanation for the DM.
-        at_ms: Milliseconds since the Unix epoch.
         utterance: Where the form was heard, or the evidence against it.
         is_ordinary: All words of the form are in a dictionary.
     """
 
+    heard: str
+    as_heard: str
+    entity: EntityId
     kind: StepKind
-    entity_id: EntityId
     by: Witness
-    why: str
-    at_ms: int
-    id: int = 0
+    why: str = ""
     utterance: UtteranceId | None = None
     is_ordinary: bool = False
+
+    def failed_precondition(self, state: object) -> str | None:
+        return None
+
+    def effect(self, change: object) -> None:
+        pass
+
+    def in_words(self, names: Names) -> str:
+        return f"{self.kind}: {self.as_heard!r} means {names.called(self.entity)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,26 +134,38 @@ class LearnedName:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A step of a form's history. `name` as in `LearnedName`."""
+    """A step of a form's history, or the undoing of one.
 
-    heard: str
+    Attributes:
+        seq: Number of the event.
+        at_ms: Milliseconds since the Unix epoch.
+        name: See `LearnedName`.
+    """
+
+    seq: int
+    at_ms: int
     name: str | None
-    step: Step
+    step: FormHeard
+
+    @property
+    def called(self) -> str:
+        """See `LearnedName.called`."""
+        return self.name or self.step.entity
 
 
-def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
+def statuses(steps: Sequence[FormHeard]) -> dict[EntityId, PairStatus]:
     """Status of a form for each name that it is linked to. `steps` is its history, in order, without undone steps."""
     enough = ENOUGH_OF_ORDINARY_WORDS if any(step.is_ordinary for step in steps) else _ENOUGH
     verdicts = _verdicts(steps)
     supported = {
-        step.entity_id
+        step.entity
         for step in steps
-        if verdicts.get(step.entity_id) != "rejected"
+        if verdicts.get(step.entity) != "rejected"
         and (step.kind == "confirmed" or (step.kind == "proved" and step.by != "typed"))
     }
     found: dict[EntityId, PairStatus] = {}
-    for entity in dict.fromkeys(step.entity_id for step in steps):
-        of_pair = [step for step in steps if step.entity_id == entity]
+    for entity in dict.fromkeys(step.entity for step in steps):
+        of_pair = [step for step in steps if step.entity == entity]
         state: State = "rejected" if verdicts.get(entity) == "rejected" else "active"
         if entity not in verdicts:
             state = _state(of_pair, enough=enough, is_contested=len(supported) > 1)
@@ -152,12 +176,12 @@ def statuses(steps: Sequence[Step]) -> dict[EntityId, PairStatus]:
     return found
 
 
-def active(steps: Sequence[Step]) -> frozenset[EntityId]:
+def active(steps: Sequence[FormHeard]) -> frozenset[EntityId]:
     """The entity whose name replaces the form, if any. Argument as for `statuses`."""
     return frozenset(entity for entity, status in statuses(steps).items() if status.state == "active")
 
 
-def effect_of(history: Sequence[Step], step: Step) -> Effect | None:
+def effect_of(history: Sequence[FormHeard], step: FormHeard) -> Effect | None:
     """Effect of a step; None for a repetition, and for proofs of what the DM has rejected.
 
     Proofs beyond the maximum, and the phonetic stage's proofs for a pair that is active or decided, are only counted,
@@ -167,14 +191,14 @@ def effect_of(history: Sequence[Step], step: Step) -> Effect | None:
         InvalidInput: It confirms a form that the DM has confirmed for another name.
     """
     verdicts = _verdicts(history)
-    verdict = verdicts.pop(step.entity_id, None)
+    verdict = verdicts.pop(step.entity, None)
     if step.kind in ("proved", "disproved"):
         if verdict == "rejected":
             return None
-        same_name = [old for old in history if old.entity_id == step.entity_id]
+        same_name = [old for old in history if old.entity == step.entity]
         alike = [old for old in same_name if (old.kind, old.by) == (step.kind, step.by)]
         is_repeated = len(alike) >= _MAX_PROOFS or any(old.utterance == step.utterance for old in alike)
-        if not is_repeated and (step.by != "phonetic" or (verdict is None and step.entity_id not in active(history))):
+        if not is_repeated and (step.by != "phonetic" or (verdict is None and step.entity not in active(history))):
             return "added"
         is_new = step.utterance is not None and all(old.utterance != step.utterance for old in same_name)
         return "counted" if step.kind == "proved" and is_new else None
@@ -197,12 +221,12 @@ class AlreadyTaken(InvalidInput):
         self.entity_id = entity_id
 
 
-def _verdicts(steps: Iterable[Step]) -> dict[EntityId, StepKind]:
+def _verdicts(steps: Iterable[FormHeard]) -> dict[EntityId, StepKind]:
     """The DM's last decision on each name."""
-    return {step.entity_id: step.kind for step in steps if step.kind in DECISIONS}
+    return {step.entity: step.kind for step in steps if step.kind in DECISIONS}
 
 
-def _state(of_pair: Sequence[Step], *, enough: int, is_contested: bool) -> State:
+def _state(of_pair: Sequence[FormHeard], *, enough: int, is_contested: bool) -> State:
     """The state of a pair that the DM has not decided on."""
     proofs = [step for step in of_pair if step.kind == "proved"]
     if not proofs:
@@ -221,17 +245,6 @@ _FEWEST_LETTERS = 3
 _MAX_WORDS = 8
 _MAX_LETTERS = 100
 _MIN_PHONETIC_SCORE = 0.85
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """Evidence that `heard` meant a name."""
-
-    heard: str
-    entity_id: EntityId
-    by: Witness
-    why: str
-    utterance: UtteranceId
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +270,12 @@ def as_heard(text: str) -> str:
     """
     spoken = words(text)
     return " ".join([*(word.text + word.tail for word in spoken[:-1]), *(word.text for word in spoken[-1:])])
+
+
+def form_of(text: str) -> tuple[str, str]:
+    """Return a form folded, and as it was heard: the first two fields of `FormHeard`."""
+    heard = as_heard(text)
+    return fold(heard), heard
 
 
 def is_ordinary(heard: str, vocabulary: Vocabulary) -> bool:
@@ -311,25 +330,18 @@ def warning(heard: str, vocabulary: Vocabulary, uses: Uses) -> str | None:
     return f"{heard!r} is made of ordinary words, which occur in {times}: all such uses would be rewritten"
 
 
-def proofs_of(said: Utterance, names: Gazetteer) -> list[Proof]:
+def proofs_of(said: Utterance, names: Gazetteer) -> list[FormHeard]:
     """The proofs in an utterance's corrections: those of the LLM stage, and certain ones of the phonetic stage."""
-    found: list[Proof] = []
+    found: list[FormHeard] = []
     for correction in said.corrections:
         is_sure = correction.stage == "phonetic" and correction.score >= _MIN_PHONETIC_SCORE
         if correction.stage != "llm" and not is_sure:
             continue
         name = names.spelled(correction.after)
-        heard = as_heard(correction.before)
+        key, heard = form_of(correction.before)
         if name is not None and objection(heard, name.entity_id, names) is None:
-            found.append(
-                Proof(
-                    heard,
-                    name.entity_id,
-                    "llm" if correction.stage == "llm" else "phonetic",
-                    correction.reason,
-                    said.id,
-                )
-            )
+            by: Witness = "llm" if correction.stage == "llm" else "phonetic"
+            found.append(FormHeard(key, heard, name.entity_id, "proved", by, correction.reason, said.id))
     return found
 
 
@@ -349,15 +361,15 @@ class TypedClaims:
     """
 
     most: int = 200
-    _of: OrderedDict[tuple[str, EntityId], dict[SpeakerId, list[Proof]]] = field(default_factory=OrderedDict)
+    _of: OrderedDict[tuple[str, EntityId], dict[SpeakerId, list[FormHeard]]] = field(default_factory=OrderedDict)
     """Pending proofs of each pair, by speaker."""
 
-    def weighed(self, said: Utterance, proofs: Iterable[Proof]) -> list[Proof]:
+    def weighed(self, said: Utterance, proofs: Iterable[FormHeard]) -> list[FormHeard]:
         """The proofs of an utterance with their weighted witness, and typed proofs that it corroborates."""
         return [weighed for proof in proofs for weighed in self._weighed(said, proof)]
 
-    def _weighed(self, said: Utterance, proof: Proof) -> list[Proof]:
-        pair = ("".join(word.folded for word in words(proof.heard)), proof.entity_id)
+    def _weighed(self, said: Utterance, proof: FormHeard) -> list[FormHeard]:
+        pair = proof.heard, proof.entity
         claims = self._of.setdefault(pair, {})
         self._of.move_to_end(pair)
         while len(self._of) > self.most:

@@ -1,15 +1,14 @@
-"""Events of entities (added, changed, scoped, removed, merged), of how their names are misheard, and of slot rules."""
+"""Events of entities (added, changed, scoped, removed, merged), and of slot rules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from glyphoxa.domain.campaign import SlotRule
-from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
+from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Origin, Visibility
 from glyphoxa.language.facts import Names, visibility_in_words
 from glyphoxa.language.relations import in_words
-from glyphoxa.names.wrong_forms import StepKind, Witness
 from glyphoxa.world.change import Change, no_entity, stated_again
 from glyphoxa.world.state import WorldEntity, WorldState
 
@@ -187,40 +186,6 @@ def _moved(change: Change, fact: Fact, *, guarded: Visibility) -> list[FactId]:
         supports = dict.fromkeys(held.id if support == fact.id else support for support in resting.supports)
         state.put_fact(resting.with_(supports=tuple(supports)))
     return [held.id, *status.dependents(held.id), *status.end(fact, "merged", by=held.id)]
-
-
-# How names are misheard.
-
-
-@dataclass(frozen=True, slots=True)
-class FormHeard:
-    """A step in the history of a wrong form of a name. It changes no entity and no fact.
-
-    The status of the form follows from its remaining steps: see `glyphoxa.names.wrong_forms`. The entity need not
-    exist: a name that leaves a campaign and comes back is still known by its wrong forms.
-
-    Attributes:
-        heard: The form, folded: letters and digits only.
-        as_heard: The form as it was heard.
-    """
-
-    heard: str
-    as_heard: str
-    entity: EntityId
-    kind: StepKind
-    by: Witness
-    why: str = ""
-    utterance: UtteranceId | None = None
-    is_ordinary: bool = False
-
-    def failed_precondition(self, state: WorldState) -> str | None:
-        return None
-
-    def effect(self, change: Change) -> None:
-        pass
-
-    def in_words(self, names: Names) -> str:
-        return f"{self.kind}: {self.as_heard!r} means {names.called(self.entity)}"
 
 
 # A campaign's own rules for its predicates.

@@ -24,6 +24,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.language.facts import Names
+from glyphoxa.names.wrong_forms import FormHeard
 from glyphoxa.world.change import Change
 from glyphoxa.world.entity_events import (
     AliasAdded,
@@ -33,7 +34,6 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    FormHeard,
     SlotDeclared,
 )
 from glyphoxa.world.fact_events import (

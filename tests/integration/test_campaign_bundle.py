@@ -33,7 +33,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType
-from glyphoxa.names.wrong_forms import Step
+from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
 from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
 from glyphoxa.world.fact_events import FactRejected, FactStated
@@ -101,7 +101,7 @@ async def town(store: Store) -> Store:
     await store.world.commit(TOWN, [EntityAdded(gone, "item", "X"), EntitiesMerged(SWORD, gone)], DM)
     learned = PostgresLearnedNames(store.database)
     for form in ("Mirra", "Mirror"):
-        await learned.record(TOWN, form, Step("confirmed", MIRA, "dm", "", 4_000_000))
+        await learned.record(TOWN, FormHeard(*form_of(form), MIRA, "confirmed", "dm"), at_ms=4_000_000)
     await learned.undo(TOWN, at_ms=4_000_000)
     async with store.database.use(TOWN) as connection:
         await connection.execute(_MORE)

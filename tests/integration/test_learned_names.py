@@ -24,8 +24,8 @@ from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
 from glyphoxa.names.learning import Learner, NamesDesk
-from glyphoxa.names.wrong_forms import LearnedName, Proof, Step
-from glyphoxa.world.entity_events import EntityAdded, FormHeard
+from glyphoxa.names.wrong_forms import FormHeard, LearnedName, form_of
+from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
@@ -58,16 +58,16 @@ def a_learner(learned: PostgresLearnedNames, names: Gazetteer) -> Learner:
     return Learner(CAMPAIGN, learned, lambda: names, now_ms=lambda: 1_790_000_000_000)
 
 
-async def prove(learned: PostgresLearnedNames, *proofs: Proof) -> list[LearnedName]:
+async def prove(learned: PostgresLearnedNames, *proofs: FormHeard) -> list[LearnedName]:
     return await a_learner(learned, await the_names(learned)).prove(proofs)
 
 
-def a_proof(heard: str, utterance: str, entity: EntityId = ELDRINAX) -> Proof:
-    return Proof(heard, entity, "llm", "fits the talk", UtteranceId(utterance))
+def a_proof(heard: str, utterance: str, entity: EntityId = ELDRINAX) -> FormHeard:
+    return FormHeard(*form_of(heard), entity, "proved", "llm", "fits the talk", UtteranceId(utterance))
 
 
-def confirmed(entity: EntityId, at_ms: int = 1_000) -> Step:
-    return Step("confirmed", entity, "dm", "", at_ms)
+def confirmed(heard: str, entity: EntityId) -> FormHeard:
+    return FormHeard(*form_of(heard), entity, "confirmed", "dm")
 
 
 async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearnedNames, desk: NamesDesk) -> None:
@@ -99,8 +99,8 @@ async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that
     learned: PostgresLearnedNames,
 ) -> None:
     async def heard(n: int) -> LearnedName:
-        step = Step("proved", ELDRINAX, "phonetic", "sounds alike", 1_000, utterance=UtteranceId(f"u{n}"))
-        return await learned.record(CAMPAIGN, "Finkeldrum", step)
+        proof = replace(a_proof("Finkeldrum", f"u{n}"), by="phonetic", why="sounds alike")
+        return await learned.record(CAMPAIGN, proof, at_ms=1_000)
 
     for n in range(30):
         pair = await heard(n)
@@ -109,12 +109,12 @@ async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that
     assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 20
     assert (await heard(29)).status == pair.status
 
-    await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
+    await learned.record(CAMPAIGN, confirmed("Finkeldrum", ELDRINAX), at_ms=1_000)
     pair = await heard(30)
     assert (pair.status.state, pair.status.count) == ("active", 31)
     assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 21
 
-    await learned.record(CAMPAIGN, "Finkeldrum", Step("rejected", ELDRINAX, "dm", "", 1_000))
+    await learned.record(CAMPAIGN, replace(confirmed("Finkeldrum", ELDRINAX), kind="rejected"), at_ms=1_000)
     assert (await heard(31)).status.count == 31
 
 
@@ -226,7 +226,7 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
 ) -> None:
     async with asyncio.timeout(DEADLINE_S), aclosing(store.listener.follow(NAMES, CAMPAIGN)) as changes:
         assert await anext(changes) is None
-        await learned.record(OTHER, "Finkeldrum", confirmed(ELDRINAX))
+        await learned.record(OTHER, confirmed("Finkeldrum", ELDRINAX), at_ms=1_000)
         await prove(learned, a_proof("Finkeldrum", "u1"))  # a suggestion changes nothing for players
         await desk.accept("Finkeldrum", ELDRINAX, unless=None)
         assert await anext(changes) == frozenset({ELDRINAX})
@@ -283,9 +283,9 @@ async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_cha
                 int(1_000 * DEADLINE_S),
             )
         assert [row["has_ended"] for row in ended] == [True]
-        await learned.record(CAMPAIGN, "Finkeldrum", confirmed(ELDRINAX))
+        await learned.record(CAMPAIGN, confirmed("Finkeldrum", ELDRINAX), at_ms=1_000)
         assert await changes.get() is None
-        await learned.record(CAMPAIGN, "Elder Max", confirmed(GRIMJAW))
+        await learned.record(CAMPAIGN, confirmed("Elder Max", GRIMJAW), at_ms=1_000)
         # What changed while nobody listened may be told once more, before it or with it.
         told: set[EntityId] = set()
         while GRIMJAW not in told:
@@ -341,7 +341,7 @@ async def test_undo_of_the_world_skips_decisions_about_names(
     assert [event.event for event in await timeline.undo()] == [orla]
     assert {pair.status.state for pair in await learned.statuses(CAMPAIGN)} == {"active"}
     [confirmed] = [each for each in await learned.history(CAMPAIGN) if each.step.kind == "confirmed"]
-    await timeline.undo(confirmed.step.id)
+    await timeline.undo(confirmed.seq)
     assert [pair.heard for pair in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]
     with pytest.raises(NotFound):
         await desk.undo()

@@ -29,7 +29,7 @@ from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, TurnRecord
-from glyphoxa.names.wrong_forms import Step
+from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record
@@ -134,11 +134,11 @@ async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
         await store.world.correct(CAMPAIGN, UtteranceId("u3"), "It owes me a zorblax5.", Cause("dm", 9_000_001))
         learned = PostgresLearnedNames(store.database)
         one, other = UtteranceId("u1"), UtteranceId("u2")
-        await learned.record(CAMPAIGN, "Zorblax Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=one))
-        await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=one))
-        await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 2_000, utterance=other))
-        again = Step("proved", ELDRINAX, "phonetic", "so", 3_000, utterance=UtteranceId("u6"))
-        await learned.record(CAMPAIGN, "Zorblax Max", again)
+        proof = FormHeard(*form_of("Zorblax Max"), ELDRINAX, "proved", "spelled", "so", one)
+        ours = FormHeard(*form_of("Elder Max"), ELDRINAX, "proved", "spelled", "so", one)
+        again = replace(proof, by="phonetic", utterance=UtteranceId("u6"))
+        for step in (proof, ours, replace(ours, utterance=other), again):
+            await learned.record(CAMPAIGN, step, at_ms=1_000)
         for n, (by, reply) in enumerate(((TALK[0], UtteranceId("u5")), (TALK[6], None))):
             await store.log.record_turn(CAMPAIGN, a_turn(n, by, reply))
         await store.chunks.fill_missing(CAMPAIGN)

@@ -15,7 +15,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
-from glyphoxa.names.wrong_forms import Step
+from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
@@ -128,8 +128,10 @@ async def test_a_correction_survives_a_second_look_that_comes_later(table: Store
 @pytest.mark.parametrize("decision", ["retract", "correct", "rollback"])
 async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Store, decision: str) -> None:
     learned = PostgresLearnedNames(table.database)
-    await learned.record(CAMPAIGN, "Elder Max", Step("proved", ELDRINAX, "spelled", "so", 1_000, utterance=CLAIM))
-    await learned.record(CAMPAIGN, "Finkeldrum", Step("confirmed", ELDRINAX, "dm", "", 1_000, utterance=CLAIM))
+    proof = FormHeard(*form_of("Elder Max"), ELDRINAX, "proved", "spelled", "so", CLAIM)
+    decision = FormHeard(*form_of("Finkeldrum"), ELDRINAX, "confirmed", "dm", "", CLAIM)
+    for step in (proof, decision):
+        await learned.record(CAMPAIGN, step, at_ms=1_000)
     before = {(one.heard, one.status.state) for one in await learned.statuses(CAMPAIGN)}
     assert len(before) == 2
     if decision == "rollback":

@@ -10,8 +10,8 @@ from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.names.wrong_forms import (
     DECISIONS,
     AlreadyTaken,
+    FormHeard,
     PairStatus,
-    Step,
     StepKind,
     Witness,
     effect_of,
@@ -21,16 +21,16 @@ from glyphoxa.names.wrong_forms import (
 VUKRADIN, MAREK = EntityId("vukradin"), EntityId("marek")
 
 
-def changes_something(steps: list[Step], step: Step) -> bool:
+def changes_something(steps: list[FormHeard], step: FormHeard) -> bool:
     return effect_of(steps, step) == "added"
 
 
-def is_only_counted(steps: list[Step], step: Step) -> bool:
+def is_only_counted(steps: list[FormHeard], step: FormHeard) -> bool:
     return effect_of(steps, step) == "counted"
 
 
-def history(*steps: Step) -> list[Step]:
-    return [replace(step, id=number) for number, step in enumerate(steps, start=1)]
+def history(*steps: FormHeard) -> list[FormHeard]:
+    return list(steps)
 
 
 def a_step(
@@ -40,16 +40,16 @@ def a_step(
     by: Witness = "dm",
     utterance: str | None = None,
     is_ordinary: bool = False,
-) -> Step:
+) -> FormHeard:
     heard_in = UtteranceId(utterance) if utterance is not None else None
-    return Step(kind, entity, by, "", 1_000, utterance=heard_in, is_ordinary=is_ordinary)
+    return FormHeard("fukrudin", "Fukrudin", entity, kind, by, utterance=heard_in, is_ordinary=is_ordinary)
 
 
-def proved(utterance: str, entity: EntityId = VUKRADIN, *, by: Witness = "llm", is_ordinary: bool = False) -> Step:
+def proved(utterance: str, entity: EntityId = VUKRADIN, *, by: Witness = "llm", is_ordinary: bool = False) -> FormHeard:
     return a_step("proved", entity, by=by, utterance=utterance, is_ordinary=is_ordinary)
 
 
-def state(*steps: Step, entity: EntityId = VUKRADIN) -> str:
+def state(*steps: FormHeard, entity: EntityId = VUKRADIN) -> str:
     return statuses(history(*steps))[entity].state
 
 
@@ -121,7 +121,7 @@ def test_decided_pair_is_only_counted_by_the_phonetic_stage() -> None:
         assert not changes_something(steps, again)
         assert is_only_counted(steps, again)
     assert changes_something(history(proved("u1")), again)
-    assert changes_something(history(proved("u1"), proved("u2")), replace(again, entity_id=MAREK))
+    assert changes_something(history(proved("u1"), proved("u2")), replace(again, entity=MAREK))
 
 
 def test_what_was_heard_before_or_was_rejected_is_not_even_counted() -> None:
@@ -166,26 +166,26 @@ steps_of_a_form = st.lists(
 )
 
 
-def played(steps: list[Step], before: list[Step] | None = None) -> list[Step]:
+def played(steps: list[FormHeard], before: list[FormHeard] | None = None) -> list[FormHeard]:
     """A history to which only steps were added that a store would add."""
     kept = list(before or ())
     for step in steps:
         try:
             if changes_something(kept, step):
-                kept.append(replace(step, id=len(kept) + 1))
+                kept.append(step)
         except AlreadyTaken:
             continue
     return kept
 
 
-def undone(steps: list[Step]) -> list[Step]:
+def undone(steps: list[FormHeard]) -> list[FormHeard]:
     """The history without the DM's last decision."""
     last = next((step for step in reversed(steps) if step.kind in DECISIONS), None)
     return [step for step in steps if step is not last]
 
 
 @given(steps_of_a_form)
-def test_at_most_one_name_is_active_for_a_form(steps: list[Step]) -> None:
+def test_at_most_one_name_is_active_for_a_form(steps: list[FormHeard]) -> None:
     kept = played(steps)
     while True:
         assert [each.state for each in statuses(kept).values()].count("active") <= 1
@@ -195,7 +195,7 @@ def test_at_most_one_name_is_active_for_a_form(steps: list[Step]) -> None:
 
 
 @given(steps_of_a_form, st.sampled_from(["confirmed", "rejected"]), st.sampled_from([VUKRADIN, MAREK]))
-def test_undoing_a_decision_restores_what_was_before(steps: list[Step], kind: StepKind, entity: EntityId) -> None:
+def test_undoing_a_decision_restores_what_was_before(steps: list[FormHeard], kind: StepKind, entity: EntityId) -> None:
     before = played(steps)
     after = played([a_step(kind, entity)], before)
     if len(after) > len(before):

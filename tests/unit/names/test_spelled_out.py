@@ -12,7 +12,7 @@ from glyphoxa.domain.heard import Correction, HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.spelled_out import SpelledOut
-from glyphoxa.names.wrong_forms import Proof
+from glyphoxa.names.wrong_forms import FormHeard
 from tests.support.builders import an_utterance
 
 NAMES = Gazetteer.build(
@@ -34,7 +34,7 @@ def talk(*lines: str, apart_ms: int = 3_000) -> list[Utterance]:
     return [replace(each, at_ms=number * apart_ms) for number, each in enumerate(said)]
 
 
-def proofs(said: Sequence[Utterance]) -> list[Proof]:
+def proofs(said: Sequence[Utterance]) -> list[FormHeard]:
     listening = SpelledOut()
     return [proof for each in said for proof in listening.heard(each, NAMES)]
 
@@ -56,12 +56,12 @@ def proofs(said: Sequence[Utterance]) -> list[Proof]:
 )  # fmt: skip
 def test_a_name_said_again_proves_what_it_was_heard_as(first: str, then: str, heard: str, name: str, by: str) -> None:
     [proof] = proofs(talk("Well met.", first, then))
-    assert (proof.heard, proof.entity_id, proof.by, proof.utterance) == (heard, name, by, "u2")
+    assert (proof.as_heard, proof.entity, proof.by, proof.utterance) == (heard, name, by, "u2")
 
 
 def test_a_name_set_against_its_wrong_form_proves_it_in_one_breath() -> None:
     [proof] = proofs(talk("Eldrinax, not elder nacks, you fool!"))
-    assert (proof.heard, proof.entity_id, proof.by, proof.utterance) == ("elder nacks", "Eldrinax", "spelled", "u1")
+    assert (proof.as_heard, proof.entity, proof.by, proof.utterance) == ("elder nacks", "Eldrinax", "spelled", "u1")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_ordinary_words_that_were_hardly_heard_may_be_a_name() -> None:
     word = HeardWord(11, 20, confidence=0.9)
     assert proofs([replace(first, words=(word,)), then]) == []
     [proof] = proofs([replace(first, words=(replace(word, confidence=0.3),)), then])
-    assert (proof.heard, proof.entity_id) == ("mandolin", "Phandalin")
+    assert (proof.as_heard, proof.entity) == ("mandolin", "Phandalin")
 
 
 @given(st.lists(st.sampled_from(CLEAN), max_size=5), st.sampled_from(CLEAN))

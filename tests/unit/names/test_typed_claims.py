@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.names.wrong_forms import Proof, TypedClaims, Witness
+from glyphoxa.names.wrong_forms import FormHeard, TypedClaims, Witness, form_of
 from tests.support.builders import an_utterance
 
 ELDRINAX, GRIMJAW = EntityId("e-eldrinax"), EntityId("e-grimjaw")
 
 
-def a_proof(utterance: str, *, heard: str = "elder nacks", of: EntityId = ELDRINAX, by: Witness = "spelled") -> Proof:
-    return Proof(heard, of, by, "spelled out", UtteranceId(utterance))
+def a_proof(
+    utterance: str, *, heard: str = "elder nacks", of: EntityId = ELDRINAX, by: Witness = "spelled"
+) -> FormHeard:
+    return FormHeard(*form_of(heard), of, "proved", by, "spelled out", UtteranceId(utterance))
 
 
 def typed(by: str) -> Utterance:
@@ -24,7 +26,7 @@ def spoken(by: str) -> Utterance:
     return an_utterance("E-L-D-R-I-N-A-X", speaker=by)
 
 
-def witnesses(claims: TypedClaims, said: Utterance, *proofs: Proof) -> list[tuple[str, str]]:
+def witnesses(claims: TypedClaims, said: Utterance, *proofs: FormHeard) -> list[tuple[str, str]]:
     return [(proof.utterance, proof.by) for proof in claims.weighed(said, proofs)]
 
 

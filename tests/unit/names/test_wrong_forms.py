@@ -95,7 +95,7 @@ def test_corrections_of_the_llm_and_sure_ones_of_the_phonetic_stage_are_proofs()
     said = an_utterance("...", id="u7")
     for correction, by in ((a_correction("llm", 0.6), "llm"), (a_correction("phonetic", 0.95), "phonetic")):
         [proof] = proofs_of(replace(said, corrections=(correction,)), NAMES)
-        assert (proof.heard, proof.entity_id, proof.by, proof.utterance) == ("Mellodracks", ELDRINAX, by, "u7")
+        assert (proof.as_heard, proof.entity, proof.by, proof.utterance) == ("Mellodracks", ELDRINAX, by, "u7")
 
 
 @pytest.mark.parametrize(

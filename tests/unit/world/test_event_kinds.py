@@ -15,6 +15,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, 
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Visibility
 from glyphoxa.language.facts import claim_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
+from glyphoxa.names.wrong_forms import FormHeard
 from glyphoxa.world import entity_events, events, fact_events
 from glyphoxa.world.encoding import decode, encode
 from glyphoxa.world.entity_events import (
@@ -25,7 +26,6 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    FormHeard,
     SlotDeclared,
 )
 from glyphoxa.world.events import (

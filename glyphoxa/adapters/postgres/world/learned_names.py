@@ -16,22 +16,22 @@ from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
-from glyphoxa.language.words import fold, words
+from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.wrong_forms import (
     DECISIONS,
     MAX_UTTERANCES,
+    FormHeard,
     Happened,
     LearnedName,
     PairStatus,
-    Step,
     Uses,
     active,
     as_heard,
     effect_of,
+    form_of,
     statuses,
 )
-from glyphoxa.world.entity_events import FormHeard
 from glyphoxa.world.events import Cause, Undone, dropped
 
 if TYPE_CHECKING:
@@ -61,21 +61,21 @@ class _Forms(CampaignStatements):
         super().__init__(connection, campaign)
         self.log = WorldLog(connection, campaign)
         # Forms are compared as in the gazetteer.
-        self.key = None if heard is None else fold(as_heard(heard))
+        self.key = None if heard is None else form_of(heard)[0]
         self._entities = None if entities is None else sorted(entities)
 
-    async def steps(self) -> list[tuple[str, Happened]]:
-        """All steps with the key of their form, in order."""
+    async def steps(self) -> list[Happened]:
+        """All steps, in order."""
         rows = await self._fetch("steps", self.key, self._entities)
-        return await offload(lambda: [(row["heard"], _happened(row)) for row in rows], amount=len(rows))
+        return await offload(lambda: list(map(_happened, rows)), amount=len(rows))
 
     async def histories(self) -> dict[str, list[Happened]]:
         """The remaining steps of each form, by its key."""
         gone = dropped(await self.log.undoing())
         forms: dict[str, list[Happened]] = {}
-        for key, happened in await self.steps():
-            if happened.step.id not in gone:
-                forms.setdefault(key, []).append(happened)
+        for happened in await self.steps():
+            if happened.seq not in gone:
+                forms.setdefault(happened.step.heard, []).append(happened)
         return forms
 
     async def pairs(self) -> list[LearnedName]:
@@ -103,18 +103,18 @@ class _Forms(CampaignStatements):
             for row in await self._fetch("entries", self._entities)
         ]
 
-    async def cause(self, step: Step) -> Cause | None:
+    async def cause(self, step: FormHeard, at_ms: int) -> Cause | None:
         """The cause of a new step; None for evidence from an utterance that is retracted or was corrected."""
         if step.kind in DECISIONS:
-            return Cause("dm", step.at_ms)
+            return Cause("dm", at_ms)
         for place in await self._fetch("place", step.utterance):
             where = SessionId(place["session_id"]), place["ordinal"], step.utterance
-            return None if place["is_changed"] else Cause("talk", step.at_ms, *where)
-        return Cause("talk", step.at_ms, utterance_id=step.utterance)
+            return None if place["is_changed"] else Cause("talk", at_ms, *where)
+        return Cause("talk", at_ms, utterance_id=step.utterance)
 
-    async def count(self, step: Step) -> None:
+    async def count(self, step: FormHeard) -> None:
         """Count another utterance with the form."""
-        await self._fetch("heard_again", self.key, step.entity_id, step.utterance, MAX_UTTERANCES)
+        await self._fetch("heard_again", step.heard, step.entity, step.utterance, MAX_UTTERANCES)
 
     async def uses(self, plain: str, meant_in: UtteranceId | None) -> Uses:
         """See `LearnedNames.uses`."""
@@ -140,23 +140,23 @@ class PostgresLearnedNames:
         async with self._reading(campaign) as forms:
             return await forms.pairs()
 
-    async def record(self, campaign: CampaignId, heard: str, step: Step) -> LearnedName:
-        form = as_heard(heard)
-        async with self._writing(campaign, form) as (world, forms):
-            history = [each.step for each_form in (await forms.histories()).values() for each in each_form]
-            cause = await forms.cause(step)
+    async def record(self, campaign: CampaignId, step: FormHeard, *, at_ms: int) -> LearnedName:
+        step = replace(step, why=lookup_key(step.why))
+        async with self._writing(campaign, step.as_heard) as (world, forms):
+            history = [each.step for each in (await forms.histories()).get(step.heard, ())]
+            cause = await forms.cause(step, at_ms)
             effect = None if cause is None else effect_of(history, step)
             if cause is not None and effect == "added":
                 # No entity or fact follows from a step, so no table changes.
-                [added] = await world.log.add([_event(fold(form), form, step)], cause)
+                [added] = await world.log.add([step], cause)
                 if active(history) != active([*history, step]):
                     await world.log.names_changed([added.seq])
             elif effect == "counted":
                 await forms.count(step)
             pairs = await forms.pairs()
         # Evidence against a pair that nobody proposed leaves no trace.
-        none = LearnedName(form, step.entity_id, None, PairStatus("undone", 0, ()))
-        return next((pair for pair in pairs if pair.entity_id == step.entity_id), none)
+        none = LearnedName(step.as_heard, step.entity, None, PairStatus("undone", 0, ()))
+        return next((pair for pair in pairs if pair.entity_id == step.entity), none)
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
         async with self._writing(campaign, heard) as (world, forms):
@@ -164,19 +164,19 @@ class PostgresLearnedNames:
             decisions = [each for each in left if each.step.kind in DECISIONS]
             if not decisions:
                 return None
-            last = max(decisions, key=lambda each: each.step.id)
-            await world.log.add([Undone(last.step.id)], Cause("dm", at_ms))
-            await world.log.names_changed([last.step.id])
+            last = max(decisions, key=lambda each: each.seq)
+            await world.log.add([Undone(last.seq)], Cause("dm", at_ms))
+            await world.log.names_changed([last.seq])
         return last
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
         async with self._reading(campaign, heard) as forms:
-            steps = {happened.step.id: happened for _, happened in await forms.steps()}
+            steps = {happened.seq: happened for happened in await forms.steps()}
             undoing = await forms.log.undoing()
         for recorded in undoing:
             if isinstance(recorded.event, Undone) and (undone := steps.get(recorded.event.event)) is not None:
-                step = Step("undone", undone.step.entity_id, "dm", "", recorded.cause.at_ms, recorded.seq)
-                steps[recorded.seq] = replace(undone, step=step)
+                step = replace(undone.step, kind="undone", by="dm", why="", utterance=None)
+                steps[recorded.seq] = Happened(recorded.seq, recorded.cause.at_ms, undone.name, step)
         return [steps[number] for number in sorted(steps, reverse=True)[:limit]]
 
     async def uses(self, campaign: CampaignId, heard: str, *, meant_in: UtteranceId | None = None) -> Uses:
@@ -202,12 +202,12 @@ def _pairs(
 ) -> list[LearnedName]:
     found: list[tuple[str, LearnedName]] = []
     for key, history in histories.items():
-        last = {happened.step.entity_id: happened for happened in history}
+        last = {happened.step.entity: happened for happened in history}
         why = dict.fromkeys(f"{one.step.by}: {one.step.why}" for one in reversed(history) if one.step.why)
         for entity, status in statuses([happened.step for happened in history]).items():
             more = counts.get((key, entity))
             whole = status if more is None else status.heard_again(more["n"], more["utterances"])
-            found.append((key, LearnedName(last[entity].heard, entity, last[entity].name, whole, tuple(why))))
+            found.append((key, LearnedName(last[entity].step.as_heard, entity, last[entity].name, whole, tuple(why))))
     found.sort(key=lambda each: (-each[1].status.count, each[0], each[1].entity_id))
     return [pair for _, pair in found]
 
@@ -216,20 +216,5 @@ def _pattern(word: str) -> str:
     return re.sub("['’]", "['’]", re.escape(word))
 
 
-def _event(key: str, heard: str, step: Step) -> FormHeard:
-    why = lookup_key(step.why)
-    return FormHeard(key, heard, step.entity_id, step.kind, step.by, why, step.utterance, step.is_ordinary)
-
-
 def _happened(row: asyncpg.Record) -> Happened:
-    step = Step(
-        row["kind"],
-        EntityId(row["entity"]),
-        row["by"],
-        row["why"],
-        at_ms(row["at"]),
-        row["seq"],
-        None if row["utterance"] is None else UtteranceId(row["utterance"]),
-        row["is_ordinary"],
-    )
-    return Happened(row["as_heard"], row["name"], step)
+    return Happened(row["seq"], at_ms(row["at"]), row["name"], FormHeard(**row["payload"]))

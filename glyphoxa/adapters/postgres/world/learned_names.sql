@@ -1,10 +1,7 @@
 -- steps --
 -- Steps of wrong forms with the names of their entities, in order: of all forms, of the form $2, or of the forms linked to
 -- the entities $3; NULL: any. Served by idx_world_events_forms.
-SELECT seq, at, payload ->> 'heard' AS heard, payload ->> 'as_heard' AS as_heard, payload ->> 'entity' AS entity,
-       e.name,
-       payload ->> 'kind' AS kind, payload ->> 'by' AS by, payload ->> 'why' AS why, payload ->> 'utterance' AS utterance,
-       (payload -> 'is_ordinary')::boolean AS is_ordinary
+SELECT seq, at, payload, e.name
   FROM world_events w LEFT JOIN entities e ON e.campaign_id = $1 AND e.id = payload ->> 'entity'
  WHERE w.campaign_id = $1 AND event_type = 'form_heard' AND ($2::text IS NULL OR payload ->> 'heard' = $2)
    AND ($3::text[] IS NULL
