@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold
-from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.wrong_forms import FormHeard, Happened, LearnedName, Uses
 
 
@@ -46,32 +47,32 @@ class LearnedNames(Protocol):
 
 
 class NamesFollowed:
-    """Reads changed names and updates the table's gazetteer, of which it must be the only writer.
+    """The names of an open table: the only place where they change.
+
+    Changes come from one thread, readers from any: `current` is replaced as a whole, and a reader keeps the one it
+    took.
 
     Args:
         of_file: Names in the campaign file when the table opened. They apply only while the graph is empty; afterwards
             the graph decides, including the DM's deletions. Ids are unique.
         cast: Names of NPCs and players at the table, whatever the graph contains; their ids are in `of_file`.
+
+    Attributes:
+        changed: Passes the new gazetteer to each subscriber, such as a corrector.
     """
 
     def __init__(
-        self,
-        campaign: CampaignId,
-        store: LearnedNames,
-        book: ObservableGazetteer,
-        of_file: Sequence[Entry],
-        *,
-        cast: Sequence[Entry] = (),
+        self, campaign: CampaignId, of_file: Sequence[Entry], *, cast: Sequence[Entry] = (), language: str = "en"
     ) -> None:
         self._campaign = campaign
-        self._store = store
-        self._book = book
         self._file = tuple(of_file)
         self._cast = tuple(cast)
         self._graph: dict[EntityId, Entry] | None = None
         """The last state read; None before the first."""
+        self.current = Gazetteer.build(self._file, language=language)
+        self.changed = Subscribers[[Gazetteer]]("the names")
 
-    async def take(self, changed: Collection[str] | None) -> None:
+    async def take(self, store: LearnedNames, changed: Collection[str] | None) -> None:
         """Read changed names and update the gazetteer in one step.
 
         The entries are independent of the order of changes. Their order, which decides who gets a shared spelling, is
@@ -85,16 +86,22 @@ class NamesFollowed:
             Unavailable: The database is away; the gazetteer is unchanged.
         """
         asked = None if self._graph is None or changed is None else frozenset(map(EntityId, changed))
-        stored = {entry.entity_id: entry for entry in await self._store.entries(self._campaign, asked)}
+        stored = {entry.entity_id: entry for entry in await store.entries(self._campaign, asked)}
         if self._graph is not None and asked is not None:
             kept = {entity: entry for entity, entry in self._graph.items() if entity in stored or entity not in asked}
             stored = kept | stored
         self._graph = stored
         # A large campaign takes a while, and the table is running.
-        self._book.replace(await asyncio.to_thread(self._names_with, stored.values()))
+        self.replace(await asyncio.to_thread(self._names_with, stored.values()))
+
+    def replace(self, names: Gazetteer) -> None:
+        """Replace the names, and notify subscribers unless they are unchanged."""
+        if names is not self.current:
+            self.current = names
+            self.changed.tell(names)
 
     def _names_with(self, stored: Iterable[Entry]) -> Gazetteer:
-        return self._book.current.having(with_stored(self._file, stored, self._cast))
+        return self.current.having(with_stored(self._file, stored, self._cast))
 
 
 def with_stored(entries: Iterable[Entry], stored: Iterable[Entry], cast: Iterable[Entry] = ()) -> list[Entry]:

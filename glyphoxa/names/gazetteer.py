@@ -7,10 +7,9 @@ concurrent readers need no lock. When the knowledge graph changes, another one r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
@@ -234,21 +233,3 @@ def cast_of(campaign: Campaign) -> list[Entry]:
     own = (tuple(alias for alias in npc.aliases if alias not in known.get(npc.entity_id, ())) for npc in campaign.npcs)
     npcs = tuple(replace(npc, aliases=aliases) for npc, aliases in zip(campaign.npcs, own, strict=True))
     return entries_of(replace(campaign, npcs=npcs, entities=()))
-
-
-@dataclass(slots=True)
-class ObservableGazetteer:
-    """Holds the current names of an open table: the only place where they change.
-
-    Changes come from one thread, readers from any: `current` is replaced as a whole, and a reader keeps the one it
-    took. Objects built from the names (a corrector, key terms) subscribe to `changed`, which passes the new gazetteer.
-    """
-
-    current: Gazetteer
-    changed: Subscribers[[Gazetteer]] = field(default_factory=partial(Subscribers, "the names"))
-
-    def replace(self, names: Gazetteer) -> None:
-        """Replace the names, and notify subscribers unless they are unchanged."""
-        if names is not self.current:
-            self.current = names
-            self.changed.tell(names)

@@ -190,7 +190,7 @@ class Hints:
                 pass
 
     def names_are(self, names: Gazetteer) -> None:
-        """Take the campaign's names. a subscriber of `glyphoxa.names.gazetteer.ObservableGazetteer`.
+        """Take the campaign's names.
 
         Learned wrong forms are not hinted, but count as misrecognitions.
         """

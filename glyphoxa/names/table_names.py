@@ -1,8 +1,8 @@
 """The names of an open table: one gazetteer, and everything that hears or addresses by it.
 
-    the graph ──▶ NamesFollowed ──▶ ObservableGazetteer ──▶ corrector, hints, other subscribers
-        ▲                                                 │
-        └──────────────── Learner ◀── talk ◀──────────────┘
+    the graph ──▶ NamesFollowed ──▶ corrector, hints, other subscribers
+        ▲                               │
+        └──────── Learner ◀── talk ◀────┘
 
 All objects built from the names are replaced in one step, so that they are consistent. A player's turn keeps the names
 and nearby entities with which it began: an answer prepared on an eager transcript fits the final one only if both were
@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.followed import LearnedNames, NamesFollowed
-from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, cast_of, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.names.learning import Learner
 from glyphoxa.names.people import CallForms, Understood, understand
@@ -89,18 +89,19 @@ class TableNames:
     ) -> None:
         self._campaign = campaign
         self._corrector = corrector
-        self._book = ObservableGazetteer(Gazetteer.build(entries_of(campaign), language=campaign.language))
-        self._made = self._made_for(self._book.current)
+        self._followed = NamesFollowed(
+            campaign.id, entries_of(campaign), cast=cast_of(campaign), language=campaign.language
+        )
+        self._made = self._made_for(self._followed.current)
         self._turns: dict[PlayerId, _Turn] = {}
-        self.hints = Hints(campaign, self._book.current, now_ms=now_ms)
+        self.hints = Hints(campaign, self._followed.current, now_ms=now_ms)
         self.nearby = self.hints.nearby
-        self.changed = self._book.changed
+        self.changed = self._followed.changed
         self.changed.subscribe(self._names_are)
         self.changed.subscribe(self.hints.names_are)
         self._is_open = False
         self._graph = graph
         if graph is not None:
-            self._followed = self.following(graph.learned)
             self._learner = Learner(
                 campaign.id,
                 graph.learned,
@@ -144,11 +145,6 @@ class TableNames:
 
     # -- for the table
 
-    def following(self, graph: LearnedNames) -> NamesFollowed:
-        """Creates the object that keeps these names equal to those of a graph."""
-        cast = cast_of(self._campaign)
-        return NamesFollowed(self._campaign.id, graph, self._book, entries_of(self._campaign), cast=cast)
-
     def on(self, event: TableEvent) -> None:
         """Process an event of the table."""
         match event:
@@ -175,14 +171,14 @@ class TableNames:
         if self._graph is None:
             return
         try:
-            await self._take(self._graph, None)
+            await self.take(self._graph.learned, None)
         except GlyphoxaError as error:
             logger.warning("the names are those of the campaign file for now: {}", error)
 
     def start(self, supervisor: Supervisor) -> None:
         """Follow the graph and learn from utterances. Needs the database until the supervisor has ended."""
         if self._graph is not None:
-            take = partial(self._take, self._graph)
+            take = partial(self.take, self._graph.learned)
             supervisor.start("names", partial(follow, self._graph.changes, take, what="names"))
             supervisor.start("learning", self._learner.run)
 
@@ -191,11 +187,11 @@ class TableNames:
         if self._graph is not None and not await self._learner.finish(deadline_ms):
             logger.warning("the last utterances were not fully learned from")
 
-    async def _take(self, graph: NamesOfGraph, changed: Collection[str] | None) -> None:
+    async def take(self, learned: LearnedNames, changed: Collection[str] | None) -> None:
         """Take changed names, and misrecognitions of earlier sessions once."""
-        await self._followed.take(changed)
+        await self._followed.take(learned, changed)
         if not self._is_open:
-            self.hints.garbled_before(await graph.learned.statuses(self._campaign.id))
+            self.hints.garbled_before(await learned.statuses(self._campaign.id))
             self._is_open = True
 
     def _now(self) -> _Turn:

@@ -22,7 +22,7 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.followed import NamesFollowed
-from glyphoxa.names.gazetteer import Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.learning import Learner, NamesDesk
 from glyphoxa.names.wrong_forms import FormHeard, LearnedName, form_of
 from glyphoxa.world.entity_events import EntityAdded
@@ -241,13 +241,11 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
 async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
     store: Store, learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
-    names = await the_names(learned)
     told: asyncio.Queue[Gazetteer] = asyncio.Queue()
-    book = ObservableGazetteer(names)
-    book.changed.subscribe(told.put_nowait)
-    follower = NamesFollowed(CAMPAIGN, learned, book, entries_of(a_campaign()))
+    followed = NamesFollowed(CAMPAIGN, entries_of(a_campaign()))
+    followed.changed.subscribe(told.put_nowait)
     changes = partial(store.listener.follow, NAMES, CAMPAIGN)
-    task = asyncio.create_task(follow(changes, follower.take, what="names"))
+    task = asyncio.create_task(follow(changes, partial(followed.take, learned), what="names"))
 
     async def heard_next(text: str) -> str:
         return Corrector(await told.get()).correct(text).text

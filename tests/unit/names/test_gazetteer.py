@@ -4,11 +4,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loguru import logger
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
-from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
 from tests.support.builders import changed_names
 from tests.support.proof import n_examples
 
@@ -238,54 +237,16 @@ def test_when_the_first_of_equal_names_goes_the_next_one_takes_its_place() -> No
 
 
 def test_a_reader_keeps_the_names_it_took() -> None:
-    book = ObservableGazetteer(Gazetteer.build([MAREK]))
-    taken = book.current
-    book.replace(taken.having([GRIMJAW]))
+    taken = Gazetteer.build([MAREK])
+    current = taken.having([GRIMJAW])
     assert [m.name.text for m in taken.mentions("Marek and Grimjaw")] == ["Marek"]
-    assert [m.name.text for m in book.current.mentions("Marek and Grimjaw")] == ["Grimjaw"]
+    assert [m.name.text for m in current.mentions("Marek and Grimjaw")] == ["Grimjaw"]
 
 
 def test_names_that_did_not_change_are_not_prepared_again() -> None:
     before = Gazetteer.build([MAREK, GRIMJAW])
     after = before.having([MAREK, Entry("Eldrinax", EntityId("eldrinax"))])
     assert after.by_joined["marek"] is before.by_joined["marek"]
-
-
-def test_listeners_are_told_after_a_change_until_they_have_enough() -> None:
-    book = ObservableGazetteer(Gazetteer.build([MAREK]))
-    told: list[Gazetteer] = []
-    stop = book.changed.subscribe(told.append)
-    book.replace(book.current.having([MAREK, GRIMJAW]))
-    assert told == [book.current]
-    stop()
-    stop()
-    book.replace(book.current.having([GRIMJAW]))
-    assert len(told) == 1
-
-
-def test_nobody_is_told_of_a_change_that_changes_nothing() -> None:
-    book = ObservableGazetteer(Gazetteer.build([MAREK]))
-    told: list[Gazetteer] = []
-    book.changed.subscribe(told.append)
-    book.replace(book.current.having([MAREK]))
-    assert told == []
-
-
-def test_a_listener_that_fails_keeps_nobody_else_from_the_new_names() -> None:
-    book = ObservableGazetteer(Gazetteer.build([MAREK]))
-    told: list[Gazetteer] = []
-
-    def failing(_names: Gazetteer) -> None:
-        raise RuntimeError("no room")
-
-    book.changed.subscribe(failing)
-    book.changed.subscribe(told.append)
-    logged: list[str] = []
-    sink = logger.add(lambda line: logged.append(str(line)), level="ERROR")
-    book.replace(book.current.having([MAREK, GRIMJAW]))
-    logger.remove(sink)
-    assert told == [book.current] and "Grimjaw" in {name.text for name in told[0].names}
-    assert len(logged) == 1 and "no room" in logged[0]
 
 
 def test_wrong_forms_are_learned_and_taken_back_with_their_entry() -> None:

@@ -6,7 +6,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer, entries_of
+from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
 from glyphoxa.names.keyterms import LATELY_MS, Hints
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus, State
 from tests.support.builders import changed_names
@@ -104,10 +104,9 @@ def test_talk_without_new_names_tells_nobody_anything() -> None:
 def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> None:
     watched = Watched()
     watched.hints.on(SceneChanged(HOLD, 0))
-    book, told = ObservableGazetteer(Gazetteer.build(entries_of(CAMPAIGN))), watched.n_changes
-    book.changed.subscribe(watched.hints.names_are)
+    names, told = Gazetteer.build(entries_of(CAMPAIGN)), watched.n_changes
     vaelith = Entry("Vaelith", EntityId("vaelith"), "npc", learned=("veil if",))
-    book.replace(changed_names(book.current, put=vaelith, remove=EntityId("grimjaw")))
+    watched.hints.names_are(changed_names(names, put=vaelith, remove=EntityId("grimjaw")))
     assert "Vaelith" in watched.hints.keyterms()
     assert "Grimjaw" not in watched.hints.keyterms()
     assert watched.n_changes == told + 1

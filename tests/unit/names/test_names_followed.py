@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.followed import NamesFollowed, with_stored
-from glyphoxa.names.gazetteer import Entry, Gazetteer, ObservableGazetteer
+from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 TOWN = CampaignId("town")
@@ -34,12 +34,17 @@ class Stored:
         return [entry for entry in self.entries_now if entities is None or entry.entity_id in entities]
 
 
-def followed(stored: Stored, file: list[Entry] = FILE) -> tuple[NamesFollowed, ObservableGazetteer, list[Gazetteer]]:
-    book = ObservableGazetteer(Gazetteer.build(file))
-    told: list[Gazetteer] = []
-    book.changed.subscribe(told.append)
-    store: Any = stored
-    return NamesFollowed(TOWN, store, book, file), book, told
+class Followed(NamesFollowed):
+    """Names that follow `stored`, and everything that was told of them."""
+
+    def __init__(self, stored: Stored, file: Sequence[Entry] = FILE) -> None:
+        super().__init__(TOWN, file)
+        self._store: Any = stored
+        self.told: list[Gazetteer] = []
+        self.changed.subscribe(self.told.append)
+
+    async def follow(self, changed: Collection[str] | None) -> None:
+        await self.take(self._store, changed)
 
 
 def named(n: int) -> list[Entry]:
@@ -56,115 +61,115 @@ def by_id(names: Gazetteer) -> dict[EntityId, Entry]:
 
 async def test_when_nothing_is_new_the_names_stay_the_very_same() -> None:
     stored = Stored(*FILE, Entry("Eldrinax", EntityId("e"), "npc"))
-    follower, book, told = followed(stored)
-    await follower.take(ANYTHING)
-    names = book.current
-    await follower.take(ANYTHING)
-    await follower.take(only("e", "g", "nobody"))
-    assert book.current is names and told == [names]
+    names = Followed(stored)
+    await names.follow(ANYTHING)
+    before = names.current
+    await names.follow(ANYTHING)
+    await names.follow(only("e", "g", "nobody"))
+    assert names.current is before and names.told == [before]
 
 
 @pytest.mark.parametrize("n", [3, 60])
 async def test_many_changes_are_told_as_one_and_give_the_names_that_a_new_index_would(n: int) -> None:
     stored = Stored(*FILE, *named(n))
-    follower, book, told = followed(stored)
-    await follower.take(ANYTHING)
-    assert told == [book.current]
-    assert book.current.entries == Gazetteer.build([*FILE, *named(n)]).entries
+    names = Followed(stored)
+    await names.follow(ANYTHING)
+    assert names.told == [names.current]
+    assert names.current.entries == Gazetteer.build([*FILE, *named(n)]).entries
     stored.entries_now = [*FILE, Entry("Mirelle", EntityId("z0"), "npc")]
-    await follower.take(frozenset(entry.entity_id for entry in named(n)))
-    assert {entry.name for entry in book.current.entries} == {"Grimjaw", "Ironhold", "Mirelle"}
-    assert len(told) == 2
+    await names.follow(frozenset(entry.entity_id for entry in named(n)))
+    assert {entry.name for entry in names.current.entries} == {"Grimjaw", "Ironhold", "Mirelle"}
+    assert len(names.told) == 2
 
 
 @pytest.mark.parametrize("changed", [ANYTHING, only("g")])
 async def test_a_form_that_is_no_longer_learned_is_taken_back(changed: frozenset[str] | None) -> None:
     stored = Stored(Entry("Grimjaw", EntityId("g"), "npc", (), ("Quibbleworth",)), FILE[1])
-    follower, book, _ = followed(stored)
-    await follower.take(ANYTHING)
-    assert [name.text for name in book.current.names if name.kind == "learned"] == ["Quibbleworth"]
+    names = Followed(stored)
+    await names.follow(ANYTHING)
+    assert [name.text for name in names.current.names if name.kind == "learned"] == ["Quibbleworth"]
     stored.entries_now = FILE
-    await follower.take(changed)
-    assert [name.text for name in book.current.names if name.kind == "learned"] == []
+    await names.follow(changed)
+    assert [name.text for name in names.current.names if name.kind == "learned"] == []
 
 
 async def test_while_the_graph_is_away_the_names_are_as_they_were() -> None:
     stored = Stored()
-    follower, book, told = followed(stored)
+    names = Followed(stored)
     stored.entries_now = None
     with pytest.raises(Unavailable):
-        await follower.take(ANYTHING)
-    assert book.current.entries == tuple(FILE) and told == []
+        await names.follow(ANYTHING)
+    assert names.current.entries == tuple(FILE) and names.told == []
 
 
 @pytest.mark.parametrize("changed", [ANYTHING, only("g1")])
 async def test_who_is_gone_from_the_graph_is_again_as_in_the_file(changed: frozenset[str] | None) -> None:
     stored = Stored(Entry("Grimjaw", EntityId("g1"), "npc", ("the smith",)))
-    follower, book, _ = followed(stored)
-    await follower.take(ANYTHING)
-    assert book.current.entry(EntityId("g1")) is not None and book.current.entry(EntityId("g")) is None
+    names = Followed(stored)
+    await names.follow(ANYTHING)
+    assert names.current.entry(EntityId("g1")) is not None and names.current.entry(EntityId("g")) is None
     stored.entries_now = []
-    await follower.take(changed)
-    assert by_id(book.current) == {entry.entity_id: entry for entry in FILE}
+    await names.follow(changed)
+    assert by_id(names.current) == {entry.entity_id: entry for entry in FILE}
 
 
 async def test_of_two_with_one_name_it_stays_the_first_one_s_when_the_graph_knows_him_by_another_id() -> None:
     file = [FILE[0], Entry("Grimjaw", EntityId("axe"), "item")]
-    follower, book, _ = followed(Stored(Entry("Grimjaw", EntityId("g1"), "npc"), file[1]), file)
-    await follower.take(ANYTHING)
-    assert book.current.by_joined["grimjaw"].entity_id == "g1"
+    names = Followed(Stored(Entry("Grimjaw", EntityId("g1"), "npc"), file[1]), file)
+    await names.follow(ANYTHING)
+    assert names.current.by_joined["grimjaw"].entity_id == "g1"
 
 
 async def test_a_change_of_one_name_prepares_no_other() -> None:
     stored = Stored(*FILE, *named(500))
-    follower, book, _ = followed(stored)
-    await follower.take(ANYTHING)
-    before = book.current
+    names = Followed(stored)
+    await names.follow(ANYTHING)
+    before = names.current
     stored.entries_now = [*FILE, Entry("Mirelle", EntityId("z0"), "item"), *named(500)[1:]]
-    await follower.take(only("z0"))
-    changed = set(map(id, book.current.names)) - set(map(id, before.names))
+    await names.follow(only("z0"))
+    changed = set(map(id, names.current.names)) - set(map(id, before.names))
     assert len(changed) == 1
 
 
 async def test_no_change_is_seen_before_it_is_whole() -> None:
     stored = Stored(*FILE, *named(10))
-    follower, book, told = followed(stored)
-    taking = asyncio.create_task(follower.take(ANYTHING))
-    seen = {id(book.current): book.current}
+    names = Followed(stored)
+    taking = asyncio.create_task(names.follow(ANYTHING))
+    seen = {id(names.current): names.current}
     while not taking.done():
         await asyncio.sleep(0)
-        seen[id(book.current)] = book.current
-    assert [len(names.entries) for names in seen.values()] == [2, 12] and told == [book.current]
+        seen[id(names.current)] = names.current
+    assert [len(each.entries) for each in seen.values()] == [2, 12] and names.told == [names.current]
 
 
 async def test_abandoned_read_is_completed_by_the_next() -> None:
     stored = Stored(*FILE)
-    follower, book, _ = followed(stored)
-    await follower.take(ANYTHING)
+    names = Followed(stored)
+    await names.follow(ANYTHING)
     stored.entries_now = [*FILE, *named(5)]
-    taking = asyncio.create_task(follower.take(frozenset(entry.entity_id for entry in named(5))))
+    taking = asyncio.create_task(names.follow(frozenset(entry.entity_id for entry in named(5))))
     await asyncio.sleep(0)
     taking.cancel()
     with suppress(asyncio.CancelledError):
         await taking
-    assert len(book.current.entries) == 2
-    await follower.take(only("z0"))
-    assert len(book.current.entries) == 7
+    assert len(names.current.entries) == 2
+    await names.follow(only("z0"))
+    assert len(names.current.entries) == 7
 
 
 async def test_names_are_followed_on_when_somebody_fails_to_take_them() -> None:
     stored = Stored(*FILE)
-    follower, book, _ = followed(stored)
+    names = Followed(stored)
     told: list[int] = []
 
     def failing(names: Gazetteer) -> None:
         raise RuntimeError("no room")
 
-    book.changed.subscribe(failing)
-    book.changed.subscribe(lambda names: told.append(len(names.entries)))
+    names.changed.subscribe(failing)
+    names.changed.subscribe(lambda names: told.append(len(names.entries)))
     for n in (1, 2):
         stored.entries_now = [*FILE, *named(n)]
-        await follower.take(ANYTHING)
+        await names.follow(ANYTHING)
     assert told == [3, 4]
 
 
@@ -186,18 +191,18 @@ async def test_whatever_is_told_of_and_in_whatever_pieces_the_entries_are_those_
     file: list[Entry], graph: list[Entry], steps: list[Any]
 ) -> None:
     stored = Stored(*graph)
-    follower, book, _ = followed(stored, file)
-    await follower.take(ANYTHING)
+    names = Followed(stored, file)
+    await names.follow(ANYTHING)
     changed: set[EntityId] = set()
     now = {entry.entity_id: entry for entry in graph}
     for step in [*steps, "tell"]:
         match step:
             case "tell":
-                await follower.take(frozenset(changed))
+                await names.follow(frozenset(changed))
                 changed.clear()
-                afresh, other, _ = followed(stored, file)
-                await afresh.take(ANYTHING)
-                assert by_id(book.current) == by_id(other.current)
+                other = Followed(stored, file)
+                await other.follow(ANYTHING)
+                assert by_id(names.current) == by_id(other.current)
                 assert list(other.current.entries) == with_stored(file, stored.entries_now or [])
             case Entry():
                 now[step.entity_id] = step

@@ -19,6 +19,7 @@ from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId
 from glyphoxa.names.gazetteer import Entry
 from glyphoxa.names.table_names import TableNames
+from glyphoxa.names.wrong_forms import LearnedName
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance, changed_names
 from tests.support.proof import n_examples
 
@@ -70,7 +71,7 @@ def test_speaker_at_a_shared_microphone_is_the_player_who_says_so(text: str, spe
 
 
 def change(names: TableNames, *, put: Entry | None = None, remove: EntityId | None = None) -> None:
-    names._book.replace(changed_names(names.current, put=put, remove=remove))
+    names._followed.replace(changed_names(names.current, put=put, remove=remove))
 
 
 STEPS = st.lists(
@@ -116,7 +117,7 @@ def test_whatever_happens_a_turn_is_heard_to_its_end_as_it_began(steps: list[tup
                 assert (names.correct(SAID, player=player), names._turns[player].nearby) == began[player]
             else:
                 assert names.correct(SAID, player=player) == names.correct(SAID)
-        assert names.current is names._book.current
+        assert names.current is names._followed.current
 
 
 def test_words_are_found_again_by_whoever_asks_once_a_name_is_known() -> None:
@@ -210,9 +211,11 @@ async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
         async def entries(self, campaign: CampaignId, entities: Collection[EntityId] | None = None) -> list[Entry]:
             return [held[each] for each in (held if entities is None else entities) if each in held]
 
+        async def statuses(self, campaign: CampaignId) -> list[LearnedName]:
+            return []
+
     graph: Any = Graph()
-    followed = names.following(graph)
-    await followed.take(None)
+    await names.take(graph, None)
     assert len(names.current.entries) > len(crowd)
 
     assert names.correct("We asked grim jaw about the quib drel mogfey.").text == (
@@ -220,7 +223,7 @@ async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
     )
     changed = replace(held[crowd[-1_000].id], name="Xanthippax")
     held[changed.entity_id] = changed
-    await followed.take(frozenset({changed.entity_id}))
+    await names.take(graph, frozenset({changed.entity_id}))
     assert names.correct("and xanthip pax").text == "and Xanthippax"
     names.on(UtteranceKept(an_utterance("Where is Xanthippax?")))
     assert names.hints.keyterms()[0] == "Xanthippax" and len(names.hints.keyterms()) > 50
