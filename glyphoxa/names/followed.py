@@ -25,8 +25,8 @@ class LearnedNames(Protocol):
         """Return all pairs of form and name, the most frequent first."""
         ...
 
-    async def record(self, campaign: CampaignId, step: FormHeard, *, at_ms: int) -> LearnedName:
-        """Add a step to a form's history, unless it would change nothing; return the pair's status.
+    async def record(self, campaign: CampaignId, step: FormHeard, *, at_ms: int) -> None:
+        """Add a step to a form's history, unless it would change nothing.
 
         Raises:
             AlreadyTaken: It confirms a form that was confirmed for another name.

@@ -103,14 +103,14 @@ class NamesDesk:
         if warned is not None and unless is not None:
             raise InvalidInput(f"{warned}. {unless}")
         try:
-            pair = await self._decide("confirmed", heard, entry, why)
+            form = await self._decide("confirmed", heard, entry, why)
         except AlreadyTaken as taken:
             other = self.names.entry(taken.entity_id)
             raise InvalidInput(
                 f"{as_heard(heard)!r} is already confirmed for {other.name if other else taken.entity_id!r}: "
                 "reject it there first"
             ) from None
-        return f"{pair.heard} means {entry.name} from now on", warned
+        return f"{form} means {entry.name} from now on", warned
 
     async def reject(self, heard: str, name: str, *, why: str = "") -> str:
         """Reject a wrong form: `heard` does not mean `name`, and is not suggested again.
@@ -125,8 +125,8 @@ class NamesDesk:
         entry = self.entity(name)
         if (problem := too_short_or_long(heard)) is not None:
             raise InvalidInput(f"{_shown(heard)} cannot be a wrong form: it {problem}")
-        pair = await self._decide("rejected", heard, entry, why)
-        return f"{pair.heard} does not mean {entry.name}, and will not be suggested again"
+        form = await self._decide("rejected", heard, entry, why)
+        return f"{form} does not mean {entry.name}, and will not be suggested again"
 
     async def undo(self, heard: str | None = None) -> str:
         """Undo the last decision, or the last one about these words. Return a line about it.
@@ -141,9 +141,11 @@ class NamesDesk:
         what = "accepted" if taken.step.kind == "confirmed" else taken.step.kind
         return f"undone: {what} {taken.step.as_heard} for {taken.called}"
 
-    async def _decide(self, kind: StepKind, heard: str, entry: Entry, why: str) -> LearnedName:
+    async def _decide(self, kind: StepKind, heard: str, entry: Entry, why: str) -> str:
+        """Record a decision; return the form."""
         step = FormHeard(*form_of(heard), entry.entity_id, kind, "dm", why)
-        return await self.learned.record(self.campaign, step, at_ms=self.now_ms())
+        await self.learned.record(self.campaign, step, at_ms=self.now_ms())
+        return step.as_heard
 
 
 _CAPACITY = 1_000
@@ -209,19 +211,19 @@ class Learner:
         """Wait until everything is learned, while `run` continues. False on timeout."""
         return await done_within(deadline_ms, self._lessons.join())
 
-    async def heard(self, said: Utterance) -> list[LearnedName]:
-        """Process an utterance after the inline stage, in order; return the affected pairs."""
+    async def heard(self, said: Utterance) -> None:
+        """Process an utterance after the inline stage, in order."""
         names = self._names()
         proofs = [*self._spelled_out.heard(said, names), *proofs_of(said, names)]
-        return await self.prove(self._typed_claims.weighed(said, proofs))
+        await self.prove(self._typed_claims.weighed(said, proofs))
 
-    async def revised(self, said: Utterance) -> list[LearnedName]:
+    async def revised(self, said: Utterance) -> None:
         """Process an utterance again after the LLM stage has corrected it."""
-        return await self.prove(self._typed_claims.weighed(said, proofs_of(said, self._names())))
+        await self.prove(self._typed_claims.weighed(said, proofs_of(said, self._names())))
 
-    async def prove(self, proofs: Iterable[FormHeard]) -> list[LearnedName]:
-        """Record proofs from utterances; return the affected pairs. Inadmissible forms are skipped."""
-        names, pairs = self._names(), list[LearnedName]()
+    async def prove(self, proofs: Iterable[FormHeard]) -> None:
+        """Record proofs from utterances. Inadmissible forms are skipped."""
+        names = self._names()
         for proof in proofs:
             if objection(proof.as_heard, proof.entity, names) is not None:
                 continue
@@ -236,8 +238,7 @@ class Learner:
                     why = "these words have their ordinary meaning"
                     doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
                     await self._store.record(self._campaign, doubt, at_ms=at_ms)
-            pairs.append(await self._store.record(self._campaign, step, at_ms=at_ms))
-        return pairs
+            await self._store.record(self._campaign, step, at_ms=at_ms)
 
     def _take(self, lesson: _Lesson) -> None:
         if self._lessons.full():

@@ -59,7 +59,10 @@ def a_learner(learned: PostgresLearnedNames, names: Gazetteer) -> Learner:
 
 
 async def prove(learned: PostgresLearnedNames, *proofs: FormHeard) -> list[LearnedName]:
-    return await a_learner(learned, await the_names(learned)).prove(proofs)
+    """Prove wrong forms; return what is known of them then."""
+    await a_learner(learned, await the_names(learned)).prove(proofs)
+    forms = {proof.heard for proof in proofs}
+    return [pair for pair in await learned.statuses(CAMPAIGN) if form_of(pair.heard)[0] in forms]
 
 
 def a_proof(heard: str, utterance: str, entity: EntityId = ELDRINAX) -> FormHeard:
@@ -100,7 +103,9 @@ async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that
 ) -> None:
     async def heard(n: int) -> LearnedName:
         proof = replace(a_proof("Finkeldrum", f"u{n}"), by="phonetic", why="sounds alike")
-        return await learned.record(CAMPAIGN, proof, at_ms=1_000)
+        await learned.record(CAMPAIGN, proof, at_ms=1_000)
+        [pair] = await learned.statuses(CAMPAIGN)
+        return pair
 
     for n in range(30):
         pair = await heard(n)

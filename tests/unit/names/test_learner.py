@@ -13,7 +13,6 @@ from glyphoxa.domain.events import UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.names.learning import Learner
-from glyphoxa.names.wrong_forms import LearnedName
 from tests.support.builders import SMITH, an_utterance
 
 
@@ -40,15 +39,13 @@ class Watched(Learner):
         super().__init__(nothing, nothing, nothing, now_ms=nothing, wait_until_logged=desk.wait_until_logged)
         self._desk = desk
 
-    async def heard(self, said: Utterance) -> list[LearnedName]:
+    async def heard(self, said: Utterance) -> None:
         self._desk.done.append(("heard", said.id))
-        return []
 
-    async def revised(self, said: Utterance) -> list[LearnedName]:
+    async def revised(self, said: Utterance) -> None:
         if self._desk.is_away:
             raise Unavailable("the database is away")
         self._desk.done.append(("revised", said.id))
-        return []
 
 
 @asynccontextmanager

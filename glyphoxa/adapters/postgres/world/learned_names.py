@@ -24,7 +24,6 @@ from glyphoxa.names.wrong_forms import (
     FormHeard,
     Happened,
     LearnedName,
-    PairStatus,
     Uses,
     active,
     as_heard,
@@ -140,33 +139,30 @@ class PostgresLearnedNames:
         async with self._reading(campaign) as forms:
             return await forms.pairs()
 
-    async def record(self, campaign: CampaignId, step: FormHeard, *, at_ms: int) -> LearnedName:
+    async def record(self, campaign: CampaignId, step: FormHeard, *, at_ms: int) -> None:
         step = replace(step, why=lookup_key(step.why))
         async with self._writing(campaign, step.as_heard) as (world, forms):
-            history = [each.step for each in (await forms.histories()).get(step.heard, ())]
             cause = await forms.cause(step, at_ms)
-            effect = None if cause is None else effect_of(history, step)
-            if cause is not None and effect == "added":
+            if cause is None:
+                return
+            history = [each.step for each in (await forms.histories()).get(step.heard, ())]
+            effect = effect_of(history, step)
+            if effect == "added":
                 # No entity or fact follows from a step, so no table changes.
                 [added] = await world.log.add([step], cause)
                 if active(history) != active([*history, step]):
                     await world.log.names_changed([added.seq])
             elif effect == "counted":
                 await forms.count(step)
-            pairs = await forms.pairs()
-        # Evidence against a pair that nobody proposed leaves no trace.
-        none = LearnedName(step.as_heard, step.entity, None, PairStatus("undone", 0, ()))
-        return next((pair for pair in pairs if pair.entity_id == step.entity), none)
 
     async def undo(self, campaign: CampaignId, *, at_ms: int, heard: str | None = None) -> Happened | None:
         async with self._writing(campaign, heard) as (world, forms):
             left = [each for form in (await forms.histories()).values() for each in form]
             decisions = [each for each in left if each.step.kind in DECISIONS]
-            if not decisions:
-                return None
-            last = max(decisions, key=lambda each: each.seq)
-            await world.log.add([Undone(last.seq)], Cause("dm", at_ms))
-            await world.log.names_changed([last.seq])
+            last = max(decisions, key=lambda each: each.seq, default=None)
+            if last is not None:
+                await world.log.add([Undone(last.seq)], Cause("dm", at_ms))
+                await world.log.names_changed([last.seq])
         return last
 
     async def history(self, campaign: CampaignId, *, heard: str | None = None, limit: int = 50) -> list[Happened]:
