@@ -455,7 +455,7 @@ async def _one_by_one(desk: Desk, session: SessionId) -> None:
                 made.append(await desk.decide(session, [LineDecision(_KEYS[key], waiting[0].name, words)]))
                 show_decision(desk, made[-1])
             elif key == "u" and made:
-                await desk.store.world.undo_all(desk.campaign, made.pop().events[::-1], Cause("dm", now_ms()))
+                await desk.store.world.undo(desk.campaign, made.pop().events[::-1], Cause("dm", now_ms()))
             elif key == "n":
                 later.add(waiting[0].name)
             elif key in "q\x03\x04":

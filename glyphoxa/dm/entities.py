@@ -344,7 +344,7 @@ class EntityDesk(Decisions):
             found = [event for event, merged in merges if merged.kept == kept.id][-1:]
             if not found:
                 raise NotFound(f"nothing was merged into {kept.name}")
-        await self.world.undo(self.campaign, found[0].seq, Cause("dm", self.now_ms()))
+        await self.world.undo(self.campaign, [found[0].seq], Cause("dm", self.now_ms()))
         return found[0]
 
     def _type(self, wanted: str, *, is_new: bool = False) -> str:

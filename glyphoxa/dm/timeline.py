@@ -143,7 +143,7 @@ class Timeline:
             raise InvalidInput(f"event {seq} erased part of the transcript and cannot be undone")
         if any(event.cause.by == "player" for event in taken):
             raise InvalidInput(f"event {seq} is a player's decision about being remembered; only they can change it")
-        await self.world.undo_all(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
+        await self.world.undo(self.campaign, [event.seq for event in taken], Cause("dm", self.now_ms()))
         return taken
 
     async def preview(self, session: SessionId, ordinal: int) -> Preview:

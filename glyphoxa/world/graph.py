@@ -161,19 +161,13 @@ class WorldHistory(Protocol):
         """
         ...
 
-    async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
-        """Drop an event as if it had never happened; undoing an undoing restores it.
+    async def undo(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
+        """Drop events as if they had never happened, in one transaction; undoing an undoing restores it.
+
+        Returns: The undoing events in that order.
 
         Raises:
-            NotFound: There is no such event, or it is already undone.
-        """
-        ...
-
-    async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
-        """Undo several events in one transaction; returns the undoing events in that order.
-
-        Raises:
-            NotFound: One of them does not exist or is already undone.
+            NotFound: One of them does not exist or is already undone; nothing was undone.
         """
         ...
 

@@ -80,35 +80,35 @@ async def test_commit_based_on_an_old_state_is_refused(world: WorldHistory) -> N
 async def test_undo_removes_an_event_and_its_undo_restores_it(world: WorldHistory) -> None:
     await world.commit(TOWN, [AT_THE_INN], DM)
     await world.commit(TOWN, [AT_THE_FORGE], DM)
-    undoing = await world.undo(TOWN, 5, DM)
+    [undoing] = await world.undo(TOWN, [5], DM)
     assert (undoing.seq, undoing.event) == (6, Undone(5))
     assert await known(world) == {AT_THE_INN.claim}
-    await world.undo(TOWN, undoing.seq, DM)
+    await world.undo(TOWN, [undoing.seq], DM)
     assert await known(world) == {AT_THE_FORGE.claim}
 
 
 @pytest.mark.parametrize("seq", [0, 99])
 async def test_unknown_event_cannot_be_undone(world: WorldHistory, seq: int) -> None:
     with pytest.raises(NotFound, match=str(seq)):
-        await world.undo(TOWN, seq, DM)
+        await world.undo(TOWN, [seq], DM)
 
 
 async def test_event_cannot_be_undone_twice(world: WorldHistory) -> None:
     await world.commit(TOWN, [CALLED], DM)
-    await world.undo(TOWN, 4, DM)
+    await world.undo(TOWN, [4], DM)
     with pytest.raises(NotFound, match="already undone"):
-        await world.undo(TOWN, 4, DM)
+        await world.undo(TOWN, [4], DM)
 
 
 async def test_several_are_undone_together_or_not_at_all(world: WorldHistory) -> None:
     await world.commit(TOWN, [CALLED, AT_THE_INN], DM)
     with pytest.raises(NotFound):
-        await world.undo_all(TOWN, [4, 99], DM)
+        await world.undo(TOWN, [4, 99], DM)
     assert await known(world) == {CALLED.claim, AT_THE_INN.claim}
-    undone = await world.undo_all(TOWN, [5, 4], DM)
+    undone = await world.undo(TOWN, [5, 4], DM)
     assert [event.event for event in undone] == [Undone(5), Undone(4)]
     assert await known(world) == set()
-    assert await world.undo_all(TOWN, [], DM) == []
+    assert await world.undo(TOWN, [], DM) == []
 
 
 async def test_the_world_is_seen_as_it_was_after_an_event_and_at_a_time(world: WorldHistory) -> None:

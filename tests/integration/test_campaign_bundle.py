@@ -161,7 +161,7 @@ async def test_a_campaign_that_came_in_goes_on_by_itself(town: Store) -> None:
     await town.log.append(
         [replace(an_utterance("more", id="more"), campaign_id=OTHER, session_id=FIRST)],
     )
-    await town.world.undo(OTHER, 1, DM)
+    await town.world.undo(OTHER, [1], DM)
     await stands_as_replayed(town, OTHER)
     async with town.database.use(OTHER) as connection:
         said = await connection.fetch("SELECT utterance_id, ordinal FROM session_entries ORDER BY id")
@@ -189,7 +189,7 @@ async def test_a_world_goes_along_without_its_talk(town: Store, cli: CommandLine
     await town.log.append([replace(an_utterance("more", id="more"), campaign_id=OTHER, session_id=FIRST)])
     for event in await town.world.events(OTHER, latest_first=True):
         if event.event.__class__ in (RolledBack, UtteranceCorrected):
-            await town.world.undo(OTHER, event.seq, DM)
+            await town.world.undo(OTHER, [event.seq], DM)
     await stands_as_replayed(town, OTHER)
     async with town.database.use(OTHER) as connection:
         said = await connection.fetch("SELECT utterance_id, ordinal, retracted FROM session_entries")
@@ -210,7 +210,7 @@ async def test_a_file_tells_secrets_only_when_it_may(town: Store, cli: CommandLi
     event = (await town.world.commit(TOWN, [secret], DM))[-1]
     path = tmp_path / "town.json"
     assert "--with-secrets" in await cli.problem("campaign", "export", path, "--campaign", "town")
-    await town.world.undo(TOWN, event.seq, DM)  # its words still stand in what happened
+    await town.world.undo(TOWN, [event.seq], DM)  # its words still stand in what happened
     await cli.problem("campaign", "export", path, "--campaign", "town")
     assert not await asyncio.to_thread(path.exists)
     await cli.told("campaign", "export", path, "--with-secrets", "--campaign", "town")

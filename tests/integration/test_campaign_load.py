@@ -107,7 +107,7 @@ async def test_a_change_of_the_file_is_an_event_and_nothing_else_is(store: Store
 async def test_a_change_of_the_file_can_be_undone_and_stays_undone(store: Store) -> None:
     await store.campaigns.load(a_campaign())
     await store.campaigns.load(described("A tired smith."))
-    await store.world.undo(CAMPAIGN, await n_events(store), DECIDED)
+    await store.world.undo(CAMPAIGN, [await n_events(store)], DECIDED)
     assert (await store.campaigns.load(described("A tired smith."))).is_empty
     assert await value(store) == "Grimjaw is a smith."
 

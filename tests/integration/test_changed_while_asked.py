@@ -79,7 +79,8 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
     if change:
         await store.world.commit(CAMPAIGN, change, BY_DM)
     for event in [] if change else told:
-        assert isinstance((await store.world.undo(CAMPAIGN, event.seq, BY_DM)).event, Undone)
+        [undone] = await store.world.undo(CAMPAIGN, [event.seq], BY_DM)
+        assert isinstance(undone.event, Undone)
     assert not _says_it(await assembly.gather(SMITH, f"{ASKED}?"))
     await prefetch.close()
     await memory.close()

@@ -229,7 +229,7 @@ async def test_nothing_rests_on_a_withheld_line_in_any_order(table: Store, seed:
             case "strike", str(line) if line not in struck:
                 struck[line] = (await table.world.retract(CAMPAIGN, UtteranceId(line), Cause("dm", at_ms))).seq
             case "restore", str(line) if line in struck:
-                await table.world.undo(CAMPAIGN, struck.pop(line), Cause("dm", at_ms))
+                await table.world.undo(CAMPAIGN, [struck.pop(line)], Cause("dm", at_ms))
             case _:
                 continue
         gone = withheld | struck.keys()
@@ -239,7 +239,7 @@ async def test_nothing_rests_on_a_withheld_line_in_any_order(table: Store, seed:
         assert not gone & set(await recalled(table))
     await table.world.consent(CAMPAIGN, ConsentChange(TAMSIN, "given", session=EVENING), BY_PLAYER)
     for seq in struck.values():
-        await table.world.undo(CAMPAIGN, seq, BY_DM)
+        await table.world.undo(CAMPAIGN, [seq], BY_DM)
     await PostgresChronicleLog(table.database, table.world).read_again(CAMPAIGN, EVENING)
     await read_new(table)
     assert await known(table) == {promise(n).rstrip(".") for n in range(len(promised))}

@@ -120,7 +120,7 @@ async def a_life(store: Store, campaign: CampaignId, chance: random.Random) -> W
             await store.world.commit(campaign, [an_event(chance, state)], cause)
         if step % 8 == 7:
             events = await store.world.events(campaign, limit=1, latest_first=True)
-            await store.world.undo(campaign, events[0].seq, Cause("dm", step))
+            await store.world.undo(campaign, [events[0].seq], Cause("dm", step))
         state = replay(await store.world.events(campaign))
     return WorldTwin(await store.world.events(campaign))
 

@@ -76,7 +76,7 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
         assert CLAIM not in (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt.text
         assert [one["is_retracted"] for one in on_the_page(evening, evening.table.campaign)] == [True]
 
-        await decided(dsn, lambda store: store.world.undo(TOWN, event.seq, BY_DM))
+        await decided(dsn, lambda store: store.world.undo(TOWN, [event.seq], BY_DM))
         await evening.until(
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and not e.is_retracted]
         )

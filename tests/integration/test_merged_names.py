@@ -84,7 +84,7 @@ async def test_name_is_readable_once_the_dm_reveals_it(town: Store) -> None:
 
 async def test_undone_merge_leaves_the_hidden_entity_as_it_was(town: Store) -> None:
     seq = await merged(town, HIDDEN)
-    await town.world.undo(CAMPAIGN, seq, DM)
+    await town.world.undo(CAMPAIGN, [seq], DM)
     assert await readable(town) == set()
     await town.world.commit(CAMPAIGN, [EntityScoped(SHADE, PUBLIC)], DM)
     assert await readable(town) == {"Zharothrix", "Vashkari"}

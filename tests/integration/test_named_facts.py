@@ -63,7 +63,7 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
             events = await store.world.events(campaign)
             left = sorted({event.seq for event in events} - dropped(events))
             with suppress(NotFound):
-                await store.world.undo(campaign, chance.choice(left), cause)
+                await store.world.undo(campaign, [chance.choice(left)], cause)
         else:
             with suppress(InvalidInput):
                 await store.world.commit(campaign, [an_event(chance, state)], cause)
@@ -108,7 +108,7 @@ async def test_what_is_rolled_back_is_not_known_any_more(store: Store) -> None:
     event = await store.world.rollback(CAMPAIGN, SECOND, 1, BY_DM)
     assert event is not None
     assert await fears() == []
-    await store.world.undo(CAMPAIGN, event.seq, BY_DM)
+    await store.world.undo(CAMPAIGN, [event.seq], BY_DM)
     assert len(await fears()) == 1
 
 

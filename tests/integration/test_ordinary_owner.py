@@ -89,7 +89,7 @@ async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(o
         await a_town(store, TOWN)
         (event,) = await store.world.commit(TOWN, [FactStated(Claim.attribute(MIRA, "note", "one-eyed"))], DM)
         await store.world.fork(TOWN, OTHER, name="Another town")
-        await store.world.undo(TOWN, event.seq, DM)
+        await store.world.undo(TOWN, [event.seq], DM)
         assert len((await stands_as_replayed(store, OTHER)).facts) == 1
         assert not (await stands_as_replayed(store, TOWN)).facts
 

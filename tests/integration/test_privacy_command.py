@@ -283,7 +283,7 @@ async def test_what_is_taken_back_later_brings_no_words_back(dsn: str, table: St
     await PostgresErasure(table.database).erase(CAMPAIGN, Meant(session=EVENING), at_ms=10_000_000)
     for event in await table.world.events(CAMPAIGN, latest_first=True):
         if type(event.event).__name__ in ("TalkErased", "RolledBack", "UtteranceCorrected"):
-            await table.world.undo(CAMPAIGN, event.seq, Cause("dm", 11_000_000))
+            await table.world.undo(CAMPAIGN, [event.seq], Cause("dm", 11_000_000))
     await stands_as_replayed(table, CAMPAIGN)
     assert await table.log.recent(CAMPAIGN, EVENING, since_ms=0) == []
     mine = [text for name, text in (await everything(dsn)).items() if name.startswith(("world_events", "attribute_f"))]

@@ -146,7 +146,7 @@ async def _rolling_back(store: Store) -> None:
     for step in range(N_STEPS // 2):
         event = await store.world.rollback(CAMPAIGN, SessionId("s1"), step, DM)
         if event is not None and step % 2:
-            await store.world.undo(CAMPAIGN, event.seq, DM)
+            await store.world.undo(CAMPAIGN, [event.seq], DM)
 
 
 async def _changing_language(store: Store) -> None:
@@ -189,7 +189,7 @@ async def test_what_was_rolled_back_is_not_in_the_next_answer_and_what_was_given
     assert event is not None
     assert await ids(memory) == []
     assert memory.past_talk.recall_nowait(CAMPAIGN, SMITH, TalkQuery(QUESTION)) == []
-    await memory.world.undo(CAMPAIGN, event.seq, DM)
+    await memory.world.undo(CAMPAIGN, [event.seq], DM)
     assert "u1" in await ids(memory)
 
 

@@ -74,7 +74,7 @@ async def test_what_is_retracted_is_said_to_nobody_and_what_was_learned_from_it_
     assert [said.id for said in await table.log.recent(CAMPAIGN, SESSION, since_ms=0)] == ["u2"]
     assert await table.log.count(CAMPAIGN) == 2  # it was said
 
-    await table.world.undo(CAMPAIGN, event.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [event.seq], BY_DM)
     assert await notes(table) == {"stole the tithe box", "likes the rain"}
     assert await recalled(table, "Who stole the tithe box?") != []
     assert await found(table, "tithe") != []
@@ -111,9 +111,9 @@ async def test_other_words_are_what_everybody_heard_and_the_old_ones_reach_nobod
     assert embedded.embedded == 1
 
     again = await table.world.correct(CAMPAIGN, CLAIM, "It was nobody.", BY_DM)
-    await table.world.undo(CAMPAIGN, again.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [again.seq], BY_DM)
     assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == said.text
-    await table.world.undo(CAMPAIGN, event.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [event.seq], BY_DM)
     assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == said.raw_text
     assert await notes(table) == {"stole the tithe box", "likes the rain"}
 
@@ -142,7 +142,7 @@ async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Sto
         event = await table.world.correct(CAMPAIGN, CLAIM, "Hm.", BY_DM)
     assert event is not None
     assert [one.heard for one in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]
-    await table.world.undo(CAMPAIGN, event.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [event.seq], BY_DM)
     assert {(one.heard, one.status.state) for one in await learned.statuses(CAMPAIGN)} == before
 
 
@@ -198,11 +198,11 @@ async def test_another_speaker_unlearns_a_line_until_the_correction_is_undone(ta
     words = await table.world.correct(CAMPAIGN, CLAIM, "Nobody.", BY_DM)
     second = await table.world.correct(CAMPAIGN, CLAIM, "Nobody.", BY_DM, by=SpokenBy(SpeakerId("cara"), "Cara"))
     assert await speakers(table) == ["Cara", "Tamsin"]
-    await table.world.undo(CAMPAIGN, first.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [first.seq], BY_DM)
     assert await speakers(table) == ["Cara", "Tamsin"]
-    await table.world.undo(CAMPAIGN, second.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [second.seq], BY_DM)
     assert await speakers(table) == ["Tamsin", "Tamsin"]
-    await table.world.undo(CAMPAIGN, words.seq, BY_DM)
+    await table.world.undo(CAMPAIGN, [words.seq], BY_DM)
     assert (await table.log.recent(CAMPAIGN, SESSION, since_ms=0))[0].text == text
     assert await notes(table) == {"stole the tithe box", "likes the rain"}
 

@@ -180,7 +180,7 @@ async def test_retracted_line_takes_its_atom_with_it_until_it_is_restored(table:
     keys = {row["stable_key"] for row in await rows(table, "SELECT * FROM ontology_nodes")}
     assert {"atom:u2", "atom:u3"} <= keys
     assert await edges(table, "continues_thread") == set()
-    await table.world.undo(CAMPAIGN, event.seq, DM)
+    await table.world.undo(CAMPAIGN, [event.seq], DM)
     assert await edges(table, "continues_thread") == {("atom:u3", "atom:u1")}
     assert await table.world.rollback(CAMPAIGN, FIRST, 2, DM) is not None
     assert set(await atoms(table)) == {"u1", "u2"}

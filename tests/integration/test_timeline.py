@@ -437,7 +437,7 @@ async def test_decision_of_the_dm_stays_when_a_line_is_taken_back(
     for _ in range(2):
         await writer.sum_up(session)
     assert await past_of(table, SMITH) == ""
-    await table.world.undo_all(CAMPAIGN, [each.seq for each in decided], LATER)
+    await table.world.undo(CAMPAIGN, [each.seq for each in decided], LATER)
     await writer.sum_up(session)
     assert "Wenna" in await past_of(table, SMITH) and "Orrin" not in await past_of(table, SMITH)
 
@@ -461,7 +461,7 @@ async def test_sum_tells_nothing_more_of_a_node_on_which_the_dm_decides_later(
     }
     [decided] = await table.world.commit(CAMPAIGN, [events[decision]], LATER)
     assert "house 1." in before and "house 1." not in await past_of(table, SMITH)
-    await table.world.undo(CAMPAIGN, decided.seq, LATER)
+    await table.world.undo(CAMPAIGN, [decided.seq], LATER)
     assert await past_of(table, SMITH) == before
     await table.world.commit(CAMPAIGN, [events[decision]], LATER)
     await writer.write(session, is_over=True)
@@ -520,7 +520,7 @@ async def test_summary_that_the_dm_rejects_is_not_told_again(table: Store, is_wh
     assert await table.world.events(CAMPAIGN) == events
     known = await PostgresInspection(table.database).current(CAMPAIGN, DM, about=fact.claim.subject, limit=50)
     assert not [each for each in known if each.claim.predicate == "summary"]
-    await table.world.undo(CAMPAIGN, rejected.seq, LATER)
+    await table.world.undo(CAMPAIGN, [rejected.seq], LATER)
     assert await timeline(table) == stored
     await writer.sum_up(session)
     assert len(await table.world.events(CAMPAIGN)) == len(events) + 1

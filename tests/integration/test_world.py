@@ -118,7 +118,7 @@ async def test_a_batch_of_many_is_what_single_events_would_have_been(town: Store
     await town.world.commit(TOWN, [*people, *knows, *moves], DM)
     state = await stands_as_replayed(town, TOWN)
     assert len(state.ended) > 20
-    await town.world.undo(TOWN, 5, DM)
+    await town.world.undo(TOWN, [5], DM)
     await stands_as_replayed(town, TOWN)
 
 
@@ -168,8 +168,8 @@ async def test_undo_rebuilds_tampered_tables(town: Store) -> None:
         await connection.execute("UPDATE entities SET name = 'X' WHERE campaign_id = $1 AND id = $2", TOWN, MIRA)
     with pytest.raises(AssertionError):
         await stands_as_replayed(town, TOWN)
-    await town.world.undo(TOWN, 6, DM)
-    await town.world.undo(TOWN, 7, DM)
+    await town.world.undo(TOWN, [6], DM)
+    await town.world.undo(TOWN, [7], DM)
     await stands_as_replayed(town, TOWN)
     assert await told_of(town, TOWN, MIRA) == {"occupation": "innkeeper"}
 

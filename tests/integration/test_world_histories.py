@@ -97,7 +97,7 @@ async def _write(store: Store, campaign: CampaignId, chance: random.Random, at_m
             committing.cancel()
             await committing
         case "undo":
-            await world.undo(campaign, chance.choice(_left(log)), cause)
+            await world.undo(campaign, [chance.choice(_left(log))], cause)
         case _:
             await asyncio.gather(
                 *(by.commit(campaign, [an_event(chance, state)], cause) for by in (world, store.world, world)),
@@ -130,7 +130,7 @@ async def _live(store: Store, campaign: CampaignId, chance: random.Random) -> No
                     await store.world.commit(campaign, events, cause)
             case "undo":
                 log = await store.world.events(campaign)
-                await store.world.undo(campaign, chance.choice(_left(log)), replace(cause, by="dm"))
+                await store.world.undo(campaign, [chance.choice(_left(log))], replace(cause, by="dm"))
             case _:
                 await store.world.rollback(campaign, chance.choice(SESSIONS), chance.randrange(ORDINALS), cause)
         state = await stands_as_replayed(store, campaign)

@@ -101,11 +101,11 @@ async def test_each_kind_of_event_can_be_undone_and_the_undoing_too(town: Store)
     for event in kinds:
         (made,) = await town.world.commit(TOWN, [event], DM)
         after = await everything(town, TOWN)
-        undone = await town.world.undo(TOWN, made.seq, DM)
+        [undone] = await town.world.undo(TOWN, [made.seq], DM)
         assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
-        again = await town.world.undo(TOWN, undone.seq, DM)
+        [again] = await town.world.undo(TOWN, [undone.seq], DM)
         assert difference(await stands_as_replayed(town, TOWN), after).is_empty, event
-        await town.world.undo(TOWN, again.seq, DM)
+        await town.world.undo(TOWN, [again.seq], DM)
         assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
 
 
@@ -124,7 +124,7 @@ async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undo
     assert await heard(town) == ["first-1", "first-2"]
 
     await said(town, SECOND, ordinals=range(3, 4), began_ms=9_000)
-    await town.world.undo(TOWN, event.seq, DM)
+    await town.world.undo(TOWN, [event.seq], DM)
     assert difference(await stands_as_replayed(town, TOWN), late).is_empty
     assert await heard(town) == [*(f"first-{n}" for n in range(1, 5)), *(f"second-{n}" for n in range(1, 4))]
 
@@ -144,7 +144,7 @@ async def test_chunks_of_retracted_talk_are_retracted(town: Store) -> None:
     retracted = "SELECT id FROM chunks WHERE campaign_id = $1 AND retracted ORDER BY id"
     async with town.database.use(TOWN) as connection:
         assert [row["id"] for row in await connection.fetch(retracted, TOWN)] == ["first-2", "first-3"]
-    await town.world.undo(TOWN, event.seq, DM)
+    await town.world.undo(TOWN, [event.seq], DM)
     async with town.database.use(TOWN) as connection:
         assert await connection.fetch(retracted, TOWN) == []
 
@@ -153,8 +153,8 @@ async def test_looking_back_from_a_kept_state_shows_the_same(town: Store, monkey
     notes = [FactStated(Claim.attribute(MIRA, "note", n)) for n in range(20)]
     for n, note in enumerate(notes, start=1):
         await town.world.commit(TOWN, [note], Cause("dm", 1_000 * n))
-    await town.world.undo(TOWN, 20, Cause("dm", 90_000))
-    await town.world.undo(TOWN, 7, Cause("dm", 99_000))
+    await town.world.undo(TOWN, [20], Cause("dm", 90_000))
+    await town.world.undo(TOWN, [7], Cause("dm", 99_000))
     asked = [{"seq": n} for n in range(27)] + [{"at_ms": 1_000 * n} for n in range(0, 100, 3)]
     plain = [await town.world.as_of(TOWN, **each) for each in asked]
     monkeypatch.setattr(event_log, "SNAPSHOT_EVERY", 4)
@@ -164,9 +164,9 @@ async def test_looking_back_from_a_kept_state_shows_the_same(town: Store, monkey
     async with town.database.use(TOWN) as connection:
         kept = await connection.fetch("SELECT seq FROM world_snapshots WHERE campaign_id = $1 ORDER BY seq", TOWN)
     assert [row["seq"] for row in kept] == [4, 8, 12, 16, 20, 24]
-    await town.world.undo(TOWN, 24, DM)
+    await town.world.undo(TOWN, [24], DM)
     await stands_as_replayed(town, TOWN)
-    await town.world.undo(TOWN, 2, DM)
+    await town.world.undo(TOWN, [2], DM)
     await stands_as_replayed(town, TOWN)
 
 
@@ -182,7 +182,7 @@ async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> 
     past = await stands_as_replayed(town, TOWN)
     assert difference(await stands_as_replayed(town, other), past).is_empty
     assert await town.world.events(other) == await town.world.events(TOWN)
-    await town.world.undo(other, rolled.seq, DM)
+    await town.world.undo(other, [rolled.seq], DM)
     await town.world.commit(other, [CALLED], DM)
     await stands_as_replayed(town, other)
     assert difference(await stands_as_replayed(town, TOWN), past).is_empty
@@ -280,9 +280,9 @@ async def test_what_is_said_after_a_rollback_stays_and_an_older_rollback_keeps_w
     assert first is not None
     assert second is not None
     assert await heard(town) == ["first-1"]
-    undone = await town.world.undo(TOWN, second.seq, DM)
+    [undone] = await town.world.undo(TOWN, [second.seq], DM)
     assert await heard(town) == ["first-1", "first-2", "first-4", "first-5"]
-    await town.world.undo(TOWN, first.seq, DM)
+    await town.world.undo(TOWN, [first.seq], DM)
     assert await heard(town) == [f"first-{n}" for n in range(1, 6)]
-    await town.world.undo(TOWN, undone.seq, DM)
+    await town.world.undo(TOWN, [undone.seq], DM)
     assert await heard(town) == ["first-1"]

@@ -61,18 +61,15 @@ class WorldTwin:
         self.log += made
         return made
 
-    async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
-        if not 0 < seq <= len(self.log) or seq in dropped(self.log):
-            raise NotFound(f"there is no event {seq}, or it is already undone")
-        return self._append(Undone(seq), cause)
-
-    async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
+    async def undo(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
         was = list(self.log)
-        try:
-            return [await self.undo(campaign, seq, cause) for seq in seqs]
-        except NotFound:
-            self.log = was
-            raise
+        made: list[WorldEvent] = []
+        for seq in seqs:
+            if not 0 < seq <= len(self.log) or seq in dropped(self.log):
+                self.log = was
+                raise NotFound(f"there is no event {seq}, or it is already undone")
+            made.append(self._append(Undone(seq), cause))
+        return made
 
     async def rollback(self, campaign: CampaignId, session: SessionId, ordinal: int, cause: Cause) -> WorldEvent | None:
         ids = [each.id for each in self.held_sessions]

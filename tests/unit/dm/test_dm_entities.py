@@ -112,7 +112,7 @@ async def test_removing_an_entity_removes_its_facts(world: WorldTwin) -> None:
     assert await facts_about(world, "korvald") == {}
     with pytest.raises(NotFound, match="no entity 'Korvald' in campaign 'town'"):
         await desk(world).remove("Korvald")
-    await world.undo(CAMPAIGN, removed.seq, removed.cause)
+    await world.undo(CAMPAIGN, [removed.seq], removed.cause)
     assert await facts_about(world, "korvald") == {"personality": "gruff"}
 
 

@@ -234,10 +234,7 @@ class PostgresWorld:
         also = {EntityId(npc["entity"]): (npc["name"], *npc["aliases"]) for npc in about["npcs"] or ()}
         return replace(read, language=about["language"], also_called=also)
 
-    async def undo(self, campaign: CampaignId, seq: int, cause: Cause) -> WorldEvent:
-        return (await self.undo_all(campaign, [seq], cause))[0]
-
-    async def undo_all(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
+    async def undo(self, campaign: CampaignId, seqs: Sequence[int], cause: Cause) -> list[WorldEvent]:
         if not seqs:
             return []
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
