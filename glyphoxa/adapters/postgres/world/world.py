@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.world.event_log import (
     retractions_in_effect,
     withholdings_in_effect,
 )
-from glyphoxa.adapters.postgres.world.transaction import LoggedUtterance, TalkRange, WorldTransaction, world_transaction
+from glyphoxa.adapters.postgres.world.transaction import TalkRange, WorldTransaction, world_transaction
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
@@ -267,9 +267,10 @@ class PostgresWorld:
             undoing = await world.log.undoing()
             of_players = {each.seq for each in withholdings_in_effect(undoing).values()}
             said = await world.talk.spoken(utterance, retractions=retractions_in_effect(undoing) - of_players)
-            return await self._unlearn(
-                world, said, cause, lambda left: UtteranceRetracted(utterance, said.session, said.ordinal, left)
-            )
+            left = _standing(await world.talk.learned_from(said), undoing)
+            event = UtteranceRetracted(utterance, said.session, said.ordinal, left)
+            line = TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)
+            return (await _take_back(world, [event], cause, [[line]]))[0][0]
 
     async def consent(self, campaign: CampaignId, change: ConsentChange, cause: Cause) -> list[WorldEvent]:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
@@ -279,38 +280,17 @@ class PostgresWorld:
         self, campaign: CampaignId, utterance: UtteranceId, text: str, cause: Cause, *, by: SpokenBy | None = None
     ) -> WorldEvent:
         async with self._writing(campaign, deadline_ms=_TAKE_BACK_DEADLINE_MS) as world:
-            in_effect = retractions_in_effect(await world.log.undoing())
-            said = await world.talk.spoken(utterance, retractions=in_effect)
+            undoing = await world.log.undoing()
+            said = await world.talk.spoken(utterance, retractions=retractions_in_effect(undoing))
             if by is not None and said.is_of_npc:
                 raise InvalidInput(f"{said.speaker.name}, an NPC, spoke utterance {utterance!r}, and no player did")
             by = None if by == said.speaker else by
             if said.text == text and by is None:
                 raise InvalidInput(f"utterance {utterance!r} already has the text {text!r}")
             was_by = None if by is None else said.speaker
-            return await self._unlearn(
-                world,
-                said,
-                cause,
-                lambda left: UtteranceCorrected(
-                    utterance, said.session, said.ordinal, said.text, text, left, was_by, by
-                ),
-            )
-
-    async def _unlearn(
-        self,
-        world: WorldTransaction,
-        said: LoggedUtterance,
-        cause: Cause,
-        undoing_event: Callable[[tuple[int, ...]], UtteranceRetracted | UtteranceCorrected],
-    ) -> WorldEvent:
-        """
-        Args:
-            undoing_event: Creates the undoing event from the numbers of the dropped events.
-        """
-        event = undoing_event(_standing(await world.talk.learned_from(said), await world.log.undoing()))
-        line = [TalkRange(said.session, said.ordinal - 1, said.ordinal, 1)]
-        ranges = [line] if isinstance(event, UtteranceRetracted) else []
-        return (await _take_back(world, [event], cause, ranges))[0][0]
+            left = _standing(await world.talk.learned_from(said), undoing)
+            event = UtteranceCorrected(utterance, said.session, said.ordinal, said.text, text, left, was_by, by)
+            return (await _take_back(world, [event], cause))[0][0]
 
     async def events(
         self, campaign: CampaignId, *, after: int = 0, limit: int = 1_000, latest_first: bool = False
