@@ -135,7 +135,7 @@ class DeepRecall:
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> Sequence[Recalled]:
-        """See `PastTalk.recall`. A failure of a model is logged once until a success."""
+        """See `Recall.recall`. A failure of a model is logged once until a success."""
         found = await self.search(campaign, npc, query, patient=patient)
         why = next((part for part in found.left_out if part.startswith((LANGUAGE_MODEL, RERANK))), "")
         if why and not self._has_failed:
@@ -152,7 +152,7 @@ class DeepRecall:
             query: A reranker or a filtering language model receives more than its limit.
 
         Raises:
-            Unavailable: See `PastTalk.recall`.
+            Unavailable: See `Recall.recall`.
         """
         now = asyncio.get_running_loop().time()
         until = None if self.deadline_ms is None else now + self.deadline_ms / 1_000

@@ -26,8 +26,9 @@ from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, moment,
 from glyphoxa.prompt.select import told_sentence
 from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
+from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.world import World, WorldMemory
-from glyphoxa.transcript.ports import MemorySearch, PastTalk, TalkQuery
+from glyphoxa.transcript.ports import MemorySearch, TalkQuery
 from glyphoxa.world.graph import Known, Passage, TalkAround
 
 # Tool results: JSON values only, worded by `glyphoxa.language.facts`.
@@ -136,7 +137,7 @@ class NpcMemory:
     campaign: CampaignId
     npc: NpcId
     world: WorldMemory
-    talk: PastTalk
+    talk: Recall
     name: str = ""
     words: RelationWords = IN_ENGLISH
     around: TalkAround | None = None

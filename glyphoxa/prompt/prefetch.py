@@ -29,7 +29,8 @@ from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.known_world import KnownWorld
-from glyphoxa.transcript.ports import PastTalk, TalkQuery
+from glyphoxa.recall.recall import Recall
+from glyphoxa.transcript.ports import TalkQuery
 
 _FEW_WORDS: Final = 3
 _LEAST_KEPT: Final = 0.5
@@ -78,7 +79,7 @@ class Prefetch:
         self,
         world: KnownWorld,
         *,
-        talk: PastTalk | None,
+        talk: Recall | None,
         present: Callable[[], Mapping[NpcId, str]],
         conversations: Mapping[NpcId, Conversation] | None = None,
         max_recalled: int = 8,
@@ -184,7 +185,7 @@ class Prefetch:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _recall_all(self, speech: _Speech, talk: PastTalk, asked: Sequence[tuple[NpcId, str]]) -> None:
+    async def _recall_all(self, speech: _Speech, talk: Recall, asked: Sequence[tuple[NpcId, str]]) -> None:
         """One after the other: each takes milliseconds of the event loop, and audio must get through in between."""
         for npc, question in asked[1:]:
             await asyncio.sleep(0)
@@ -192,13 +193,13 @@ class Prefetch:
         for npc, question in asked:
             await self._start(partial(self._fetch_talk, speech, talk, npc, question))
 
-    def _recall_nowait(self, speech: _Speech, talk: PastTalk, npc: NpcId, question: str) -> None:
+    def _recall_nowait(self, speech: _Speech, talk: Recall, npc: NpcId, question: str) -> None:
         """Recall by words at once; recall by meaning follows."""
         found = talk.recall_nowait(self._campaign, npc, self._query(npc, question))
         if found is not None:
             speech.recalled[npc] = tuple(found)
 
-    async def _fetch_talk(self, speech: _Speech, talk: PastTalk, npc: NpcId, question: str) -> None:
+    async def _fetch_talk(self, speech: _Speech, talk: Recall, npc: NpcId, question: str) -> None:
         recalled = await talk.recall(self._campaign, npc, self._query(npc, question), patient=True)
         speech.recalled[npc] = tuple(recalled)
         speech.answered[npc] = Text.of(question).spoken

@@ -76,7 +76,7 @@ NOTHING_ASKED: Final[RecallResult[Any]] = RecallResult(left_out=("everything: no
 
 
 class Recall:
-    """A `PastTalk` over utterances that are cached in memory.
+    """Recalls past utterances that are cached in memory, limited to what one NPC witnessed.
 
     Args:
         feed: Source of the utterances.
@@ -121,11 +121,26 @@ class Recall:
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> list[RecalledTalk]:
-        """See `PastTalk.recall`."""
+        """Return what `npc` heard that bears on the question, by words and by meaning, best first.
+
+        An utterance that the NPC did not witness is neither returned nor counted, and does not affect the others. Empty
+        if nothing bears on the question.
+
+        Args:
+            patient: Nobody waits for the answer, so a remote model may take its time to embed the question. A later
+                urgent call for the same question then has the vector.
+
+        Raises:
+            Unavailable: The campaign's transcript is not in memory, and cannot be read in time.
+        """
         return list((await self.search(campaign, npc, query, patient=patient)).items)
 
     def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
-        """See `PastTalk.recall_nowait`."""
+        """Return the same by words only, at once, from what is in memory now.
+
+        For every partial transcript, and while the database is unavailable. Changes since the last `recall` are not
+        included. None if nothing of the campaign is in memory.
+        """
         index = self.transcript(campaign).index
         if index is None:
             return None
@@ -151,7 +166,7 @@ class Recall:
             by_words: Ignore the question's meaning.
 
         Raises:
-            Unavailable: See `PastTalk.recall`.
+            Unavailable: See `recall`.
         """
         left_out: list[str] = []
         waits = self._waits(patient=patient)
@@ -175,7 +190,7 @@ class Recall:
             left_out: Receives what was not considered.
 
         Raises:
-            Unavailable: See `PastTalk.recall`.
+            Unavailable: See `recall`.
         """
         index, asked = await self._read_in_time(campaign, npc, query.text, self._waits(patient=patient), left_out)
         return None if asked is None else await self._ranked(index, npc, asked, query)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import EVER, Between, Recalled, RecalledTalk, Viewer
+from glyphoxa.domain.knowledge import EVER, Between, Recalled, Viewer
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.text import Text
@@ -189,36 +189,7 @@ class MemorySearch(Protocol):
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
     ) -> Sequence[Recalled]:
-        """See `PastTalk.recall`."""
-        ...
-
-
-class PastTalk(Protocol):
-    """Recall of past utterances, limited to what one NPC witnessed."""
-
-    async def recall(
-        self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
-    ) -> list[RecalledTalk]:
-        """Return what `npc` heard that bears on the question, by words and by meaning, best first.
-
-        An utterance that the NPC did not witness is neither returned nor counted, and does not affect the others. Empty
-        if nothing bears on the question.
-
-        Args:
-            patient: Nobody waits for the answer, so a remote model may take its time to embed the question. A later
-                urgent call for the same question then has the vector.
-
-        Raises:
-            Unavailable: The campaign's transcript is not in memory, and cannot be read in time.
-        """
-        ...
-
-    def recall_nowait(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> list[RecalledTalk] | None:
-        """Return the same by words only, at once, from what is in memory now.
-
-        For every partial transcript, and while the database is unavailable. Changes since the last `recall` are not
-        included. None if nothing of the campaign is in memory.
-        """
+        """See `glyphoxa.recall.recall.Recall`."""
         ...
 
 
