@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Self
@@ -168,36 +168,21 @@ class TalkRetraction(CampaignStatements):
             after: The same as they are now.
         """
         retracted = retractions_in_effect(after)
+        retractions = retractions_in_effect(before) ^ retracted
         old, new = corrections_in_effect(before), corrections_in_effect(after)
         corrected = {each: correction for each, correction in new.items() if old.get(each) != correction}
-        withheld = [each.seq for each in withholdings_in_effect(after).values()]
-        changed = await self._settle_retracted(
-            retractions_in_effect(before) ^ retracted, in_effect=retracted, withheld=withheld
-        )
-        return changed + await self._settle_words(corrected)
-
-    async def _settle_retracted(
-        self, retractions: Collection[int], *, in_effect: Collection[int], withheld: Sequence[int]
-    ) -> list[UtteranceId]:
-        if not retractions:
+        if not retractions and not corrected:
             return []
         await self._fetch("lock_talk")
-        rows = await self._fetch("settle_retracted", sorted(retractions), sorted(in_effect), withheld)
-        return [UtteranceId(row["utterance_id"]) for row in rows]
-
-    async def _settle_words(
-        self, corrected: Mapping[UtteranceId, tuple[str | None, SpokenBy | None]]
-    ) -> list[UtteranceId]:
-        """
-        Args:
-            corrected: Texts and speakers; a text of None restores the original one, a speaker of None changes nothing.
-        """
-        if not corrected:
-            return []
-        await self._fetch("lock_talk")
-        texts, speakers = zip(*corrected.values(), strict=True)
-        ids, names = ([getattr(each, name, None) for each in speakers] for name in ("id", "name"))
-        rows = await self._fetch("settle_words", list(corrected), list(texts), ids, names)
+        rows: list[asyncpg.Record] = []
+        if retractions:
+            withheld = [each.seq for each in withholdings_in_effect(after).values()]
+            rows += await self._fetch("settle_retracted", sorted(retractions), sorted(retracted), withheld)
+        if corrected:
+            # A text of None restores the original one, a speaker of None changes nothing.
+            texts, speakers = zip(*corrected.values(), strict=True)
+            ids, names = ([getattr(each, name, None) for each in speakers] for name in ("id", "name"))
+            rows += await self._fetch("settle_words", list(corrected), list(texts), ids, names)
         return [UtteranceId(row["utterance_id"]) for row in rows]
 
 
