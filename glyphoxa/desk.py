@@ -88,7 +88,7 @@ async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
     names = await offload(
         lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
     )
-    return NamesDesk(campaign, entries, names, learned, now_ms)
+    return NamesDesk(campaign, names, learned, now_ms)
 
 
 _AS_ROWS: Final = 1_000

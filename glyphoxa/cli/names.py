@@ -35,7 +35,7 @@ async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
     pairs = await desk.wrong_forms()
     rows = (
         (entry.name, entry.entity_type, ", ".join(map(_heard, pairs.get(entry.entity_id, ()))))
-        for entry in desk.entries
+        for entry in desk.names.entries
     )
     return show_rows(("name", "type", "heard as"), rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from loguru import logger
@@ -42,14 +42,12 @@ class NamesDesk:
     """The names of a campaign, for the DM. Raises `Unavailable` when the database is away.
 
     Attributes:
-        entries: Names of the campaign file, and names that were stored later.
-        names: The index of the entries.
+        names: Names of the campaign file, and names that were stored later.
         learned: Stored wrong forms, with the DM's decisions.
         now_ms: Milliseconds since the Unix epoch.
     """
 
     campaign: CampaignId
-    entries: Sequence[Entry]
     names: Gazetteer
     learned: LearnedNames
     now_ms: Callable[[], int]
@@ -65,7 +63,7 @@ class NamesDesk:
         def called(entry: Entry) -> Called:
             return Called(entry.entity_id, (entry.name,), entry.aliases, entry.entity_type)
 
-        return Resolver(self.entries, called, campaign=self.campaign, what="name").one(name)
+        return Resolver(self.names.entries, called, campaign=self.campaign, what="name").one(name)
 
     async def wrong_forms(self) -> dict[str, list[LearnedName]]:
         """Return accepted, rejected and suggested wrong forms, by the id of the entity that they mean."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
@@ -374,3 +374,16 @@ async def test_utterance_that_is_read_again_still_proves_its_names(store: Store,
     async with store.world.writing(CAMPAIGN, amount=1) as writing:
         await writing.unlearn([UtteranceId("u1")], Cause("talk", 2_000))
     assert [pair.heard for pair in await learned.statuses(CAMPAIGN)] == ["Finkeldrum"]
+
+
+async def test_step_with_a_field_of_a_later_release_is_read(store: Store, learned: PostgresLearnedNames) -> None:
+    payload = {**asdict(confirmed("Finkeldrum", ELDRINAX)), "later": 1}
+    async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
+        await connection.execute(
+            "INSERT INTO world_events (campaign_id, seq, event_type, payload, at, by) "
+            "SELECT $1, max(seq) + 1, 'form_heard', $2, now(), 'dm' FROM world_events WHERE campaign_id = $1",
+            CAMPAIGN,
+            payload,
+        )
+    [pair] = await learned.statuses(CAMPAIGN)
+    assert (pair.heard, pair.status.state) == ("Finkeldrum", "active")

@@ -256,12 +256,12 @@ async def names_page(frame: DeskFrame, _: Request) -> Shown:
     """Show names with their wrong forms, and suggestions that need review."""
     desk = await frame.memory().names()
     heard = await desk.wrong_forms()
-    rows = sorted(desk.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
+    rows = sorted(desk.names.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
     return {
         "suggestions": (await desk.suggestions())[:MOST_SUGGESTED],
         "rows": [(each, heard.get(each.entity_id, [])) for each in rows],
-        "is_cut": len(desk.entries) > MOST_NAMES,
-        "names": sorted({entry.name for entry in desk.entries}),
+        "is_cut": len(desk.names.entries) > MOST_NAMES,
+        "names": sorted({entry.name for entry in desk.names.entries}),
     }
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import asyncpg
+from pydantic import TypeAdapter
 
 from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
 from glyphoxa.adapters.postgres.server.offload import offload
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _DEADLINE_MS = 10_000
+_form: Final = TypeAdapter(FormHeard)
 
 
 class _Forms(CampaignStatements):
@@ -213,4 +215,4 @@ def _pattern(word: str) -> str:
 
 
 def _happened(row: asyncpg.Record) -> Happened:
-    return Happened(row["seq"], at_ms(row["at"]), row["name"], FormHeard(**row["payload"]))
+    return Happened(row["seq"], at_ms(row["at"]), row["name"], _form.validate_python(row["payload"]))
