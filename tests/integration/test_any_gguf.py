@@ -91,7 +91,8 @@ class Hub(HubServer):
         else:
             request.send_response(302)
             # As the hub's, on another host: a token that was sent there would be somebody else's to keep.
-            request.send_header("Location", path.replace("/resolve/", "/bytes/"))
+            elsewhere = self.address.replace("127.0.0.1", "localhost")
+            request.send_header("Location", elsewhere + path.replace("/resolve/", "/bytes/"))
             request.end_headers()
 
     def _declare(self, request: BaseHTTPRequestHandler, repo: str) -> None:

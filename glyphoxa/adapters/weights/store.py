@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +34,7 @@ from glyphoxa.adapters.weights.download import (
     Manifest,
     ModelHub,
     PartFile,
-    Progress,
+    ShownProgress,
     Source,
     WeightFile,
     directory_source,
@@ -73,8 +72,8 @@ def only_one(lock: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
 class HashCache:
     """Remembers the SHA-256 of files, so that a start need not read gigabytes.
 
-    An entry is valid while size, inode and times of the file are unchanged. It does not detect silent corruption of a
-    disk: `WeightStore.verify` does.
+    An entry is named after path, size, inode and times of its file, so that a changed file has none. It does not detect
+    silent corruption of a disk: `WeightStore.verify` does.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -83,9 +82,8 @@ class HashCache:
     def known(self, path: Path) -> str:
         """The hash from the last read; empty if there was none or the file has changed since."""
         try:
-            entry = json.loads(self._entry(path).read_text("utf-8"))
-            return str(entry["sha256"]) if entry == _identity(path, entry["sha256"]) else ""
-        except (OSError, ValueError, KeyError, TypeError):
+            return self._entry(path).read_text("ascii")
+        except (OSError, ValueError):
             return ""
 
     def sha256_of(self, path: Path) -> str:
@@ -104,26 +102,16 @@ class HashCache:
         """Best effort: without an entry the file is hashed again next time."""
         with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
-            replace_file(self._entry(path), json.dumps(_identity(path, sha256)).encode())
+            replace_file(self._entry(path), sha256.encode())
 
     def drop(self, path: Path) -> None:
         with suppress(OSError):
             self._entry(path).unlink()
 
     def _entry(self, path: Path) -> Path:
-        return self._directory / f"{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:32]}.json"
-
-
-def _identity(path: Path, sha256: str) -> dict[str, object]:
-    at = path.stat()
-    return {
-        "path": str(path.absolute()),
-        "size": at.st_size,
-        "inode": at.st_ino,
-        "modified_ns": at.st_mtime_ns,
-        "changed_ns": at.st_ctime_ns,
-        "sha256": sha256,
-    }
+        at = path.stat()
+        identity = f"{path.absolute()}\0{at.st_size}\0{at.st_ino}\0{at.st_mtime_ns}\0{at.st_ctime_ns}"
+        return self._directory / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +194,7 @@ class WeightStore:
                 yield name, path
 
     def ensure(
-        self, names: Iterable[str], progress: Progress | None = None, *, copy_from: Path | None = None
+        self, names: Iterable[str], progress: ShownProgress | None = None, *, copy_from: Path | None = None
     ) -> dict[str, Path]:
         """Fetch missing or wrong artefacts; blocks. Returns the path of each.
 
@@ -357,7 +345,7 @@ class WeightStore:
 class _Downloads:
     """Adds up the bytes of all missing files of one `ensure` for its progress, and shows each note once."""
 
-    progress: Progress | None
+    progress: ShownProgress | None
     _have: dict[Path, int] = field(default_factory=dict)
     _sizes: dict[Path, int] = field(default_factory=dict)
     _noted: set[str] = field(default_factory=set)
@@ -450,7 +438,7 @@ class ModelWeights:
     def ensure(
         self,
         names: Iterable[str],
-        progress: Progress | None = None,
+        progress: ShownProgress | None = None,
         *,
         copy_from: Path | None = None,
         refetch: bool = False,
