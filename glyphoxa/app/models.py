@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.download import ShownProgress
-from glyphoxa.adapters.weights.store import ModelWeights
+from glyphoxa.adapters.weights.store import ModelFile, ModelWeights
 from glyphoxa.adapters.weights.store import WeightStore as Weights
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -170,10 +171,10 @@ async def _made(section: str, settings: Settings, stack: AsyncExitStack, **chang
     choice = _local_choice(section, settings)
     row = find(section, choice.name)
     names = weights_of(section, choice)
-    file = await asyncio.to_thread(weights_for(settings).find, *names) if names else None
+    file = await asyncio.to_thread(weights_for(settings).find, *names) if names else ModelFile(Path(), "")
     wanted = Wanted(
-        path=None if file is None else file.path,
-        model_id="" if file is None else file.sha256,
+        weights=file.path,
+        model_id=file.sha256,
         context_tokens=_context_tokens(settings),
         prompts_dir=settings.data_directory / "prompts",
     )

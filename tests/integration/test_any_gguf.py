@@ -294,7 +294,7 @@ async def test_strict_template_is_given_turns_that_alternate(
 async def test_template_that_leaves_out_what_is_said_is_refused(tmp_path: Path) -> None:
     deaf = chat_model(tmp_path / "deaf.gguf", template="{% for m in messages %}{{ m.text }}{% endfor %}")
     with pytest.raises(InvalidInput, match=r"deaf\.gguf: its chat template .*: it leaves out 'You are Mira\.'"):
-        await LlamaServer(model_path=deaf).start()
+        LlamaServer(model_path=deaf).load()
 
 
 @pytest.mark.parametrize("talk", CHATS.values(), ids=CHATS)
@@ -320,10 +320,10 @@ async def rendered(llama: LlamaServer, talk: list[tuple[str, str]]) -> str:
 
 async def test_what_cannot_be_talked_to_is_said_before_the_table_opens(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"base\.gguf: has no chat template"):
-        await LlamaServer(model_path=chat_model(tmp_path / "base.gguf", template="")).start()
+        LlamaServer(model_path=chat_model(tmp_path / "base.gguf", template="")).load()
     short = chat_model(tmp_path / "short.gguf", context_length=512)
     with pytest.raises(InvalidInput, match=r"short\.gguf: its context is 512 tokens, but 2,048 are set"):
-        await LlamaServer(model_path=short).start()
+        LlamaServer(model_path=short).load()
     with pytest.raises(NotFound, match=r"nowhere\.gguf: no such model file"):
         weights(tmp_path).find(str(tmp_path / "nowhere.gguf"))
 

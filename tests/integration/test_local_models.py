@@ -264,7 +264,7 @@ class Smiths:
 @pytest.fixture(scope="module")
 def llama() -> Iterator[LlamaServer]:
     server = LlamaServer(model_path=weights(LITTLE), slots=2)
-    asyncio.run(server.start())
+    server.load()
     yield server
     server.unload()
 
@@ -349,7 +349,7 @@ async def test_a_stranger_without_the_key_is_refused(smiths: Smiths) -> None:
 
 async def test_closing_ends_a_running_reply_and_the_port() -> None:
     server = LlamaServer(model_path=weights(LITTLE), slots=2)
-    await server.start()
+    await asyncio.to_thread(server.load)
     smiths = Smiths(server, house="A house that is closed")
     begun = asyncio.Event()
 
@@ -362,8 +362,8 @@ async def test_closing_ends_a_running_reply_and_the_port() -> None:
     async with asyncio.timeout(DEADLINE_S):
         await begun.wait()
     assert not talking.done()
-    await server.close()
-    await server.close()
+    await asyncio.to_thread(server.unload)
+    await asyncio.to_thread(server.unload)
     talking.cancel()
     await asyncio.wait([talking])
     with pytest.raises(Unavailable):
@@ -435,23 +435,21 @@ def test_model_never_raises_the_priority_of_its_process(by: int, expected: int, 
     assert done.stdout == f"{{{max(ours, expected)}}}\n", done.stderr
 
 
-async def test_missing_system_library_is_named_with_its_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_system_library_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "xllamacpp.py").write_text("raise ImportError('libgomp.so.1: cannot open shared object file')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
     with pytest.raises(InvalidInput, match=r"libgomp\.so\.1: .*apt-get install libgomp1"):
-        await LlamaServer(model_path=chat_model(tmp_path / "m.gguf")).start()
+        LlamaServer(model_path=chat_model(tmp_path / "m.gguf")).load()
 
 
-async def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     with pytest.raises(NotFound, match=r"model\.gguf: no such model file"):
-        await LlamaServer(model_path=file).start()
+        LlamaServer(model_path=file).load()
     file.write_bytes(b"PK\x03\x04 not a model")
     with pytest.raises(Corrupt, match="not a GGUF file"):
-        await LlamaServer(model_path=file).start()
+        LlamaServer(model_path=file).load()
     file.write_bytes(b"GGUF" + bytes(1000))
     with pytest.raises(Corrupt, match=r"model\.gguf: .*its version is 0; supported: 2 and 3"):
-        await LlamaServer(model_path=file).start()
+        LlamaServer(model_path=file).load()

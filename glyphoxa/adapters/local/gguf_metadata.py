@@ -64,34 +64,25 @@ class GgufHeader:
         return length
 
 
-def check_gguf(path: Path) -> None:
-    """
-    Raises:
-        NotFound: There is no such file.
-        Unavailable: It cannot be read.
-        Corrupt: It is another kind of file.
-    """
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(_MAGIC))
-    except FileNotFoundError as missing:
-        raise NotFound(f"{path}: no such model file") from missing
-    except OSError as failure:
-        raise Unavailable(f"{path}: {failure.strerror}") from failure
-    if magic != _MAGIC:
-        raise Corrupt(f"{path}: not a GGUF file (it begins with {magic!r})")
-
-
 def read_header(path: Path) -> GgufHeader:
     """Read the metadata: half a second for 150,000 tokens.
 
     Raises:
-        Corrupt: It is not a readable GGUF file.
+        NotFound: There is no such file.
+        Unavailable: It cannot be read.
+        Corrupt: It is another kind of file, or damaged.
     """
-    check_gguf(path)
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _header(data)
+        with path.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+            if magic != _MAGIC:
+                raise Corrupt(f"{path}: not a GGUF file (it begins with {magic!r})")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return _header(data)
+    except FileNotFoundError as missing:
+        raise NotFound(f"{path}: no such model file") from missing
+    except OSError as failure:
+        raise Unavailable(f"{path}: {failure.strerror}") from failure
     except (struct.error, KeyError, ValueError, IndexError) as error:
         raise Corrupt(f"{path}: its metadata cannot be read: {error}") from error
 
@@ -164,8 +155,6 @@ def _texts(data: mmap.mmap, at: int, n: int) -> tuple[list[bytes], int]:
 # messages out. The check runs when the model is loaded, never in a turn.
 
 
-_PATIENCE_S: Final = 30.0
-
 Message = Mapping[str, Any]
 
 
@@ -216,7 +205,7 @@ def joined(messages: Sequence[Message]) -> list[Message]:
     return found
 
 
-def shape_for(server: str, key: str, model: Path) -> ChatShape:
+def shape_for(server: httpx.Client, model: Path) -> ChatShape:
     """Find the fewest changes with which the running model's template accepts the chats of a table.
 
     Raises:
@@ -225,10 +214,10 @@ def shape_for(server: str, key: str, model: Path) -> ChatShape:
     """
     shape = ChatShape()
     for change, chat in _PROBES:
-        if _refused(server, key, shape, chat):
+        if _refused(server, shape, chat):
             shape = replace(shape, **{change: True})
     for _, chat in _PROBES:
-        if why := _refused(server, key, shape, chat):
+        if why := _refused(server, shape, chat):
             raise InvalidInput(f"{model}: its chat template rejects a conversation of several players: {why}")
     return shape
 
@@ -241,16 +230,11 @@ def _is_plain(message: Message) -> bool:
     return message.keys() == {"role", "content"} and isinstance(message["content"], str)
 
 
-def _refused(server: str, key: str, shape: ChatShape, chat: Sequence[tuple[str, str]]) -> str:
+def _refused(server: httpx.Client, shape: ChatShape, chat: Sequence[tuple[str, str]]) -> str:
     """Return why a template does not accept a chat; empty if it does."""
     messages = shape.of([{"role": role, "content": content} for role, content in chat])
     try:
-        answer = httpx.post(
-            f"{server}/apply-template",
-            json={"messages": [*messages]},
-            headers={"Authorization": f"Bearer {key}"},
-            timeout=_PATIENCE_S,
-        )
+        answer = server.post("/apply-template", json={"messages": [*messages]})
         if answer.is_success:
             prompt = str(answer.json().get("prompt"))
             return next((f"it leaves out {content!r}" for _, content in chat if content not in prompt), "")

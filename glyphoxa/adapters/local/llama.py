@@ -62,7 +62,7 @@ _MAX_THREADS = 4
 _PING_S = 1
 """Interval at which the server pings a silent stream and so notices that it was closed.
 
-`close` waits for that: 30 s with the server's default."""
+`unload` waits for that: 30 s with the server's default."""
 _QUEUE_S = 60.0
 _NICENESS = 10
 _SYSTEM_LIBRARIES = "it needs the system's OpenMP library (on Debian and Ubuntu: apt-get install libgomp1)"
@@ -86,19 +86,19 @@ def spoken_extras(slot: int, *, grammar: str | None = SPOKEN_GRAMMAR) -> dict[st
 class LlamaServer:
     """A GGUF model behind `base_url`, with one slot (KV cache) per character.
 
-    Use it as `async with LlamaServer(...) as server`, or `start` and `close` it. It listens on a free loopback port and
-    requires `api_key`, because other users of this machine and web pages can reach the port too.
+    Use it as `async with LlamaServer(...) as server`, or `load` and `unload` it in a thread. It listens on a free
+    loopback port and requires `api_key`, because other users of this machine and web pages can reach the port too.
 
     Args:
         model_path: A GGUF file; its chat template is used.
         slots: Conversations kept warm at once; ids 0 to `slots` - 1.
         ctx_per_slot: Tokens of prompt and reply a slot can hold. A longer prompt is rejected with HTTP 400.
         prompts_dir: Where slots are stored between processes; created if missing, private to this user. None: nowhere.
+        model_id: Identifies the model in names of stored prompt files.
 
     Attributes:
         control_tokens: The model's markers, once loaded. Every message sent here must pass through `as_read`.
         used_slots: Slots that have had a request.
-        model_id: Identifies the model in names of stored prompt files; empty: its name, size and time do.
         one_at_a_time: Held during a spoken reply, so that each is evaluated alone.
     """
 
@@ -109,6 +109,7 @@ class LlamaServer:
         slots: int = 1,
         ctx_per_slot: int = 2048,
         prompts_dir: Path | None = None,
+        model_id: str = "",
     ) -> None:
         if slots < 1 or ctx_per_slot < 1:
             raise InvalidInput(f"a model needs a slot and a context: slots={slots}, ctx_per_slot={ctx_per_slot}")
@@ -118,7 +119,7 @@ class LlamaServer:
         self.prompts_dir = prompts_dir
         self.api_key = secrets.token_urlsafe(24)
         self.control_tokens = COMMON
-        self.model_id = ""
+        self.model_id = model_id
         self.used_slots: set[int] = set()
         self.one_at_a_time = asyncio.Lock()
         self._shape = ChatShape()
@@ -128,8 +129,8 @@ class LlamaServer:
         """The messages of a chat as this model may read them: without markers, and shaped for its template."""
         return self._shape.of(self.control_tokens.in_messages(messages))
 
-    async def start(self) -> None:
-        """Load the weights (seconds) in a thread.
+    def load(self) -> None:
+        """Load the weights; blocks for seconds.
 
         Raises:
             NotFound: There is no such file.
@@ -138,10 +139,6 @@ class LlamaServer:
                 the system lacks a library.
             Unavailable: It does not get ready within a minute.
         """
-        await asyncio.to_thread(self.load)
-
-    def load(self) -> None:
-        """`start`, blocking."""
         if self._server is not None:
             return
         header = read_header(self.model_path)
@@ -179,22 +176,22 @@ class LlamaServer:
         except RuntimeError as failure:
             raise Corrupt(f"{self.model_path}: cannot be loaded as a model: {failure}") from failure
         self.control_tokens = of_gguf(header)
-        self._await_queue()
-        try:
-            self._shape = shape_for(self.base_url.removesuffix("/v1"), self.api_key, self.model_path)
-        except GlyphoxaError:
-            self.unload()
-            raise
+        with httpx.Client(**self.client_options(timeout_s=_QUEUE_S)) as client:
+            self._await_queue(client)
+            try:
+                self._shape = shape_for(client, self.model_path)
+            except GlyphoxaError:
+                self.unload()
+                raise
 
-    def _await_queue(self) -> None:
+    def _await_queue(self, client: httpx.Client) -> None:
         """Wait until the server accepts tasks, which is a moment after it answers.
 
         A server stopped in that moment starts accepting tasks afterwards and never ends: its destructor joins a thread
         that waits for the next task. The query for slot states is such a task, so it serves as a probe.
         """
-        address = f"{self.base_url.removesuffix('/v1')}/slots"
         try:
-            httpx.get(address, headers={"Authorization": f"Bearer {self.api_key}"}, timeout=_QUEUE_S).raise_for_status()
+            client.get("/slots").raise_for_status()
         except httpx.HTTPError as failure:
             # Do not close it: that could block forever.
             raise Unavailable(f"the language model {self.model_path.name} is not ready: {failure}") from failure
@@ -210,23 +207,27 @@ class LlamaServer:
             raise Unavailable(f"the language model {self.model_path.name} is not running")
         return f"{self._server.listening_address.rstrip('/')}/v1"
 
-    async def close(self) -> None:
-        """Cancel running requests, and free the memory and the port. Safe to call twice."""
-        await asyncio.to_thread(self.unload)
+    def client_options(self, *, timeout_s: float) -> dict[str, Any]:
+        """Arguments of an `httpx` client for what llama.cpp's server offers outside `/v1`."""
+        return {
+            "base_url": self.base_url.removesuffix("/v1"),
+            "headers": {"Authorization": f"Bearer {self.api_key}"},
+            "timeout": timeout_s,
+        }
 
     def unload(self) -> None:
-        """`close`, blocking."""
+        """Cancel running requests, and free the memory and the port; blocks. Safe to call twice."""
         # The native destructor cancels the running tasks and joins the server's threads.
         self._server = None
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        await asyncio.to_thread(self.load)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
+        await asyncio.to_thread(self.unload)
 
 
 def _stand_back() -> None:
@@ -309,11 +310,10 @@ class PromptFile:
                 logger.warning("the prompt cache of an NPC was not saved: {}", error)
 
     async def _ask(self, action: str, filename: str) -> bool:
-        address = f"{self._server.base_url.removesuffix('/v1')}/slots/{self._slot}"
         try:
-            async with httpx.AsyncClient(headers={"Authorization": f"Bearer {self._server.api_key}"}) as client:
+            async with httpx.AsyncClient(**self._server.client_options(timeout_s=_WITHIN_S)) as client:
                 answer = await client.post(
-                    address, params={"action": action}, json={"filename": filename}, timeout=_WITHIN_S
+                    f"/slots/{self._slot}", params={"action": action}, json={"filename": filename}
                 )
         except httpx.HTTPError as error:
             logger.warning("the local model did not {} what an NPC has read: {}", action, type(error).__name__)
@@ -336,13 +336,8 @@ class PromptFile:
 
 def _name(server: LlamaServer, campaign: CampaignId, npc: NpcId) -> str:
     """A file name unique to NPC and model: the file itself does not identify its model."""
-    whose = "\0".join((server.model_id or _as_it_lies(server.model_path), campaign, npc))
+    whose = "\0".join((server.model_id, campaign, npc))
     return hashlib.sha256(whose.encode()).hexdigest()[:32] + _SUFFIX
-
-
-def _as_it_lies(model: Path) -> str:
-    stat = model.stat()
-    return "\0".join((model.name, str(stat.st_size), str(stat.st_mtime_ns)))
 
 
 _PATIENCE_S: Final = 120.0
@@ -354,18 +349,17 @@ async def measure(path: Path) -> Measured:
     """Measure how fast a model reads and speaks on this machine: load it, run it for a few seconds, unload it.
 
     Raises:
-        NotFound, Corrupt, InvalidInput: See `LlamaServer.start`.
+        NotFound, Corrupt, InvalidInput: See `LlamaServer.load`.
         Unavailable: It does not answer.
     """
     header = read_header(path)
-    async with LlamaServer(model_path=path, ctx_per_slot=_CTX_TOKENS) as server:
-        address = f"{server.base_url.removesuffix('/v1')}/completion"
-        async with httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {server.api_key}"}, timeout=_PATIENCE_S
-        ) as client:
-            # The first read of the file comes from the disk.
-            await _timed(client, address, n_read=16, n_spoken=2)
-            timings = await _timed(client, address, n_read=_N_READ, n_spoken=_N_SPOKEN)
+    async with (
+        LlamaServer(model_path=path, ctx_per_slot=_CTX_TOKENS) as server,
+        httpx.AsyncClient(**server.client_options(timeout_s=_PATIENCE_S)) as client,
+    ):
+        # The first read of the file comes from the disk.
+        await _timed(client, n_read=16, n_spoken=2)
+        timings = await _timed(client, n_read=_N_READ, n_spoken=_N_SPOKEN)
     return Measured(
         billions=header.n_parameters / 1e9,
         bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is unloaded, and nobody waits
@@ -388,7 +382,7 @@ def measure_within(path: Path, *, deadline_s: float) -> Measured:
         ) from None
 
 
-async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spoken: int) -> dict[str, Any]:
+async def _timed(client: httpx.AsyncClient, *, n_read: int, n_spoken: int) -> dict[str, Any]:
     asked = {
         # Token ids instead of text: the number of tokens of a text depends on the model.
         "prompt": [100 + at % 100 for at in range(n_read)],
@@ -397,7 +391,7 @@ async def _timed(client: httpx.AsyncClient, address: str, *, n_read: int, n_spok
         "cache_prompt": False,
     }
     try:
-        answer = await client.post(address, json=asked)
+        answer = await client.post("/completion", json=asked)
         answer.raise_for_status()
         timings: dict[str, Any] = answer.json()["timings"]
         return timings

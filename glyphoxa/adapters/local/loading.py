@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glyphoxa.domain.errors import NotFound
-
 if TYPE_CHECKING:
     from hibari import Hibari
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 class Wanted:
     """
     Attributes:
-        path: Path of the weights; None if the package contains them.
+        weights: Path of the weights; not used if the package contains them.
         model_id: Identifies the weights; may be empty.
         context_tokens: Tokens of prompt and reply per slot of a language model.
         prompts_dir: Where slots may be stored.
@@ -33,22 +31,12 @@ class Wanted:
         language: Language that is spoken at the table.
     """
 
-    path: Path | None
+    weights: Path
     model_id: str
     context_tokens: int
     prompts_dir: Path
     slots: int = 1
     language: str = "en"
-
-    @property
-    def weights(self) -> Path:
-        """
-        Raises:
-            NotFound: No path to the weights is set.
-        """
-        if self.path is None:
-            raise NotFound("a local model was requested without its weights")
-        return self.path
 
 
 async def whisper(wanted: Wanted, stack: AsyncExitStack) -> Whisper:
@@ -67,8 +55,8 @@ async def llama(wanted: Wanted, stack: AsyncExitStack) -> LlamaServer:
         slots=wanted.slots,
         ctx_per_slot=wanted.context_tokens,
         prompts_dir=wanted.prompts_dir,
+        model_id=wanted.model_id,
     )
-    server.model_id = wanted.model_id
     return await stack.enter_async_context(server)
 
 
