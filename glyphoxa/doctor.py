@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import PackageMetadata, distributions
@@ -37,18 +37,17 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.app.engines import Host, installed, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
-from glyphoxa.config.check import Finding, Level, check, chosen_providers, ports
+from glyphoxa.config.check import Finding, Level, check, chosen_providers, place_of_memory, ports
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.recipients import HERE
 from glyphoxa.config.sections import ServerSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, shown
 from glyphoxa.providers import building
 from glyphoxa.providers.building import KINDS, LLM, NO_KEY, Choice, key_of, runs_here, weights_of
 from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
-from glyphoxa.providers.extras import PAGE_MODULES, NotInstalled, module_is_there
+from glyphoxa.providers.extras import PAGE_MODULES, module_is_there, need
 
 WITHIN_S: Final = 20.0
 AT_THE_DESK_WITHIN_S: Final = 6.0
@@ -69,8 +68,7 @@ _OPEN_TABLE_BYTES: Final = 300_000_000
 """Memory of an open table: models are loaded by then."""
 _ROOMY: Final = Machine(free_bytes=1 << 62)
 """Whether memory is there for a model is told by another check than its speed."""
-_COVERED: Final = ("campaign", "memory", "port")
-"""Subjects of `check` that are looked at more closely here."""
+_SLOW_NAMES: Final = "set server.host to an address instead of a name"
 _BUSY_DISK: Final = "the disk does not respond: set data_dir and models.dir to another disk"
 
 RELEASED: Final = datetime(2026, 11, 1, tzinfo=UTC)
@@ -96,28 +94,22 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
     """
     campaign = campaign_of(settings)
     settings = for_campaign(settings, campaign)
-    served, watched = settings.server, settings.observability
-    listening = {
-        "server.port": (served.host, served.port),
-        "observability.metrics_port": (watched.metrics_host, watched.metrics_port),
-    }
-    microphone_of = partial(https, served, certificate_until=certificate_until)
+    watched = settings.observability
+    listening = {**_page_port(settings), "observability.metrics_port": (watched.metrics_host, watched.metrics_port)}
+    microphone_of = partial(https, settings.server, certificate_until=certificate_until)
     found = examined(
         [
-            *_of_machine(WITHIN_S),
-            Check("campaign", partial(_campaign, settings), _BUSY_DISK, WITHIN_S),
-            *_of_settings(settings, campaign, WITHIN_S),
-            Check("memory", partial(_memory, settings), _BUSY_DISK, WITHIN_S),
-            Check("database", partial(_database, settings, starts=False), "check that its server responds", WITHIN_S)
-            if is_quick
-            else Check("database", partial(_database, settings, starts=True), "look at its server.log", SLOW_WITHIN_S),
-            Check("port", partial(ports, listening), "set server.host to an address instead of a name", WITHIN_S),
-            Check("microphone", microphone_of, "look at server.tls_cert and server.tls_key", WITHIN_S),
-        ]
+            *_of_machine(),
+            Check("campaign", partial(_campaign, settings), _BUSY_DISK),
+            *_of_settings(settings, campaign, needed=partial(_needed_memory, settings), starts=not is_quick),
+            Check("port", partial(ports, listening), _SLOW_NAMES),
+            Check("microphone", microphone_of, "look at server.tls_cert and server.tls_key"),
+        ],
+        within_s=WITHIN_S,
     )
     if not is_quick:  # nothing may run beside a measurement
         busy = "this machine is slow or busy: set a smaller model, or try again when it is idle"
-        found += examined([Check("speed", partial(_speed, settings), busy, SLOW_WITHIN_S)])
+        found += examined([Check("speed", partial(_speed, settings), busy)], within_s=SLOW_WITHIN_S)
     return found
 
 
@@ -127,20 +119,37 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
     Args:
         players_url: Where players open it; None: on this machine only.
     """
-    within_s, settings = AT_THE_DESK_WITHIN_S, for_campaign(settings, campaign)
-    port = {"server.port": (settings.server.host, settings.server.port)}
+    settings = for_campaign(settings, campaign)
     url = players_url or "http://localhost"
-    free = partial(memory, free=free_memory(), of=all_memory(), needed=_OPEN_TABLE_BYTES)
     return examined(
         [
-            *_of_machine(within_s),
-            *_of_settings(settings, campaign, within_s),
-            Check("memory", free, "try again", within_s),
-            Check("database", partial(_database, settings, starts=False), "check that its server responds", within_s),
-            Check("port", partial(ports, port, is_serving=True), "try again", within_s),
-            Check("microphone", lambda: [microphone(url)], "try again", within_s),
-        ]
+            *_of_machine(),
+            *_of_settings(settings, campaign, needed=lambda: _OPEN_TABLE_BYTES, starts=False),
+            Check("port", partial(ports, _page_port(settings), is_serving=True)),
+            Check("microphone", lambda: [microphone(url)]),
+        ],
+        within_s=AT_THE_DESK_WITHIN_S,
     )
+
+
+def of_settings(settings: Settings) -> list[Finding]:
+    """Return what these settings will use and what they lack, without looking at the machine any further."""
+    campaign = campaign_of(settings)
+    settings = for_campaign(settings, campaign)
+    return examined(
+        [
+            Check("campaign", partial(_campaign, settings), _BUSY_DISK),
+            Check("memory", lambda: [place_of_memory(settings)]),
+            Check("providers", partial(_providers, settings, campaign)),
+            Check("models", partial(models, settings), _BUSY_DISK),
+            Check("port", partial(ports, _page_port(settings)), _SLOW_NAMES),
+        ],
+        within_s=WITHIN_S,
+    )
+
+
+def _page_port(settings: Settings) -> dict[str, tuple[str, int | None]]:
+    return {"server.port": (settings.server.host, settings.server.port)}
 
 
 def ask_providers(settings: Settings, *, but_not: Collection[str] = ()) -> list[Finding]:
@@ -153,8 +162,8 @@ def ask_providers(settings: Settings, *, but_not: Collection[str] = ()) -> list[
     for subject, section, choice in chosen_providers(settings):
         if subject not in but_not:
             look = partial(_asked_live, f"{subject}, live", section, choice, settings)
-            checks.append(Check(f"{subject}, live", look, "try again", _ASKED_WITHIN_S))
-    return examined(checks)
+            checks.append(Check(f"{subject}, live", look))
+    return examined(checks, within_s=_ASKED_WITHIN_S)
 
 
 def _asked_live(subject: str, section: str, choice: Choice, settings: Settings) -> Iterator[Finding]:
@@ -212,15 +221,16 @@ class Check:
     Attributes:
         look: May block, and may raise: see `examined`.
         if_late: Advice for when it does not return in time.
+        within_s: Its own deadline, where the one of all is too short.
     """
 
     subject: str
     look: Callable[[], Iterable[Finding]]
-    if_late: str
-    within_s: float
+    if_late: str = "try again"
+    within_s: float | None = None
 
 
-def examined(checks: Sequence[Check]) -> list[Finding]:
+def examined(checks: Sequence[Check], *, within_s: float) -> list[Finding]:
     """Run checks side by side, each in its own thread, and return what they find, in their order.
 
     A check that raises, or does not return in time, is one finding of its own, and the others are not disturbed. What
@@ -230,10 +240,11 @@ def examined(checks: Sequence[Check]) -> list[Finding]:
     running = [(each, _begun(each)) for each in checks]
     found: list[Finding] = []
     for each, answer in running:
+        deadline_s = within_s if each.within_s is None else each.within_s
         try:
-            found += answer.get(timeout=max(0.0, began_s + each.within_s - time.monotonic()))
+            found += answer.get(timeout=max(0.0, began_s + deadline_s - time.monotonic()))
         except queue.Empty:
-            text = f"not checked: no answer within {each.within_s:g} s: {each.if_late}"
+            text = f"not checked: no answer within {deadline_s:g} s: {each.if_late}"
             found.append(Finding("error", each.subject, text))
     return found
 
@@ -260,31 +271,40 @@ def _looked(check: Check) -> list[Finding]:
 
 def without_settings() -> list[Finding]:
     """Return the findings that need no settings."""
-    return examined(_of_machine(WITHIN_S))
+    return examined(_of_machine(), within_s=WITHIN_S)
 
 
-def _of_machine(within_s: float) -> list[Check]:
+def _of_machine() -> list[Check]:
     return [
-        Check("python", python, "try again", within_s),
-        Check("packages", _packages, "try again when this machine is less busy", within_s),
-        Check("clock", clock, "try again", within_s),
+        Check("python", python),
+        Check("packages", _packages, "try again when this machine is less busy"),
+        Check("clock", clock),
     ]
 
 
-def _of_settings(settings: Settings, campaign: Campaign | None, within_s: float) -> list[Check]:
+def _of_settings(
+    settings: Settings, campaign: Campaign | None, *, needed: Callable[[], int], starts: bool
+) -> list[Check]:
+    database = partial(_database, settings, starts=starts)
     return [
-        Check("providers", partial(_providers, settings, campaign), "run `glyphoxa config check`", within_s),
-        Check("models", partial(models, settings), _BUSY_DISK, within_s),
-        Check("disk", partial(_disk, settings), _BUSY_DISK, within_s),
+        Check("page", _page),
+        Check("providers", partial(_providers, settings, campaign), "run `glyphoxa config check`"),
+        Check("models", partial(models, settings), _BUSY_DISK),
+        Check("disk", partial(_disk, settings), _BUSY_DISK),
+        Check("memory", lambda: memory(free=free_memory(), of=all_memory(), needed=needed()), _BUSY_DISK),
+        Check("database", database, "look at its server.log", SLOW_WITHIN_S)
+        if starts
+        else Check("database", database, "check that its server responds"),
     ]
+
+
+def _page() -> list[Finding]:
+    need(*PAGE_MODULES, by="the page", extra="voice")
+    return []
 
 
 def _providers(settings: Settings, campaign: Campaign | None) -> list[Finding]:
-    # Whether weights are here is told once, by `models`.
-    found = check(settings, has_weights=lambda _: True)
-    missing = [each for each in PAGE_MODULES if not module_is_there(each)]
-    page = [Finding("error", "page", str(NotInstalled("the page", missing, extra="voice")))] if missing else []
-    return [*page, *(each for each in found if each.subject not in _COVERED), *language_findings(settings, campaign)]
+    return [*check(settings), *language_findings(settings, campaign)]
 
 
 def _campaign(settings: Settings) -> Iterator[Finding]:
@@ -412,10 +432,6 @@ def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:
         yield Finding("ok", "memory", room)
 
 
-def _memory(settings: Settings) -> Iterator[Finding]:
-    return memory(free=free_memory(), of=all_memory(), needed=_needed_memory(settings))
-
-
 def _needed_memory(settings: Settings) -> int:
     """Bytes for program, database and models, as far as can be told without loading them."""
     if not named(settings):
@@ -447,12 +463,12 @@ def _database(settings: Settings, *, starts: bool) -> Iterator[Finding]:
     Args:
         starts: Start an embedded one that has data, as every verb that needs it does.
     """
-    dsn = settings.memory.postgres_dsn
+    dsn, place = settings.memory.postgres_dsn, place_of_memory(settings)
     if dsn == "none":
-        yield Finding("ok", "database", f"none: utterances stay in {settings.data_directory / 'spool'}")
+        yield replace(place, subject="database")
         return
     if dsn is not None:
-        yield from _asked(settings, dsn, f"PostgreSQL at {Dsn.read(dsn)}")
+        yield from _asked(settings, dsn, place.text)
         return
     server = EmbeddedPostgres(settings.data_directory / "postgres", timeout_s=SLOW_WITHIN_S)
     if server.pid() is None:
@@ -464,7 +480,7 @@ def _database(settings: Settings, *, starts: bool) -> Iterator[Finding]:
     if starts:
         server.start()
     try:
-        yield from _asked(settings, server.dsn(), f"embedded PostgreSQL in {server.directory}")
+        yield from _asked(settings, server.dsn(), place.text)
     finally:
         server.release()
 

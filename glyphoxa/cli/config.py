@@ -11,14 +11,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from glyphoxa.app.languages import campaign_of, for_campaign, language_findings, languages_of
-from glyphoxa.app.models import weights_for
+from glyphoxa.app.languages import languages_of
 from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once
-from glyphoxa.config.check import Finding, check
+from glyphoxa.config.check import Finding
 from glyphoxa.config.settings import read_settings
-from glyphoxa.doctor import ask_providers, before_a_table, without_settings
+from glyphoxa.doctor import ask_providers, before_a_table, of_settings, without_settings
 from glyphoxa.domain.errors import GlyphoxaError
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -36,9 +35,7 @@ DOCTOR = Verb(at_once)
 def _check(options: argparse.Namespace) -> int:
     """Exit with status 1 if something that the settings need is missing, or does not answer."""
     settings = read_settings(options.file)
-    campaign = campaign_of(settings)
-    settings = for_campaign(settings, campaign)
-    findings = [*check(settings, has_weights=weights_for(settings).has), *language_findings(settings, campaign)]
+    findings = of_settings(settings)
     if options.live:
         wrong = {finding.subject for finding in findings if finding.level == "error"}
         findings += ask_providers(settings, but_not=wrong)

@@ -29,9 +29,7 @@ from glyphoxa.providers.building import (
     Choice,
     find,
     runs_here,
-    weights_of,
 )
-from glyphoxa.providers.chat_models import is_a_path
 from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
 
 Level = Literal["ok", "warning", "error"]
@@ -49,23 +47,17 @@ class Finding:
 def check(
     settings: Settings,
     *,
-    has_weights: Callable[[str], bool],
     environ: Mapping[str, str] = os.environ,
     has_module: Callable[[str], bool] = module_is_there,
 ) -> list[Finding]:
-    """Report what these settings will use, and what is missing.
-
-    Args:
-        has_weights: Whether model weights are on this machine: by their name, or their path.
-    """
-    found = [_campaign(settings), _memory(settings, has_module)]
+    """Report what these settings will use, and which packages, keys and files are missing."""
+    found = []
     for section in KINDS:
         if is_asked(section, settings) and settings.chosen(section).name == NONE:
             text = "none: transcripts are searched by words only" if section == EMBEDDINGS else "none"
             found.append(Finding("ok", section.removeprefix("providers."), text))
         for subject, _, one in (each for each in chosen_providers(settings) if each[1] == section):
-            finding = _provider(section, one, has_weights, environ, has_module)
-            finding = replace(finding, subject=subject)
+            finding = replace(_provider(section, one, environ, has_module), subject=subject)
             found.append(_noted(finding, section, settings) if one is settings.chosen(section) else finding)
     found += [_recall(settings), Finding("ok", "cost", evening_cost(settings, price_list()))]
     found += [Finding("warning", "memory", text) for text in without_effect(settings)]
@@ -73,7 +65,7 @@ def check(
     found += _tool_servers(settings, environ, has_module)
     if settings.discord.is_set:
         found += _discord(settings.discord, environ, has_module)
-    return [*found, *ports({"server.port": (settings.server.host, settings.server.port)})]
+    return found
 
 
 def without_effect(settings: Settings) -> Iterator[str]:
@@ -102,15 +94,8 @@ def chosen_providers(settings: Settings) -> Iterator[tuple[str, str, Choice]]:
                 yield (f"{subject} fallback {number}" if number else subject), section, one
 
 
-def _campaign(settings: Settings) -> Finding:
-    if settings.campaign is None:
-        return Finding("warning", "campaign", "none set; set `campaign:`, or name one on the command line")
-    if not settings.campaign.is_file():
-        return Finding("error", "campaign", f"no such file: {settings.campaign}")
-    return Finding("ok", "campaign", str(settings.campaign))
-
-
-def _memory(settings: Settings, has_module: Callable[[str], bool]) -> Finding:
+def place_of_memory(settings: Settings, has_module: Callable[[str], bool] = module_is_there) -> Finding:
+    """Report where utterances are stored, without looking there."""
     dsn = settings.memory.postgres_dsn
     if dsn == "none":
         return Finding("ok", "memory", f"none: utterances stay in {settings.data_directory / 'spool'}")
@@ -155,13 +140,7 @@ def _discord(
         yield Finding("ok", "discord", f"server {chosen.guild}, {who}, token from {chosen.token_env}")
 
 
-def _provider(
-    section: str,
-    choice: Choice,
-    has_weights: Callable[[str], bool],
-    environ: Mapping[str, str],
-    has_module: Callable[[str], bool],
-) -> Finding:
+def _provider(section: str, choice: Choice, environ: Mapping[str, str], has_module: Callable[[str], bool]) -> Finding:
     needs = find(section, choice.name)
     what = choice.name + (f", model {choice.model}" if choice.model else "")
     where = f" at {urlsplit(choice.base_url).netloc.rpartition('@')[2]}" if choice.base_url else ""
@@ -171,13 +150,6 @@ def _provider(
     key_env = choice.api_key_env or needs.key_env
     if key_env and not environ.get(key_env, "").strip():
         return Finding("error", section, f"{what}{where}: environment variable {key_env} is not set")
-    absent = [name for name in weights_of(section, choice) if not has_weights(name)]
-    if any(map(is_a_path, absent)):
-        return Finding("error", section, f"{choice.name}: no such model file: {absent[0]}")
-    if absent:
-        return Finding(
-            "error", section, f"{what}: the model is missing: run `glyphoxa models fetch {' '.join(absent)}`"
-        )
     place = where or (", on this machine" if needs.runs_here else "")
     return Finding("ok", section, f"{what}{place}{f', key from {key_env}' if key_env else ''}")
 

@@ -245,7 +245,7 @@ async def test_the_settings_name_a_model_by_path_or_by_its_name_on_the_hub(
     await asyncio.to_thread(weights(tmp_path).ensure, [NAME])
     for named in ("./mine.gguf", str(model), NAME):
         settings = read_settings(settings_with(tmp_path, named))
-        found = {one.subject: one for one in check(settings, has_weights=weights(tmp_path).has, environ={})}["llm"]
+        found = {one.subject: one for one in check(settings, environ={})}["llm"]
         assert (found.level, found.text.endswith("profile small")) == ("ok", True)
         async with AsyncExitStack() as stack:
             llama = await load_llama(settings, stack)

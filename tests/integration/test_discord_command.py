@@ -224,7 +224,7 @@ def test_check_reports_what_the_bot_uses_or_misses(tmp_path: Path) -> None:
     file.write_text(SECTION)
 
     def found(environ: dict[str, str], *, settings: Settings, is_installed: bool = True) -> list[tuple[str, str]]:
-        every = check(settings, has_weights=lambda _: True, environ=environ, has_module=lambda _: is_installed)
+        every = check(settings, environ=environ, has_module=lambda _: is_installed)
         return [(each.level, each.text) for each in every if each.subject == "discord"]
 
     used = f"server {GUILD}, 1 game master and 1 player, token from DISCORD_TOKEN"

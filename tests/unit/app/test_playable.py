@@ -195,7 +195,7 @@ def test_a_file_of_an_engine_that_is_not_there_is_told_by_both_checks(tmp_path: 
     (tmp_path / "town.yaml").write_text(TOWN.replace("You are Grimjaw.", "You are Grimjaw., engine: loud"))
     settings = read_settings(tmp_path / "glyphoxa.yaml")
     missing = f"loud: no such file: {tmp_path / 'loud.py'}"
-    assert missing in [found.text for found in check(settings, has_weights=lambda _: True)]
+    assert missing in [found.text for found in check(settings)]
     with pytest.raises(InvalidFile, match=re.escape(f"town.yaml:7: engines.{missing}")):
         read_playable(tmp_path / "town.yaml", settings)
 

@@ -209,7 +209,7 @@ def test_documented_cost_is_that_of_the_documented_settings() -> None:
 
 
 def test_check_reports_the_cost_of_an_evening() -> None:
-    found = check(settings_with(CLOUD), has_weights=lambda _: True, environ={}, has_module=lambda _: True)
+    found = check(settings_with(CLOUD), environ={}, has_module=lambda _: True)
     [cost] = [each for each in found if each.subject == "cost"]
     assert cost.level == "ok"
     assert cost.text.startswith("about $") and "(stt $" in cost.text and "; list prices of 20" in cost.text

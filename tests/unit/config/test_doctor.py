@@ -53,11 +53,11 @@ def test_a_check_that_hangs_is_a_line_and_the_others_are_told() -> None:
 
     checks = [
         Check("disk", hang, "set another disk", within_s=0.0),
-        Check("well", lambda: [WELL], "", within_s=DEADLINE_S),
+        Check("well", lambda: [WELL]),
     ]
     try:
         late = Finding("error", "disk", "not checked: no answer within 0 s: set another disk")
-        assert examined(checks) == [late, WELL]
+        assert examined(checks, within_s=DEADLINE_S) == [late, WELL]
     finally:
         ends.set()
 
@@ -73,8 +73,8 @@ def test_a_check_that_fails_is_a_line_without_what_nobody_may_read() -> None:
     def break_down() -> list[Finding]:
         raise ValueError("the key is hunter2")
 
-    each = [Check(name, look, "", DEADLINE_S) for name, look in (("a", refuse), ("b", forbid), ("c", break_down))]
-    assert [(found.level, found.subject, found.text) for found in examined(each)] == [
+    each = [Check(name, look) for name, look in (("a", refuse), ("b", forbid), ("c", break_down))]
+    assert [(found.level, found.subject, found.text) for found in examined(each, within_s=DEADLINE_S)] == [
         ("error", "a", "the database is away: start it"),
         ("error", "b", "not checked: Permission denied: /srv/town"),
         ("error", "c", "not checked: ValueError, a bug in Glyphoxa: please report it"),

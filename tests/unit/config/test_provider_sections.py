@@ -85,7 +85,7 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str, m
 def test_a_provider_that_can_be_chosen_is_known_to_the_check(section: str, name: str) -> None:
     subject = section.removeprefix("providers.")
     settings = choosing(section, name, base_url="http://127.0.0.1:9", model="m")
-    found = {finding.subject: finding for finding in check(settings, has_weights=lambda _: True, environ=KEYS)}
+    found = {finding.subject: finding for finding in check(settings, environ=KEYS)}
     assert found[subject].text.startswith(name)
     assert found[subject].level != "error"
     assert callable(named(find(section, name).maker))
@@ -216,7 +216,7 @@ def test_all_language_models_are_tried_before_the_voice_changes(tmp_path: Path) 
 def test_check_lists_local_models_and_missing_keys_of_a_chain(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, CHAIN)
     assert {"qwen2.5-coder-1.5b-instruct-q4_k_m"} <= {*needed(settings)}
-    found = check(settings, has_weights=lambda _: True, environ={"OPENAI_API_KEY": "k"}, has_module=lambda _: True)
+    found = check(settings, environ={"OPENAI_API_KEY": "k"}, has_module=lambda _: True)
     told = {each.subject: (each.level, each.text) for each in found}
     assert told["llm"][0] == "ok"
     assert told["llm fallback 1"][0] == "error"
@@ -271,7 +271,7 @@ def test_a_model_has_the_budgets_of_its_profile_without_any_setting(tmp_path: Pa
     settings = settings_of(tmp_path, f"providers: {{llm: {{{llm}}}}}\n")
     assert settings.profile == profile
     assert [getattr(settings.budgets, name) for name in BUDGETS] == [getattr(profile, name) for name in BUDGETS]
-    findings = check(settings, has_weights=lambda _: True, environ={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"})
+    findings = check(settings, environ={"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"})
     found = {finding.subject: finding for finding in findings}["llm"]
     assert found.text.endswith(f"; profile {profile.name}")
 

@@ -160,7 +160,7 @@ def test_without_memory_its_models_receive_nothing(setting: str) -> None:
 def test_summaries_by_a_provider_are_named_without_memory() -> None:
     forgetful = ON["memory.summaries"] | {"memory": {"summaries": "llm", "postgres_dsn": "none"}}
     assert [line for line in lines_of(forgetful) if "models.example" in line]
-    found = check(Settings.model_validate(forgetful), has_weights=lambda _: True, environ={}, has_module=lambda _: True)
+    found = check(Settings.model_validate(forgetful), environ={}, has_module=lambda _: True)
     assert CHRONICLE in [each.subject for each in found]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 import pytest
 
-from glyphoxa.config.check import Finding, check, without_effect
+from glyphoxa.config.check import Finding, check, place_of_memory, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -32,12 +31,9 @@ def mistakes(tmp_path: Path, text: str) -> list[str]:
 
 def findings(settings: Settings, **world: object) -> dict[str, Finding]:
     everything = {
-        "has_weights": lambda _name: True,
         "has_module": lambda _name: True,
         "environ": {},
     }
-    if settings.server.port == Settings().server.port:  # may be in use on this machine
-        settings = settings.model_copy(update={"server": settings.server.model_copy(update={"port": 0})})
     return {found.subject: found for found in check(settings, **{**everything, **world})}  # type: ignore[arg-type]
 
 
@@ -55,7 +51,7 @@ def test_setting_without_effect_at_a_table_is_a_warning(name: str, value: str, s
     [warning] = without_effect(Settings.model_validate(local))
     assert warning.startswith(f"memory.{name}: {value} has no effect at an open table")
     assert f"{section}.llm" in warning and ("glyphoxa worker" in warning) == (name != "summaries")
-    found = check(Settings.model_validate(local), has_weights=lambda _: True)
+    found = check(Settings.model_validate(local))
     assert Finding("warning", "memory", warning) in found
     assert [*without_effect(Settings.model_validate({**local, section: {"llm": {"name": "openai"}}}))] == []
 
@@ -63,8 +59,7 @@ def test_setting_without_effect_at_a_table_is_a_warning(name: str, value: str, s
 def test_default_settings_are_local_and_need_no_key() -> None:
     settings = read_settings(None)
     assert settings.has_memory
-    levels = {found.level for found in findings(settings).values()}
-    assert levels == {"ok", "warning"}  # a campaign has to be named
+    assert {found.level for found in findings(settings).values()} == {"ok"}
 
 
 def test_local_model_plays_a_filler_before_a_slow_answer(tmp_path: Path) -> None:
@@ -304,23 +299,15 @@ def test_no_key_and_no_password_is_ever_shown(tmp_path: Path) -> None:
         "providers:\n  llm: {name: openai-compatible, base_url: 'https://me:hunter2@llm.example/v1', model: m, "
         "api_key_env: K}\n",
     )
-    shown = "\n".join(found.text for found in findings(settings, environ={"K": "hunter2"}).values())
+    found = [*findings(settings, environ={"K": "hunter2"}).values(), place_of_memory(settings)]
+    shown = "\n".join(each.text for each in found)
     assert "hunter2" not in shown
     assert "db.example/town" in shown and "llm.example" in shown
 
 
-def test_missing_packages_and_weights_are_named_with_what_brings_them(tmp_path: Path) -> None:
-    found = findings(Settings(), has_module=lambda name: name != "xllamacpp", has_weights=lambda _name: False)
+def test_missing_packages_are_named_with_what_brings_them(tmp_path: Path) -> None:
+    found = findings(Settings(), has_module=lambda name: name != "xllamacpp")
     assert "pip install 'glyphoxa[local]'" in found["llm"].text
-    assert "glyphoxa models fetch whisper-tiny.en" in found["stt"].text
-
-
-def test_a_taken_port_is_noticed() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        found = findings(Settings.model_validate({"server": {"port": port}}))
-    assert found["port"].level == "error"
-    assert f"server.port: {port} on 127.0.0.1 is in use" in found["port"].text
 
 
 def test_the_silence_between_two_npcs_has_one_value() -> None:
@@ -357,7 +344,6 @@ def test_the_check_says_which_servers_are_used_and_what_is_missing(tmp_path: Pat
     def of_mcp(environ: dict[str, str], *, has_sdk: bool = True) -> list[Finding]:
         found = check(
             settings,
-            has_weights=lambda _: True,
             environ=environ,
             has_module=lambda name: has_sdk or name != "mcp",
         )
