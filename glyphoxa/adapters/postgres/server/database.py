@@ -344,11 +344,7 @@ class Database:
         return await asyncio.shield(self._opening)
 
     async def _connect(self) -> asyncpg.Pool[asyncpg.Record]:
-        text = self._dsn if isinstance(self._dsn, str) else await self._dsn()
-        try:
-            self._address = dsn = Dsn.read(text)
-        except InvalidInput as error:
-            raise InvalidInput(f"memory.postgres_dsn {error}") from None
+        self._address = dsn = _read(await self.dsn())
         await self._migrate(dsn)
         self._pool = await asyncpg.create_pool(
             dsn.text,
@@ -463,6 +459,13 @@ class CampaignStatements:
         return rows
 
 
+def _read(dsn: str) -> Dsn:
+    try:
+        return Dsn.read(dsn)
+    except InvalidInput as error:
+        raise InvalidInput(f"memory.postgres_dsn {error}") from None
+
+
 @asynccontextmanager
 async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
     """A connection to a server that is suitable for memory. Writes nothing.
@@ -553,10 +556,7 @@ def condition_of(dsn: str, *, embedding_dimensions: int, deadline_s: float) -> C
             secrets.
         Corrupt: It is newer than this version, or an applied migration was changed.
     """
-    try:
-        read = Dsn.read(dsn)
-    except InvalidInput as error:
-        raise InvalidInput(f"memory.postgres_dsn {error}") from None
+    read = _read(dsn)
     try:
         return asyncio.run(_in_time(read, embedding_dimensions, deadline_s))
     except TimeoutError:

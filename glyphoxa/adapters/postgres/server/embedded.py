@@ -38,7 +38,15 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, TypedDict
 
-from glyphoxa.adapters.postgres.server.supervisor import LAUNCHING, LEASE, START, SUPERVISOR, is_alive, postmaster_pid
+from glyphoxa.adapters.postgres.server.supervisor import (
+    LAUNCHING,
+    LEASE,
+    START,
+    SUPERVISOR,
+    is_alive,
+    lock,
+    postmaster_pid,
+)
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.extras import LOCAL, NotInstalled
 
@@ -84,8 +92,7 @@ def server_account(data_dir: Path) -> Account:
             raise InvalidInput(f"{data_dir} belongs to user {_user_name(owner)!r}; run as that user or choose another")
         return Account()
     if owner:
-        entry = pwd.getpwuid(owner) if _known(owner) else None
-        return Account(owner, entry.pw_gid if entry else data_dir.stat().st_gid, _user_name(owner))
+        return Account(owner, data_dir.stat().st_gid, _user_name(owner))
     wanted = os.environ.get("GLYPHOXA_PG_USER")
     for name in (wanted,) if wanted else ("postgres", "nobody"):
         try:
@@ -109,16 +116,11 @@ def _owner(path: Path) -> int | None:
         raise InvalidInput(f"{path} cannot be reached by this user; choose another data directory") from None
 
 
-def _known(uid: int) -> bool:
-    try:
-        pwd.getpwuid(uid)
-    except KeyError:
-        return False
-    return True
-
-
 def _user_name(uid: int) -> str:
-    return pwd.getpwuid(uid).pw_name if _known(uid) else str(uid)
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,16 +445,10 @@ class EmbeddedPostgres:
 
     def _lock(self, name: str, how: int, give_up: float) -> TextIOWrapper:
         file = (self.directory / name).open("a")
-        while True:
-            try:
-                fcntl.flock(file, how | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    file.close()
-                    raise Unavailable(f"{self.directory / name} is locked by another process") from None
-                time.sleep(_POLL_S)
-            else:
-                return file
+        if not lock(file, how, give_up=give_up):
+            file.close()
+            raise Unavailable(f"{self.directory / name} is locked by another process")
+        return file
 
     def _check_reach(self, binaries: Binaries) -> None:
         account = binaries.account
@@ -564,11 +560,7 @@ class EmbeddedPostgres:
 
     def _is_supervised(self) -> bool:
         with (self.directory / SUPERVISOR).open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            return False
+            return not lock(file, fcntl.LOCK_SH, give_up=0.0)
 
 
 async def in_thread(call: Callable[[], None]) -> None:

@@ -33,16 +33,14 @@ def postmaster_pid(data: Path) -> int | None:
 
 
 def _is_server(pid: int, data: Path) -> bool:
-    if Path("/proc/self").exists():
-        try:
-            # The state follows the name, which may itself contain parentheses.
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-            return state not in "ZX" and Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
-        except PermissionError:
-            return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
-        except OSError:
-            return False
-    return is_alive(pid)
+    if not is_alive(pid):
+        return False
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
+    except PermissionError:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
+    except OSError:
+        return not Path("/proc/self").exists()
 
 
 def is_alive(pid: int) -> bool:
@@ -52,11 +50,29 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass  # it belongs to another user
     try:
+        # The state follows the name, which may itself contain parentheses.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return not Path("/proc/self").exists()
+
+
+def lock(file: TextIOWrapper, how: int, *, give_up: float) -> bool:
+    """Lock an open file, `fcntl.LOCK_SH` or `LOCK_EX`.
+
+    Args:
+        give_up: Time on the monotonic clock at which False is returned if another process holds it.
+    """
+    while True:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(_POLL_S)
+        else:
+            return True
 
 
 def stop(data: Path) -> None:
@@ -73,20 +89,6 @@ def stop(data: Path) -> None:
         time.sleep(_POLL_S)
 
 
-def _take(file: TextIOWrapper) -> bool:
-    """Become the supervisor, unless there is one. Retries, because a client's check holds the lock briefly."""
-    give_up = time.monotonic() + _TAKE_TIMEOUT_S
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(_POLL_S / 4)
-        else:
-            return True
-
-
 def _wait_for_launched(directory: Path) -> None:
     """Wait for a server that the last client was starting when it was killed."""
     launching = directory / LAUNCHING
@@ -100,7 +102,8 @@ def supervise(directory: Path) -> None:
     # Open this first, so that the kernel closes it first if we are killed: a client that gets the lease must not
     # see a supervisor that is about to exit.
     with (directory / SUPERVISOR).open("a") as mine:
-        if not _take(mine):
+        # There may be a supervisor, or a client that holds the lock briefly to look for one.
+        if not lock(mine, fcntl.LOCK_EX, give_up=time.monotonic() + _TAKE_TIMEOUT_S):
             return
         with (directory / LEASE).open("a") as lease:
             fcntl.flock(lease, fcntl.LOCK_EX)
