@@ -327,7 +327,7 @@ def _campaign(settings: Settings) -> Iterator[Finding]:
 def models(settings: Settings) -> Iterator[Finding]:
     """Whether the weights that these settings name are here, told without reading them."""
     weights = weights_for(settings)
-    statuses = {each.name: each for each in weights.store.status()}
+    statuses = {each.name: each for each in weights.status()}
     n_here = n_bytes = 0
     for name in dict.fromkeys(named(settings)):
         if is_a_path(name):
@@ -407,7 +407,7 @@ def _existing(path: Path) -> Path:
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:
-    store, names = weights_for(settings).store, named(settings)
+    store, names = weights_for(settings), named(settings)
     wanted = [each for each in store.status() if each.name in names and each.state in ("missing", "partial")]
     to_come = sum(each.artefact.size - each.have for each in wanted)
     rooms = [DiskNeed("data", settings.data_directory, "data_dir (or GLYPHOXA_DATA)")]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.download import ShownProgress
-from glyphoxa.adapters.weights.store import ModelFile, ModelWeights
-from glyphoxa.adapters.weights.store import WeightStore as Weights
+from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.building import (
@@ -75,9 +74,9 @@ def named(settings: Settings) -> list[str]:
     ]
 
 
-def weights_for(settings: Settings) -> ModelWeights:
+def weights_for(settings: Settings) -> WeightStore:
     """Return the location of the models' weights."""
-    return ModelWeights(settings.data_directory, settings.models.dir)
+    return WeightStore(settings.models.dir, pins=settings.data_directory / "models.json")
 
 
 def _local_sections(settings: Settings) -> list[str]:
@@ -243,7 +242,7 @@ async def fetch_embedder(settings: Settings) -> Embedder:
     if weights:
         need_packages(settings, EMBEDDINGS)
         with ShownProgress() as progress:
-            await asyncio.to_thread(Weights(settings.models.dir).ensure, weights, progress)
+            await asyncio.to_thread(weights_for(settings).ensure, weights, progress)
     return await load_embedder(settings)
 
 

@@ -14,7 +14,7 @@ from rich.filesize import decimal
 
 from glyphoxa.adapters.local.machine import free_memory, is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
-from glyphoxa.adapters.weights.store import ModelFile, ModelWeights, WeightStore
+from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
 from glyphoxa.app.models import needed, weights_for
 from glyphoxa.cli.render import PlainTable, show, show_rows
@@ -42,12 +42,12 @@ def list_models(store: WeightStore, out: TextIO) -> int:
 
 
 def fetch(
-    weights: ModelWeights, names: Sequence[str], out: TextIO, *, copy_from: Path | None = None, refetch: bool = False
+    weights: WeightStore, names: Sequence[str], out: TextIO, *, copy_from: Path | None = None, refetch: bool = False
 ) -> int:
     """Fetch artefacts with progress.
 
     Raises:
-        NotFound, Corrupt, Unavailable: See `ModelWeights.ensure`.
+        NotFound, Corrupt, Unavailable: See `WeightStore.ensure`.
     """
     with ShownProgress(out) as progress:
         paths = weights.ensure(names, progress, copy_from=copy_from, refetch=refetch)
@@ -87,7 +87,7 @@ def _named(otherwise: str) -> Argument:
 
 @VERB.action("list the models: size, licence, and which are here")
 def _list(options: argparse.Namespace) -> int:
-    return list_models(_weights(options).store, sys.stdout)
+    return list_models(_weights(options), sys.stdout)
 
 
 @VERB.action(
@@ -109,7 +109,7 @@ def _fetch(options: argparse.Namespace) -> int:
 )
 def _verify(options: argparse.Namespace) -> int:
     weights = _weights(options)
-    return verify(weights.store, _names(options, weights), sys.stdout)
+    return verify(weights, _names(options, weights), sys.stdout)
 
 
 @VERB.action(
@@ -138,20 +138,20 @@ def _recommend(options: argparse.Namespace) -> int:
     return 0
 
 
-def _weights(options: argparse.Namespace) -> ModelWeights:
+def _weights(options: argparse.Namespace) -> WeightStore:
     return weights_for(read_settings(options.config))
 
 
-def _names(options: argparse.Namespace, weights: ModelWeights) -> list[str] | None:
+def _names(options: argparse.Namespace, weights: WeightStore) -> list[str] | None:
     if options.all:
-        return weights.store.names()
+        return list(weights.artefacts())
     return list(options.names) or None
 
 
 # Recommending
 
 
-def model_to_measure(settings: Settings, weights: ModelWeights) -> tuple[str, ModelFile]:
+def model_to_measure(settings: Settings, weights: WeightStore) -> tuple[str, ModelFile]:
     """Return the model of the settings if it is local and present, else a shipped one that is.
 
     Raises:

@@ -18,7 +18,7 @@ import pytest
 from glyphoxa.adapters.local.gguf_metadata import ChatShape, joined, read_header
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.weights.download import ModelHub
-from glyphoxa.adapters.weights.store import ModelWeights
+from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.app.models import load_llama
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
@@ -124,8 +124,8 @@ def model(tmp_path: Path) -> Path:
     return chat_model(tmp_path / "mine.gguf")
 
 
-def weights(tmp_path: Path) -> ModelWeights:
-    return ModelWeights(tmp_path / "data", tmp_path / "cache")
+def weights(tmp_path: Path) -> WeightStore:
+    return WeightStore(tmp_path / "cache", pins=tmp_path / "data" / "models.json")
 
 
 def settings_with(tmp_path: Path, model: str, more: str = "") -> Path:
@@ -217,7 +217,7 @@ def test_hub_that_declares_nothing_is_named_with_the_reason(
 
 
 def test_a_hub_that_is_away_is_said(model: Path, tmp_path: Path) -> None:
-    away = ModelWeights(tmp_path / "data", tmp_path / "cache", hub=ModelHub("http://127.0.0.1:9"))
+    away = WeightStore(tmp_path / "cache", pins=tmp_path / "data" / "models.json", hub=ModelHub("http://127.0.0.1:9"))
     with pytest.raises(Unavailable, match=f"{NAME}: the hub cannot be reached"):
         away.ensure([NAME])
 

@@ -7,9 +7,9 @@
 A file counts as present only if its SHA-256 matches the manifest. It is assembled as `<name>.part` and renamed when
 verified: an interrupted fetch continues, and an incomplete file is never used.
 
-`ModelWeights` adds chat models of the user's choice: any GGUF file, by path or by its name on the hub. A hub file is
-pinned at its first fetch: the name stands for the size and SHA-256 declared then, until the user pins it again. A file
-given by path is identified by its hash, so that a prompt cache is never used for another model.
+Chat models of the user's choice are any GGUF file, by path or by its name on the hub. A hub file is pinned at its first
+fetch: the name stands for the size and SHA-256 declared then, until the user pins it again. A file given by path is
+identified by its hash, so that a prompt cache is never used for another model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,11 +129,26 @@ class Status:
     have: int
 
 
+_PINS: Final = TypeAdapter(dict[str, WeightFile])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """
+    Attributes:
+        sha256: Hash from the last read; empty for a model of several files.
+    """
+
+    path: Path
+    sha256: str
+
+
 class WeightStore:
-    """The weights on this machine.
+    """The weights on this machine: those of the manifest, pinned hub models, and files by path.
 
     Args:
         directory: Target of downloads.
+        pins: The file with the pinned models. By default `models.json` in the directory.
         given: A directory of the user, read in place if it holds all files of an artefact, in a folder with the
             artefact's name or side by side. Never written to. By default GLYPHOXA_MODELS.
         manifest: The known artefacts.
@@ -144,29 +159,37 @@ class WeightStore:
         self,
         directory: Path | None = None,
         *,
+        pins: Path | None = None,
         given: Path | None = None,
         manifest: Manifest | None = None,
         hub: ModelHub | None = None,
     ) -> None:
         named = os.environ.get("GLYPHOXA_MODELS")
         self.directory = directory or default_directory()
+        self._pins_file = pins or self.directory / "models.json"
         self._given = given or (Path(named) if named else None)
-        self._artefacts = (manifest or own_manifest()).artefacts
+        self._own = manifest or own_manifest()
         self._hub = hub or ModelHub()
         self.hashes = HashCache(self.directory / ".verified")
 
-    def names(self) -> list[str]:
-        return list(self._artefacts)
+    def artefacts(self) -> Mapping[str, Artefact]:
+        """All named models, including pinned hub models.
+
+        Raises:
+            Corrupt: The file with the pins cannot be read.
+        """
+        return {**self._own.artefacts, **{name: _of_the_hub(name, file) for name, file in self._pins().items()}}
 
     def artefact(self, name: str) -> Artefact:
-        """The artefact with this name in the manifest.
+        """The artefact with this name.
 
         Raises:
             NotFound: There is none.
         """
-        if name not in self._artefacts:
-            raise NotFound(f"no model artefact {name!r}; {did_you_mean(name, self._artefacts)}")
-        return self._artefacts[name]
+        artefacts = self.artefacts()
+        if name not in artefacts:
+            raise NotFound(f"no model artefact {name!r}; {did_you_mean(name, artefacts)}")
+        return artefacts[name]
 
     def path(self, name: str) -> Path:
         """Path of an artefact: the file if it has one, the directory if it has several. Verified before, or now.
@@ -193,40 +216,82 @@ class WeightStore:
                 self._insist(path, file, name)
                 yield name, path
 
+    def find(self, name: str) -> ModelFile:
+        """Find a present model; fetches nothing.
+
+        Args:
+            name: A manifest name, a hub name, or a path.
+
+        Raises:
+            NotFound: It is not present.
+            Corrupt: It is not the expected file.
+            InvalidInput: It is not a model name.
+        """
+        artefact = self.artefacts().get(name)
+        if artefact is not None:
+            return ModelFile(self.path(name), artefact.files[0].sha256 if len(artefact.files) == 1 else "")
+        if wrong := wrong_gguf_name(name):
+            raise InvalidInput(f"model {wrong}")
+        if hub_name(name):
+            raise NotFound(f"{name}: the model is not here; fetch it with `glyphoxa models fetch {name}`")
+        path = Path(name).expanduser()
+        if not path.is_file():
+            raise NotFound(f"{path}: no such model file")
+        with naming_disk_errors(path):
+            return ModelFile(path, self.hashes.sha256_of(path))
+
     def ensure(
-        self, names: Iterable[str], progress: ShownProgress | None = None, *, copy_from: Path | None = None
+        self,
+        names: Iterable[str],
+        progress: ShownProgress | None = None,
+        *,
+        copy_from: Path | None = None,
+        refetch: bool = False,
     ) -> dict[str, Path]:
         """Fetch missing or wrong artefacts; blocks. Returns the path of each.
 
         Args:
-            names: Names of artefacts.
+            names: Names of artefacts, and of files on the hub, which are pinned.
             progress: Shows the progress.
             copy_from: A file or directory of the user to try before all other sources.
+            refetch: Pin what the hub declares now, replacing the old pin.
 
         Raises:
             NotFound: No such artefact, or nothing at `copy_from`.
             Corrupt: A source delivered wrong bytes and no later one the right ones. Names each source and its reason.
+                Or the hub now declares another file.
             Unavailable: No source delivered anything (names each too), or the disk is full or cannot be written.
         """
         downloads = _Downloads(progress)
         wanted = list(dict.fromkeys(names))
         for name in wanted:
+            if hub := hub_name(name):
+                pinned = self._pins().get(name)
+                if refetch or pinned is None or not self.is_here(name):
+                    self._pin(name, HubFile(repo=hub[0], file=hub[1]), None if refetch else pinned)
             self.artefact(name)
         if copy_from is not None and not copy_from.exists():
             raise NotFound(f"{copy_from}: no such file or directory to take models from")
         ours = [name for name in wanted if self._home(name) == self.directory / name]
         for name in ours:
-            downloads.expect(self.directory / name, self._artefacts[name])
+            downloads.expect(self.directory / name, self.artefact(name))
         for name in ours:
             self._bring(name, downloads, copy_from)
         return {name: self.path(name) for name in wanted}
 
     def status(self) -> list[Status]:
-        return [self._status(name, artefact) for name, artefact in self._artefacts.items()]
+        return [self._status(name, artefact) for name, artefact in self.artefacts().items()]
 
     def is_here(self, name: str) -> bool:
         """Whether all its files were verified and have not changed since."""
         return self._status(name, self.artefact(name)).state == "ready"
+
+    def has(self, name: str) -> bool:
+        """Whether it is present, without reading it: a name, or a path."""
+        if is_a_path(name):
+            return Path(name).expanduser().is_file()
+        artefact = self.artefacts().get(name)
+        return artefact is not None and self._status(name, artefact).state in ("ready", "unverified")
 
     def _status(self, name: str, artefact: Artefact) -> Status:
         directory = self._home(name)
@@ -243,7 +308,7 @@ class WeightStore:
         """The user's directory if all files are in it, the cache otherwise."""
         if self._given is not None:
             for directory in (self._given / name, self._given):
-                if all((directory / file.name).is_file() for file in self._artefacts[name].files):
+                if all((directory / file.name).is_file() for file in self.artefact(name).files):
                     return directory
         return self.directory / name
 
@@ -266,7 +331,7 @@ class WeightStore:
         raise Corrupt(f"{path}: {fault}; it was removed, fetch it again with `glyphoxa models fetch {name}`")
 
     def _bring(self, name: str, downloads: _Downloads, copy_from: Path | None) -> None:
-        home, files = self.directory / name, self._artefacts[name].files
+        home, files = self.directory / name, self.artefact(name).files
         with naming_disk_errors(self.directory):
             if self.is_here(name):
                 return  # also when nothing may be written here
@@ -340,6 +405,37 @@ class WeightStore:
                 self.hashes.put(target, file.sha256)
                 return None
 
+    def _pins(self) -> dict[str, WeightFile]:
+        try:
+            with naming_disk_errors(self._pins_file):
+                return _PINS.validate_json(self._pins_file.read_bytes() if self._pins_file.exists() else b"{}")
+        except ValidationError as error:
+            raise Corrupt(
+                f"{self._pins_file}: the hashes of models from the hub cannot be read; remove the file; each model is"
+                " pinned again with its next fetch"
+            ) from error
+
+    def _pin(self, name: str, file: HubFile, pinned: WeightFile | None) -> None:
+        """Pin what the hub declares now, which must match the existing pin if there is one."""
+        if wrong := wrong_gguf_name(name):
+            raise InvalidInput(f"model {wrong}")
+        now = self._hub.declared(file, name=name)
+        if pinned is not None and now.sha256 != pinned.sha256:
+            raise Corrupt(
+                f"{name}: the file on the hub has changed: SHA-256 {now.sha256}, but {pinned.sha256} is"
+                f" pinned; if the publisher intended this, fetch it with `glyphoxa models fetch --refetch {name}`"
+            )
+        with naming_disk_errors(self._pins_file):
+            self._pins_file.parent.mkdir(parents=True, exist_ok=True)
+            pins = _PINS.dump_json({**self._pins(), name: now}, indent=1, exclude_defaults=True)
+            replace_file(self._pins_file, pins)
+
+
+def _of_the_hub(name: str, file: WeightFile) -> Artefact:
+    return Artefact(
+        what="language model of the hub", licence="see the hub", publisher=name.partition("/")[0], files=(file,)
+    )
+
 
 @dataclass(slots=True)
 class _Downloads:
@@ -385,139 +481,3 @@ def _check_room(home: Path, missing: list[WeightFile]) -> None:
     free = shutil.disk_usage(home).free
     if free < needed:
         raise Unavailable(f"{home}: this disk needs {decimal(needed)} of free space and has {decimal(free)}")
-
-
-# Chat models of the user's choice
-
-_PINS: Final = TypeAdapter(dict[str, WeightFile])
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFile:
-    """
-    Attributes:
-        sha256: Hash from the last read; empty for a model of several files.
-    """
-
-    path: Path
-    sha256: str
-
-
-class ModelWeights:
-    """All models of this machine: those of the manifest, pinned hub models, and files by path.
-
-    Args:
-        data_directory: Contains `models.json` with the pinned models.
-        directory, manifest, hub: See `WeightStore`.
-    """
-
-    def __init__(
-        self,
-        data_directory: Path,
-        directory: Path | None = None,
-        *,
-        manifest: Manifest | None = None,
-        hub: ModelHub | None = None,
-    ) -> None:
-        self._pins_file = data_directory / "models.json"
-        self._directory = directory
-        self._hub = hub or ModelHub()
-        self._own = manifest or own_manifest()
-
-    @property
-    def store(self) -> WeightStore:
-        """All named models, including pinned hub models.
-
-        Raises:
-            Corrupt: `models.json` cannot be read.
-        """
-        pinned = {name: _of_the_hub(name, file) for name, file in self._pins().items()}
-        manifest = Manifest(artefacts={**self._own.artefacts, **pinned})
-        return WeightStore(self._directory, manifest=manifest, hub=self._hub)
-
-    def ensure(
-        self,
-        names: Iterable[str],
-        progress: ShownProgress | None = None,
-        *,
-        copy_from: Path | None = None,
-        refetch: bool = False,
-    ) -> dict[str, Path]:
-        """Like `WeightStore.ensure`, also for hub names.
-
-        Args:
-            refetch: Pin what the hub declares now, replacing the old pin.
-
-        Raises:
-            Corrupt: See `WeightStore.ensure`; or the hub now declares another file.
-        """
-        wanted = list(dict.fromkeys(names))
-        for name in wanted:
-            if hub := hub_name(name):
-                pinned = self._pins().get(name)
-                if refetch or pinned is None or not self.store.is_here(name):
-                    self._pin(name, HubFile(repo=hub[0], file=hub[1]), None if refetch else pinned)
-        return self.store.ensure(wanted, progress, copy_from=copy_from)
-
-    def find(self, name: str) -> ModelFile:
-        """Find a present model; fetches nothing.
-
-        Args:
-            name: A manifest name, a hub name, or a path.
-
-        Raises:
-            NotFound: It is not present.
-            Corrupt: It is not the expected file.
-            InvalidInput: It is not a model name.
-        """
-        store = self.store
-        if name not in store.names():
-            if wrong := wrong_gguf_name(name):
-                raise InvalidInput(f"model {wrong}")
-            if hub_name(name):
-                raise NotFound(f"{name}: the model is not here; fetch it with `glyphoxa models fetch {name}`")
-            path = Path(name).expanduser()
-            if not path.is_file():
-                raise NotFound(f"{path}: no such model file")
-            with naming_disk_errors(path):
-                return ModelFile(path, store.hashes.sha256_of(path))
-        files = store.artefact(name).files
-        return ModelFile(store.path(name), files[0].sha256 if len(files) == 1 else "")
-
-    def has(self, name: str) -> bool:
-        """Whether it is present, without reading it."""
-        if is_a_path(name):
-            return Path(name).expanduser().is_file()
-        states = {status.name: status.state for status in self.store.status()}
-        return states.get(name) in ("ready", "unverified")
-
-    def _pins(self) -> dict[str, WeightFile]:
-        try:
-            with naming_disk_errors(self._pins_file):
-                return _PINS.validate_json(self._pins_file.read_bytes() if self._pins_file.exists() else b"{}")
-        except ValidationError as error:
-            raise Corrupt(
-                f"{self._pins_file}: the hashes of models from the hub cannot be read; remove the file; each model is"
-                " pinned again with its next fetch"
-            ) from error
-
-    def _pin(self, name: str, file: HubFile, pinned: WeightFile | None) -> None:
-        """Pin what the hub declares now, which must match the existing pin if there is one."""
-        if wrong := wrong_gguf_name(name):
-            raise InvalidInput(f"model {wrong}")
-        now = self._hub.declared(file, name=name)
-        if pinned is not None and now.sha256 != pinned.sha256:
-            raise Corrupt(
-                f"{name}: the file on the hub has changed: SHA-256 {now.sha256}, but {pinned.sha256} is"
-                f" pinned; if the publisher intended this, fetch it with `glyphoxa models fetch --refetch {name}`"
-            )
-        with naming_disk_errors(self._pins_file):
-            self._pins_file.parent.mkdir(parents=True, exist_ok=True)
-            pins = _PINS.dump_json({**self._pins(), name: now}, indent=1, exclude_defaults=True)
-            replace_file(self._pins_file, pins)
-
-
-def _of_the_hub(name: str, file: WeightFile) -> Artefact:
-    return Artefact(
-        what="language model of the hub", licence="see the hub", publisher=name.partition("/")[0], files=(file,)
-    )

@@ -130,7 +130,7 @@ async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str
     """
     turns = await desk.turns.latest(session=at.session, limit=MOST_TURNS)
     progress = await chronicle_log(source.store).progress(source.campaign)
-    models = await asyncio.to_thread(lambda: [*weights_for(source.settings).store.status()])
+    models = await asyncio.to_thread(lambda: [*weights_for(source.settings).status()])
     return {
         "scene": at.scene.id,
         "is_paused": at.is_paused,

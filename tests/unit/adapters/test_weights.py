@@ -20,7 +20,7 @@ from glyphoxa.adapters.weights.download import (
     own_manifest,
     read_manifest,
 )
-from glyphoxa.adapters.weights.store import HashCache, ModelWeights, WeightStore
+from glyphoxa.adapters.weights.store import HashCache, WeightStore
 from glyphoxa.app.models import needed
 from glyphoxa.cli import models
 from glyphoxa.config.settings import Settings
@@ -293,7 +293,7 @@ def test_the_list_names_state_size_and_licence(store: WeightStore) -> None:
 
 def test_the_fetch_command_says_where_things_lie(store: WeightStore, tmp_path: Path) -> None:
     out = io.StringIO()
-    weights = ModelWeights(tmp_path / "data", store.directory, manifest=EARS, hub=NOWHERE)
+    weights = WeightStore(store.directory, manifest=EARS, hub=NOWHERE)
     assert models.fetch(weights, ["voice"], out, copy_from=put(tmp_path / "stick", voice_bin=WORDS)) == 0
     assert out.getvalue().splitlines()[-1] == f"voice: {store.directory / 'voice' / 'voice.bin'}"
 
