@@ -27,11 +27,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import psutil
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from rich.filesize import decimal
 
-from glyphoxa.adapters.local.machine import all_memory, free_memory, is_busy
+from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.app.engines import Host, installed, read_playable
@@ -285,13 +286,13 @@ def _of_machine() -> list[Check]:
 def _of_settings(
     settings: Settings, campaign: Campaign | None, *, needed: Callable[[], int], starts: bool
 ) -> list[Check]:
-    database = partial(_database, settings, starts=starts)
+    database, now = partial(_database, settings, starts=starts), psutil.virtual_memory()
     return [
         Check("page", _page),
         Check("providers", partial(_providers, settings, campaign), "run `glyphoxa config check`"),
         Check("models", partial(models, settings), _BUSY_DISK),
         Check("disk", partial(_disk, settings), _BUSY_DISK),
-        Check("memory", lambda: memory(free=free_memory(), of=all_memory(), needed=needed()), _BUSY_DISK),
+        Check("memory", lambda: memory(free=now.available, of=now.total, needed=needed()), _BUSY_DISK),
         Check("database", database, "look at its server.log", SLOW_WITHIN_S)
         if starts
         else Check("database", database, "check that its server responds"),

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+import psutil
 from rich.filesize import decimal
 
-from glyphoxa.adapters.local.machine import free_memory, is_busy
+from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
@@ -128,7 +129,7 @@ def _recommend(options: argparse.Namespace) -> int:
 
     settings = read_settings(options.config)
     name, file = model_to_measure(settings, _weights(options))
-    machine = Machine(free_memory(), n_npcs=options.npcs)
+    machine = Machine(psutil.virtual_memory().available, n_npcs=options.npcs)
     print(f"measuring with {file.path.name} ...", file=sys.stderr, flush=True)
     if is_busy():
         busy = "other programs are busy on this machine, so the result is too low; measure again when it is idle"

@@ -8,9 +8,10 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
+
+import psutil
 
 from glyphoxa.config.costs import evening_cost, price_list
 from glyphoxa.config.recipients import is_asked
@@ -175,14 +176,11 @@ def _lacks(subject: str, by: str, missing: list[str], extra: str) -> Finding:
     return Finding("error", subject, str(NotInstalled(by, missing, extra=extra)))
 
 
-def ports(
-    named: Mapping[str, tuple[str, int | None]], *, processes: Path = Path("/proc"), is_serving: bool = False
-) -> Iterator[Finding]:
+def ports(named: Mapping[str, tuple[str, int | None]], *, is_serving: bool = False) -> Iterator[Finding]:
     """Check that a server could listen on each port now; name the process that holds it.
 
     Args:
         named: Host and port by the name of the setting; a port of None is not asked for.
-        processes: Directory in which the system lists its processes, if it does.
         is_serving: This process holds them itself.
     """
     for setting, (host, port) in named.items():
@@ -197,7 +195,7 @@ def ports(
             yield Finding("ok", "port", f"{setting}: {port} on {host} is {state}")
             continue
         fault, remedy = trouble
-        who = _who(port, processes) if trouble is _IN_USE else ""
+        who = _who(port) if trouble is _IN_USE else ""
         yield Finding("error", "port", f"{setting}: {port} on {host} is {fault}{who}: {remedy}")
 
 
@@ -224,20 +222,10 @@ def _trouble_with_port(host: str, port: int) -> tuple[str, str] | None:
     return None
 
 
-def _who(port: int, processes: Path) -> str:
+def _who(port: int) -> str:
     """Name the process that listens there, if this user may know that."""
-    sockets = set()
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for fields in map(str.split, (processes / "net" / table).read_text("ascii", "replace").splitlines()):
-                if len(fields) > 9 and fields[3] == "0A" and fields[1].endswith(f":{port:04X}"):
-                    sockets.add(fields[9])
-    if not sockets:
-        return ""
-    for process in processes.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for opened in (process / "fd").iterdir():
-                if str(opened.readlink()).removeprefix("socket:[").removesuffix("]") in sockets:
-                    name = (process / "comm").read_text("utf-8", "replace").strip()
-                    return f" by process {process.name} ({name})"
+    with contextlib.suppress(psutil.Error):
+        for each in psutil.net_connections("tcp"):
+            if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid:
+                return f" by process {each.pid} ({psutil.Process(each.pid).name()})"
     return ""

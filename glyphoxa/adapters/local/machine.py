@@ -1,12 +1,10 @@
-"""Memory and load of this machine. Requires none of the model packages."""
+"""Load of this machine, and how native libraries use it. Requires none of the model packages."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Final
 
-_MEMORY: Final = Path("/proc/meminfo")
 _BUSY: Final = 0.7
 """Programs that want a core, for each core: beside so many a model reads and speaks at a fraction of its speed."""
 
@@ -17,22 +15,6 @@ def is_busy() -> bool:
         return os.getloadavg()[0] / (os.cpu_count() or 1) > _BUSY
     except OSError:
         return False
-
-
-def free_memory() -> int:
-    """Bytes available to programs; if the system does not report it, three quarters of the total."""
-    try:
-        for line in _MEMORY.read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return all_memory() * 3 // 4
-
-
-def all_memory() -> int:
-    """Total memory in bytes."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def prepare() -> None:

@@ -16,6 +16,8 @@ import time
 from io import TextIOWrapper
 from pathlib import Path
 
+import psutil
+
 LEASE, SUPERVISOR, START, LAUNCHING = ".lease", ".supervisor", ".start", ".launching"
 _STOP_TIMEOUT_S = 60.0
 _TAKE_TIMEOUT_S = 2.0
@@ -27,35 +29,24 @@ def postmaster_pid(data: Path) -> int | None:
     """Process id of the live server of this data directory, or None. Detects reused ids."""
     try:
         pid = int((data / "postmaster.pid").read_text().split(maxsplit=1)[0])
-    except (OSError, ValueError, IndexError):
+        return pid if _is_server(psutil.Process(pid), data) and is_alive(pid) else None
+    except (OSError, ValueError, IndexError, psutil.NoSuchProcess):
         return None
-    return pid if pid > 0 and _is_server(pid, data) else None
 
 
-def _is_server(pid: int, data: Path) -> bool:
-    if not is_alive(pid):
-        return False
+def _is_server(process: psutil.Process, data: Path) -> bool:
     try:
-        return Path(f"/proc/{pid}/cwd").readlink() == data.resolve()
-    except PermissionError:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
-    except OSError:
-        return not Path("/proc/self").exists()
+        return bool(process.cwd() == str(data.resolve()))
+    except psutil.AccessDenied:
+        return bool(process.name() == "postgres")
 
 
 def is_alive(pid: int) -> bool:
     """Whether a process with this id runs (zombies do not count)."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
-        pass  # it belongs to another user
-    try:
-        # The state follows the name, which may itself contain parentheses.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return not Path("/proc/self").exists()
 
 
 def lock(file: TextIOWrapper, how: int, *, give_up: float) -> bool:
