@@ -590,7 +590,7 @@ def _speed(settings: Settings) -> Iterator[Finding]:
     if not all(map(module_is_there, ("httpx", "xllamacpp"))):
         yield Finding("warning", "speed", "not measured: run `pip install 'glyphoxa[local]'`")
         return
-    from glyphoxa.adapters.local.llama import measure_within
+    from glyphoxa.adapters.local.llama import measure
 
     (name,) = weights_of(LLM, here.providers.llm)
     try:
@@ -598,7 +598,7 @@ def _speed(settings: Settings) -> Iterator[Finding]:
     except NotFound as missing:
         yield Finding("warning", "speed", f"not measured: {missing}")
         return
-    measured = measure_within(path, deadline_s=SLOW_WITHIN_S - _UNWIND_S)
+    measured = measure(path, deadline_s=SLOW_WITHIN_S - _UNWIND_S)
     model = ChatModel(name, measured.billions, measured.bytes, cache_bytes=0, licence="")
     reckoned = judged(model, measured, _ROOMY)
     text = f"{path.name} reads {measured.reads_per_s:.0f} tokens per second and generates {measured.speaks_per_s:.0f}"

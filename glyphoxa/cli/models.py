@@ -134,7 +134,7 @@ def _recommend(options: argparse.Namespace) -> int:
     if is_busy():
         busy = "other programs are busy on this machine, so the result is too low; measure again when it is idle"
         print(busy, file=sys.stderr, flush=True)
-    measured = asyncio.run(measure(file.path))
+    measured = measure(file.path)
     told(name, measured, machine, [judged(each, measured, machine) for each in CHAT_MODELS], sys.stdout)
     return 0
 

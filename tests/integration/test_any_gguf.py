@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.local.gguf_metadata import ChatShape, joined, read_header
-from glyphoxa.adapters.local.llama import LlamaServer
+from glyphoxa.adapters.local.llama import LlamaServer, measure
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.app.models import load_llama
@@ -27,6 +27,7 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from tests.support.gguf import TEMPLATE, chat_model
 from tests.support.hub_server import HubServer, Refusal, begin_file, begins_at, login_page, send, status
+from tests.support.patience import DEADLINE_S
 
 REPO = "somebody/Chatty-1B-Instruct-GGUF"
 NAME = f"{REPO}/chatty-Q4_K_M.gguf"
@@ -328,10 +329,15 @@ async def test_what_cannot_be_talked_to_is_said_before_the_table_opens(tmp_path:
         weights(tmp_path).find(str(tmp_path / "nowhere.gguf"))
 
 
-def test_a_header_tells_size_context_and_template(model: Path) -> None:
+def test_a_header_tells_context_and_template(model: Path) -> None:
     header = read_header(model)
     assert (header.context_length, header.chat_template) == (4_096, TEMPLATE.strip())
-    assert 20_000 < header.n_parameters < 30_000
+
+
+def test_measuring_tells_the_size_of_the_model(model: Path) -> None:
+    measured = measure(model, deadline_s=DEADLINE_S)
+    assert 20_000 < measured.billions * 1e9 < 30_000
+    assert measured.bytes == model.stat().st_size
 
 
 def test_the_command_measures_the_model_that_is_here_and_recommends(

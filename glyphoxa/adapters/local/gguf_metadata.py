@@ -43,13 +43,11 @@ class GgufHeader:
         values: Numbers and texts by their key, without lists.
         tokens: Texts of the vocabulary.
         token_types: The type of each token, in llama.cpp's numbering.
-        n_parameters: Total of all tensors.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     tokens: tuple[bytes, ...] = ()
     token_types: tuple[int, ...] = ()
-    n_parameters: int = 0
 
     @property
     def chat_template(self) -> str:
@@ -88,7 +86,7 @@ def read_header(path: Path) -> GgufHeader:
 
 
 def _header(data: mmap.mmap) -> GgufHeader:
-    version, n_tensors, n_values = struct.unpack_from("<IQQ", data, 4)
+    version, _n_tensors, n_values = struct.unpack_from("<IQQ", data, 4)
     if version not in _VERSIONS:
         raise ValueError(f"its version is {version}; supported: {' and '.join(map(str, _VERSIONS))}")
     values: dict[str, Any] = {}
@@ -116,20 +114,7 @@ def _header(data: mmap.mmap) -> GgufHeader:
         else:
             (values[key],) = struct.unpack_from(_NUMBERS[kind], data, at)
             at += _SIZES[kind]
-    return GgufHeader(values, tokens, types, _parameters(data, at, n_tensors))
-
-
-def _parameters(data: mmap.mmap, at: int, n_tensors: int) -> int:
-    total = 0
-    for _ in range(n_tensors):
-        _, at = _text(data, at)
-        (n_dimensions,) = struct.unpack_from("<I", data, at)
-        size = 1
-        for extent in struct.unpack_from(f"<{n_dimensions}Q", data, at + 4):
-            size *= extent
-        total += size
-        at += 4 + 8 * n_dimensions + 12
-    return total
+    return GgufHeader(values, tokens, types)
 
 
 def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:

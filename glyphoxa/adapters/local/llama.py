@@ -345,41 +345,41 @@ _N_READ, _N_SPOKEN = 128, 16
 _CTX_TOKENS: Final = 512
 
 
-async def measure(path: Path) -> Measured:
+def measure(path: Path, *, deadline_s: float | None = None) -> Measured:
     """Measure how fast a model reads and speaks on this machine: load it, run it for a few seconds, unload it.
+
+    Blocks. Do not call in a thread that runs an event loop.
 
     Raises:
         NotFound, Corrupt, InvalidInput: See `LlamaServer.load`.
-        Unavailable: It does not answer.
-    """
-    header = read_header(path)
-    async with (
-        LlamaServer(model_path=path, ctx_per_slot=_CTX_TOKENS) as server,
-        httpx.AsyncClient(**server.client_options(timeout_s=_PATIENCE_S)) as client,
-    ):
-        # The first read of the file comes from the disk.
-        await _timed(client, n_read=16, n_spoken=2)
-        timings = await _timed(client, n_read=_N_READ, n_spoken=_N_SPOKEN)
-    return Measured(
-        billions=header.n_parameters / 1e9,
-        bytes=path.stat().st_size,  # noqa: ASYNC240 - the model is unloaded, and nobody waits
-        reads_per_s=float(timings["prompt_per_second"]),
-        speaks_per_s=float(timings["predicted_per_second"]),
-    )
-
-
-def measure_within(path: Path, *, deadline_s: float) -> Measured:
-    """Like `measure`, blocking. Do not call in a thread that runs an event loop.
-
-    Raises:
-        Unavailable: See `measure`; or it takes longer.
+        Unavailable: It does not answer, or not before the deadline.
     """
     try:
-        return asyncio.run(asyncio.wait_for(measure(path), deadline_s))
+        return asyncio.run(asyncio.wait_for(_measured(path), deadline_s))
     except TimeoutError:
         raise Unavailable(
             f"{path.name} was not measured within {deadline_s:g} s: this machine is slow, or busy"
         ) from None
+
+
+async def _measured(path: Path) -> Measured:
+    async with (
+        LlamaServer(model_path=path, ctx_per_slot=_CTX_TOKENS) as server,
+        httpx.AsyncClient(**server.client_options(timeout_s=_PATIENCE_S)) as client,
+    ):
+        try:
+            # The first read of the file comes from the disk.
+            await _timed(client, n_read=16, n_spoken=2)
+            timings = await _timed(client, n_read=_N_READ, n_spoken=_N_SPOKEN)
+            (model,) = (await client.get("/v1/models")).json()["data"]
+            return Measured(
+                billions=model["meta"]["n_params"] / 1e9,
+                bytes=path.stat().st_size,  # noqa: ASYNC240 - nobody waits
+                reads_per_s=float(timings["prompt_per_second"]),
+                speaks_per_s=float(timings["predicted_per_second"]),
+            )
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            raise Unavailable(f"the language model cannot be measured: {error}") from error
 
 
 async def _timed(client: httpx.AsyncClient, *, n_read: int, n_spoken: int) -> dict[str, Any]:
@@ -390,10 +390,7 @@ async def _timed(client: httpx.AsyncClient, *, n_read: int, n_spoken: int) -> di
         "ignore_eos": True,
         "cache_prompt": False,
     }
-    try:
-        answer = await client.post("/completion", json=asked)
-        answer.raise_for_status()
-        timings: dict[str, Any] = answer.json()["timings"]
-        return timings
-    except (httpx.HTTPError, ValueError, KeyError) as error:
-        raise Unavailable(f"the language model cannot be measured: {error}") from error
+    answer = await client.post("/completion", json=asked)
+    answer.raise_for_status()
+    timings: dict[str, Any] = answer.json()["timings"]
+    return timings

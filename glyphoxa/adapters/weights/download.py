@@ -399,17 +399,15 @@ def _pip_download(piece: PackagePart, directory: Path, received: Report) -> None
             env={**os.environ, "TMPDIR": str(directory)},  # on the disk whose free space was checked
         )
     try:
-        while True:
-            try:
-                code = pip.wait(_LOOK_EVERY_S)
-                break
-            except subprocess.TimeoutExpired:
-                with suppress(FileNotFoundError):  # `pip` moves it meanwhile
-                    size = sum(path.stat().st_size for path in directory.rglob("*.whl"))
-                    received(min(size, piece.size))
+        while pip.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                pip.wait(_LOOK_EVERY_S)
+            with suppress(FileNotFoundError):  # `pip` moves it meanwhile
+                size = sum(path.stat().st_size for path in directory.rglob("*.whl"))
+                received(min(size, piece.size))
     finally:
         pip.kill()
-    if code != 0:
+    if pip.returncode != 0:
         raise Unavailable(f"pip could not download {pinned}: {_why_pip_failed(_lines(log), _lines(complaints))}")
 
 
