@@ -286,13 +286,13 @@ def _of_machine() -> list[Check]:
 def _of_settings(
     settings: Settings, campaign: Campaign | None, *, needed: Callable[[], int], starts: bool
 ) -> list[Check]:
-    database, now = partial(_database, settings, starts=starts), psutil.virtual_memory()
+    database = partial(_database, settings, starts=starts)
     return [
         Check("page", _page),
         Check("providers", partial(_providers, settings, campaign), "run `glyphoxa config check`"),
         Check("models", partial(models, settings), _BUSY_DISK),
         Check("disk", partial(_disk, settings), _BUSY_DISK),
-        Check("memory", lambda: memory(free=now.available, of=now.total, needed=needed()), _BUSY_DISK),
+        Check("memory", partial(_memory, needed), _BUSY_DISK),
         Check("database", database, "look at its server.log", SLOW_WITHIN_S)
         if starts
         else Check("database", database, "check that its server responds"),
@@ -415,6 +415,11 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     if to_come:
         rooms.append(DiskNeed("models", store.directory, "models.dir", to_come))
     return disk(rooms)
+
+
+def _memory(needed: Callable[[], int]) -> Iterator[Finding]:
+    now = psutil.virtual_memory()
+    return memory(free=now.available, of=now.total, needed=needed())
 
 
 def memory(*, free: int, of: int, needed: int) -> Iterator[Finding]:

@@ -107,7 +107,10 @@ def _header(data: mmap.mmap) -> GgufHeader:
             if key == _KINDS:
                 types = struct.unpack_from(f"<{n}i", data, at)
             if of == _TEXT:
-                texts, at = _texts(data, at, n)
+                texts = []
+                for _ in range(n):
+                    text, at = _text(data, at)
+                    texts.append(text)
                 tokens = tuple(texts) if key == _VOCABULARY else tokens
             else:
                 at += n * _SIZES[of]
@@ -123,14 +126,6 @@ def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:
     if end > len(data):
         raise ValueError("a text extends beyond the end of the file")
     return data[at + 8 : end], end
-
-
-def _texts(data: mmap.mmap, at: int, n: int) -> tuple[list[bytes], int]:
-    found: list[bytes] = []
-    for _ in range(n):
-        text, at = _text(data, at)
-        found.append(text)
-    return found, at
 
 
 # Adapting a chat to a model's chat template.
