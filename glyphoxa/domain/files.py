@@ -1,12 +1,13 @@
-"""Write a file completely or not at all: after a crash it is the old one or the new one."""
+"""Write a file completely or not at all: after a crash it is the old one or the new one. Lock files."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final
 
 PRIVATE: Final = 0o600
 _USUAL: Final = 0o666
@@ -59,3 +60,12 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def lock_nowait(file: IO[Any], how: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file until it is closed. Return False if another process holds it."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

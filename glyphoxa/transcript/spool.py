@@ -22,7 +22,6 @@ Not thread-safe: `Journal` uses it from one thread.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import os
 import re
@@ -36,7 +35,7 @@ from typing import Final, Self
 from loguru import logger
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.files import replace_file, sync_directory
+from glyphoxa.domain.files import lock_nowait, replace_file, sync_directory
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.transcript import spool_files
@@ -92,14 +91,12 @@ class Spool:
             self._lock = (directory / "lock").open("a")
         except OSError as error:
             raise InvalidInput(f"the spool {directory} cannot be used: {error.strerror}") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_nowait(self._lock):
             self._lock.close()
             raise InvalidInput(
                 f"the spool {directory} is used by another running Glyphoxa: end that one, or choose another data "
                 "directory"
-            ) from None
+            )
         try:
             self._open()
         except OSError as error:
@@ -327,13 +324,11 @@ def erase_from_spool(directory: Path, is_meant: Callable[[Utterance], bool], *, 
 
     try:
         with (directory / "lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock_nowait(lock):
                 raise Unavailable(
                     f"the spool {directory} is used by a running Glyphoxa, and may contain the erased words: end that "
                     "one, then erase again"
-                ) from None
+                )
             return _erase(directory, goes)
     except OSError as error:
         raise Unavailable(f"the spool {directory} cannot be rewritten: {error.strerror}; erase again") from None

@@ -205,7 +205,10 @@ class ModelHub:
         self._stall_s = stall_s
         self._away = ""
 
-    def fetch(self, wanted: WeightFile, part: PartFile, report: Report) -> None:
+    def source(self, file: HubFile) -> Source:
+        return Source(self.address, partial(self._fetch, file))
+
+    def _fetch(self, file: HubFile, wanted: WeightFile, part: PartFile, report: Report) -> None:
         """Complete the part; continues where it stopped, also after a broken connection.
 
         Raises:
@@ -215,9 +218,6 @@ class ModelHub:
         need("httpx", by="a download from the hub", extra=LOCAL)
         import httpx
 
-        file = wanted.hub
-        if file is None:
-            raise Unavailable(f"has no {wanted.name}")
         url = f"{self.address}/{file.repo}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
         trouble = "the connection broke"
         patience = httpx.Timeout(self._stall_s, connect=_CONNECT_S)

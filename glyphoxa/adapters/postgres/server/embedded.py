@@ -48,6 +48,7 @@ from glyphoxa.adapters.postgres.server.supervisor import (
     postmaster_pid,
 )
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.files import lock_nowait
 from glyphoxa.providers.extras import LOCAL, NotInstalled
 
 SYSTEM_DIR = Path("/var/lib/glyphoxa")
@@ -560,7 +561,7 @@ class EmbeddedPostgres:
 
     def _is_supervised(self) -> bool:
         with (self.directory / SUPERVISOR).open("a") as file:
-            return not lock(file, fcntl.LOCK_SH, give_up=0.0)
+            return not lock_nowait(file, fcntl.LOCK_SH)
 
 
 async def in_thread(call: Callable[[], None]) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from glyphoxa.domain.files import lock_nowait
+
 LEASE, SUPERVISOR, START, LAUNCHING = ".lease", ".supervisor", ".start", ".launching"
 _STOP_TIMEOUT_S = 60.0
 _TAKE_TIMEOUT_S = 2.0
@@ -55,15 +57,11 @@ def lock(file: TextIOWrapper, how: int, *, give_up: float) -> bool:
     Args:
         give_up: Time on the monotonic clock at which False is returned if another process holds it.
     """
-    while True:
-        try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(_POLL_S)
-        else:
-            return True
+    while not lock_nowait(file, how):
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(_POLL_S)
+    return True
 
 
 def stop(data: Path) -> None:
