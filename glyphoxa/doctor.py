@@ -541,8 +541,6 @@ def clock(now: datetime | None = None) -> Iterator[Finding]:
         yield Finding(
             "error", "clock", f"it shows {here}, which is wrong: set it, for example with `timedatectl set-ntp true`"
         )
-    elif not time.get_clock_info("monotonic").monotonic:
-        yield Finding("error", "clock", "this system's monotonic clock goes backwards: use another system")
     else:
         yield Finding("ok", "clock", here)
     try:

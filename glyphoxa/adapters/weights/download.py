@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bars
 
-from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.files import sync_directory
 from glyphoxa.providers.extras import LOCAL, need
 
@@ -126,8 +126,6 @@ def naming_disk_errors(directory: Path) -> Iterator[None]:
     """
     try:
         yield
-    except GlyphoxaError:
-        raise
     except OSError as failure:
         if failure.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Unavailable(f"{directory}: the disk is full; the part already received is kept") from failure

@@ -296,7 +296,12 @@ def check_cluster(data: Path, binaries: Binaries) -> bool:
                 f"{data} was written by PostgreSQL {stored}; the programs here are {binaries.major}: "
                 f"set PG_BIN to programs of version {stored}, or dump and restore"
             )
-        _check_owner(data, binaries.account)
+        account = binaries.account
+        if account.uid is not None and data.stat().st_uid != account.uid:  # such as a copy made by root
+            raise InvalidInput(
+                f"{data} belongs to root, and PostgreSQL does not run as root but as {account.name!r}: "
+                f"`chown -R {account.name} {shlex.quote(str(data))}`, or copy it with `cp -a`"
+            )
         return True
     if data.exists() and any(data.iterdir()):
         raise InvalidInput(f"{data} contains files that are not PostgreSQL's; {ELSEWHERE}")
@@ -320,15 +325,6 @@ def telling_line(output: str) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if re.search("FATAL|PANIC|error|could not", line)]
     return (telling or lines or ["no output"])[-1].strip()
-
-
-def _check_owner(data: Path, account: Account) -> None:
-    """Reject data owned by root, such as a copy made by root: PostgreSQL does not run as root."""
-    if account.uid is not None and data.stat().st_uid != account.uid:
-        raise InvalidInput(
-            f"{data} belongs to root, and PostgreSQL does not run as root but as {account.name!r}: "
-            f"`chown -R {account.name} {shlex.quote(str(data))}`, or copy it with `cp -a`"
-        )
 
 
 SETTINGS: Mapping[str, str] = {
