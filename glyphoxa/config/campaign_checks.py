@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -24,12 +23,10 @@ from glyphoxa.domain.campaign import (
     Findings,
     Npc,
     Player,
-    Relationship,
     SlotRule,
 )
-from glyphoxa.domain.errors import InvalidInput, did_you_mean, nearest
-from glyphoxa.domain.events import reached_from
-from glyphoxa.domain.ids import EntityId, NpcId, plain_name
+from glyphoxa.domain.errors import InvalidInput, nearest
+from glyphoxa.domain.ids import plain_name
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics
@@ -404,74 +401,6 @@ def wrong_ids(entities: Iterable[Entity], npcs: Sequence[Npc], players: Sequence
 def _numbered(part: str, speakers: Sequence[Npc | Player]) -> Iterator[tuple[YamlPath, Npc | Player]]:
     for n, speaker in enumerate(speakers):
         yield (part, n), speaker
-
-
-# Reach: `known_in:` of an entity or of a campaign, as the NPCs that its places reach.
-
-
-@dataclass(slots=True)
-class Reach:
-    """
-    Args:
-        entities: With the NPCs that know them; those of the document first, in its order.
-
-    Attributes:
-        problems: Where, and what.
-    """
-
-    document: CampaignDocument
-    entities: Sequence[Entity]
-    npcs: Sequence[Npc]
-    relationships: Sequence[Relationship]
-    problems: list[tuple[YamlPath, str]] = field(default_factory=list)
-    _reached: dict[tuple[str, ...], list[NpcId]] = field(default_factory=dict)
-
-    def scoped(self) -> tuple[Entity, ...]:
-        """Return the entities; NPCs that a path leads to may know of them too."""
-        by_name = {entity.name.casefold(): entity for entity in self.entities}
-        of_all = self.document.campaign.known_in
-        self._check(of_all, ("campaign", "known_in"), by_name)
-        made = list(self.entities)
-        for i, block in enumerate(self.document.entities):
-            entity, places = self.entities[i], block.known_in
-            at: YamlPath = ("entities", i, "known_in")
-            if places is not None:
-                self._check(places, at, by_name)
-            elif of_all and not block.known_by and not block.hidden and entity.type != "player":
-                places, at = of_all, ("entities", i)
-            if places and not self.problems:
-                made[i] = self._known_in(entity, places, by_name, at)
-        return tuple(made)
-
-    def _check(self, places: Sequence[str], at: YamlPath, by_name: Mapping[str, Entity]) -> None:
-        for j, place in enumerate(places):
-            if place.casefold() not in by_name:
-                hint = did_you_mean(place, (entity.name for entity in by_name.values()))
-                self.problems.append(((*at, j), f"unknown entity {place!r}, {hint}"))
-
-    def _known_in(self, entity: Entity, places: Sequence[str], by_name: Mapping[str, Entity], at: YamlPath) -> Entity:
-        ids = frozenset(by_name[place.casefold()].id for place in places)
-        own = [npc.id for npc in self.npcs if npc.entity_id == entity.id]
-        reached = self._reached_from(ids)
-        if not (own or entity.known_by or reached or entity.hidden):
-            listed = ", ".join(places)
-            self.problems.append(
-                (
-                    at,
-                    f"no NPC has a path to {listed}, so nobody would know {entity.name!r}: add a relationship "
-                    "LOCATED_AT or KNOWS that leads there, or write `known_by:` or `hidden: true`",
-                )
-            )
-        known_by = dict.fromkeys((*own, *entity.known_by, *reached))
-        # Known to all of them is known to everybody, players and their captions too.
-        is_public = len(known_by) == len(self.npcs) and not entity.hidden
-        return replace(entity, known_by=() if is_public else tuple(known_by))
-
-    def _reached_from(self, places: frozenset[EntityId]) -> list[NpcId]:
-        key = tuple(sorted(places))
-        if key not in self._reached:
-            self._reached[key] = reached_from(places, self.npcs, self.relationships)
-        return self._reached[key]
 
 
 # Slots: relationships of which one can hold at a time, such as where somebody lives.

@@ -14,7 +14,6 @@ from typing import Final
 
 from glyphoxa.config.campaign_checks import (
     CampaignDocument,
-    Reach,
     by_case,
     edge_name,
     filled_twice,
@@ -56,6 +55,7 @@ from glyphoxa.domain.campaign import (
     VoiceSpec,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType, Schema
 from glyphoxa.judgement.safety import SafetyTopics
@@ -143,13 +143,10 @@ class _Reading:
         by_name = {entity.name.casefold(): entity for entity in entities}
         npcs = self._npcs(by_name)
         npc_by_name = {npc.name.casefold(): npc for npc in npcs}
-        entities = self._scoped(entities, npc_by_name)
         block = self.document.campaign
         self._wrong_all(wrong_zone(block.time_zone))
         relationships = self._relationships(by_name, npc_by_name)
-        reach = Reach(self.document, entities, npcs, relationships)
-        entities = reach.scoped()
-        self._wrong_all(reach.problems)
+        entities = self._scoped(entities, by_name, npc_by_name, relationships)
         calendar, story_day, problems = read_calendar(self.source, self.document.calendar)
         self._wrong_all(problems)
         campaign = Campaign(
@@ -270,23 +267,61 @@ class _Reading:
                 self._wrong((*at, "attributes", name), problem)
         self._wrong_all(lost_text(attributes, (*at, "attributes")))
 
-    def _scoped(self, entities: tuple[Entity, ...], npcs: Mapping[str, Npc]) -> tuple[Entity, ...]:
-        """Add who may know of each entity. An NPC that speaks knows itself."""
+    def _scoped(
+        self,
+        entities: tuple[Entity, ...],
+        by_name: Mapping[str, Entity],
+        npcs: Mapping[str, Npc],
+        relationships: tuple[Relationship, ...],
+    ) -> tuple[Entity, ...]:
+        """Add who may know of each entity: itself, `known_by:`, and NPCs with a path to a place of `known_in:`."""
         own = {npc.entity_id: npc for npc in npcs.values()}
+        of_all = self._places(self.document.campaign.known_in, ("campaign", "known_in"), by_name)
+        reached: dict[frozenset[EntityId], list[NpcId]] = {}
+        unreached: set[frozenset[EntityId]] = set()
         made = list(entities)
         for i, block in enumerate(self.document.entities):
             at: YamlPath = ("entities", i)
-            known_by, npc = self._knowers(block.known_by, npcs, at), own.get(entities[i].id)
+            entity, npc = entities[i], own.get(entities[i].id)
+            known_by = self._knowers(block.known_by, npcs, at)
             if npc is not None and block.hidden:
                 self._wrong(
                     (*at, "hidden"),
                     f"{npc.name!r} is listed under `npcs:`, and an NPC cannot be hidden from itself; "
                     f"write `known_by: [{npc.name}]`",
                 )
-            if npc is not None and known_by and npc.id not in known_by:
-                known_by = (npc.id, *known_by)
-            made[i] = replace(entities[i], known_by=known_by, hidden=block.hidden)
+            places: tuple[Entity, ...] = ()
+            if block.known_in is not None:
+                at = (*at, "known_in")
+                places = self._places(block.known_in, at, by_name)
+            elif not block.known_by and not block.hidden and entity.type != "player":
+                places = of_all
+            own_id = () if npc is None else (npc.id,)
+            if known_by and not {*own_id} <= {*known_by}:
+                known_by = (*own_id, *known_by)
+            if places:
+                ids = frozenset(place.id for place in places)
+                if ids not in reached:
+                    reached[ids] = reached_from(ids, npcs.values(), relationships)
+                known_by = tuple(dict.fromkeys((*own_id, *known_by, *reached[ids])))
+                if not known_by and not block.hidden and ids not in unreached:
+                    unreached.add(ids)
+                    listed = ", ".join(place.name for place in places)
+                    self._wrong(
+                        at,
+                        f"no NPC has a path to {listed}, so nobody would know {entity.name!r}: add a relationship "
+                        "LOCATED_AT or KNOWS that leads there, or write `known_by:` or `hidden: true`",
+                    )
+                # Known to all of them is known to everybody, players and their captions too.
+                if len(known_by) == len(npcs) and not block.hidden:
+                    known_by = ()
+            made[i] = replace(entity, known_by=known_by, hidden=block.hidden)
         return tuple(made)
+
+    def _places(self, names: tuple[str, ...], at: YamlPath, by_name: Mapping[str, Entity]) -> tuple[Entity, ...]:
+        """Return the places that a `known_in:` lists; none if one is unknown."""
+        found = [self._entity(name, by_name, (*at, j)) for j, name in enumerate(names)]
+        return tuple(place for place in found if place is not None) if None not in found else ()
 
     def _knowers(self, names: tuple[str, ...], npcs: Mapping[str, Npc], at: YamlPath) -> tuple[NpcId, ...]:
         found = (self._npc(name, npcs, (*at, "known_by", j)) for j, name in enumerate(names))
