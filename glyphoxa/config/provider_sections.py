@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from glyphoxa.config.located_yaml import Wrong
-from glyphoxa.config.sections import NameOf, ProviderSettings, Section
+from glyphoxa.config.sections import NameOf, ProviderSettings, Section, from_folder
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import UNSURE
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
@@ -16,9 +16,6 @@ from glyphoxa.names.sound import LONGEST_CODE, Code, Measure
 from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
 from glyphoxa.providers.chat_dialect import Habits, Reasoning, Roles
 from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
-
-_Llm = TypeVar("_Llm", bound=ProviderSettings)
-
 
 MOST_FALLBACKS = 3
 """A chain of many costs a turn each one's patience."""
@@ -48,6 +45,14 @@ class LlmServerSettings(ProviderSettings):
 
     roles: Roles = "auto"
     reasoning: Reasoning = "auto"
+
+    @field_validator("model")
+    @classmethod
+    def _from_folder(cls, model: str | None, info: ValidationInfo) -> str | None:
+        name = info.data.get("name", NONE)
+        if model is None or not runs_here(LLM, name) or not is_a_path(model) or _wrong_model(name, model):
+            return model
+        return str(from_folder(Path(model), info)) if info.context else model
 
     @property
     def habits(self) -> Habits:
@@ -150,9 +155,9 @@ class ProvidersSettings(Section):
         yield from _chain_contradictions("llm", LLM, llm)
         yield from _chain_contradictions("tts", TTS, self.tts)
         for number, each in enumerate(llm.fallback):
-            if wrong := _wrong_model(each):
+            if wrong := _wrong_model(each.name, each.model):
                 yield ("llm", "fallback", number, "model"), f"providers.llm.fallback model {wrong}"
-        if wrong := _wrong_model(llm):
+        if wrong := _wrong_model(llm.name, llm.model):
             yield ("llm", "model"), f"providers.llm.model {wrong}"
         if not runs_here(LLM, llm.name) and llm.context_tokens is not None:
             text = f"providers.llm.context_tokens is only for local models, and {llm.name} is not one"
@@ -174,22 +179,6 @@ def in_turn(providers: ProvidersSettings) -> list[ProvidersSettings]:
     return [providers.model_copy(update={"llm": one, "tts": voice}) for voice in speakers for one in thinkers]
 
 
-def with_model_from(base: Path, providers: ProvidersSettings) -> ProvidersSettings:
-    """Make a model file's path count from the settings file.
-
-    Args:
-        base: The directory of that file.
-    """
-
-    def found(choice: _Llm) -> _Llm:
-        if choice.model is None or not runs_here(LLM, choice.name) or not is_a_path(choice.model):
-            return choice
-        return choice.model_copy(update={"model": str(base / Path(choice.model).expanduser())})
-
-    llm = found(providers.llm).model_copy(update={"fallback": tuple(map(found, providers.llm.fallback))})
-    return providers.model_copy(update={"llm": llm})
-
-
 def _chain_contradictions(name: str, section: str, chosen: LlmSettings | TtsSettings) -> Wrong:
     here = [number for number, each in enumerate((chosen, *chosen.fallback)) if runs_here(section, each.name)]
     if here and here[0] < len(chosen.fallback):
@@ -202,15 +191,13 @@ def _chain_contradictions(name: str, section: str, chosen: LlmSettings | TtsSett
             yield (name, "fallback", number), text
 
 
-def _wrong_model(choice: ProviderSettings) -> str:
+def _wrong_model(name: str, model: str | None) -> str:
     """Return why a provider that runs here has no such model; "" if it has, or runs elsewhere."""
-    if choice.model is None or not runs_here(LLM, choice.name):
+    if model is None or not runs_here(LLM, name):
         return ""
-    if "model" in find(LLM, choice.name).needs:
-        return wrong_gguf_name(choice.model)
-    return (
-        f"{choice.model!r}: {choice.name} has a fixed model; for your own GGUF file, use `name: local` with its `model`"
-    )
+    if "model" in find(LLM, name).needs:
+        return wrong_gguf_name(model)
+    return f"{model!r}: {name} has a fixed model; for your own GGUF file, use `name: local` with its `model`"
 
 
 class SecondLookSettings(ProviderSettings):

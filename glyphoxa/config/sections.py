@@ -46,12 +46,12 @@ def or_empty(value: object) -> object:
     return {} if value is None else value
 
 
-def _from_folder(path: Path, info: ValidationInfo) -> Path:
+def from_folder(path: Path, info: ValidationInfo) -> Path:
+    """Return a path of a settings file: a relative one counts from the folder of that file."""
     return info.context["folder"] / path.expanduser() if info.context else path
 
 
-FilePath = Annotated[Path, AfterValidator(_from_folder)]
-"""In a settings file, a relative path counts from the folder of that file."""
+FilePath = Annotated[Path, AfterValidator(from_folder)]
 
 
 class NameOf:
@@ -245,19 +245,19 @@ def wrong_engine(name: str, value: str) -> str:
     return ""
 
 
+def _engine_from_folder(value: str, info: ValidationInfo) -> str:
+    found = _FILE.fullmatch(value)
+    return value if found is None or not info.context else f"{from_folder(Path(found[1]), info)}:{found[2]}"
+
+
+EngineFile = Annotated[str, AfterValidator(_engine_from_folder)]
+"""A file and a function, or a value that `wrong_engine` reports."""
+
+
 def file_and_function(value: str) -> tuple[Path, str]:
     """Split a value that `wrong_engine` accepts."""
     file, _, function = value.rpartition(":")
     return Path(file), function
-
-
-def from_folder(base: Path, engines: Mapping[str, str]) -> dict[str, str]:
-    """Return engines whose paths count from `base`."""
-    found: dict[str, str] = {}
-    for name, value in engines.items():
-        file, function = file_and_function(value)
-        found[name] = f"{base / file.expanduser()}:{function}"
-    return found
 
 
 def missing_files(engines: Mapping[str, str]) -> list[str]:

@@ -26,12 +26,12 @@ from glyphoxa.config.provider_sections import (
     ProvidersSettings,
     in_turn,
     not_here,
-    with_model_from,
 )
 from glyphoxa.config.sections import (
     ContextSettings,
     DiscordSettings,
     DsnText,
+    EngineFile,
     FilePath,
     McpSettings,
     ObservabilitySettings,
@@ -40,7 +40,6 @@ from glyphoxa.config.sections import (
     Section,
     ServerSettings,
     TurnsSettings,
-    from_folder,
     or_empty,
     wrong_engine,
 )
@@ -183,7 +182,7 @@ class Settings(Section):
 
     campaign: FilePath | None = None
     data_dir: FilePath | None = None
-    engines: Annotated[dict[str, str], BeforeValidator(or_empty)] = Field(default_factory=dict)
+    engines: Annotated[dict[str, EngineFile], BeforeValidator(or_empty)] = Field(default_factory=dict)
     memory: MemorySettings = MemorySettings()
     providers: ProvidersSettings = ProvidersSettings()
     correction: CorrectionSettings = CorrectionSettings()
@@ -317,8 +316,7 @@ def read_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     source = read_yaml(path)
-    base = path.absolute().parent
-    settings = validate(source, Settings, folder=base)
+    settings = validate(source, Settings, folder=path.absolute().parent)
     problems = [source.problem(place, text) for place, text in settings.contradictions()]
     if problems:
         raise InvalidFile(path, problems)
@@ -327,8 +325,7 @@ def read_settings(path: Path | None) -> Settings:
     if dimensions is not None and "embedding_dimensions" not in settings.memory.model_fields_set:
         memory = settings.memory.model_copy(update={"embedding_dimensions": dimensions})
         settings = settings.model_copy(update={"memory": memory})
-    engines, providers = from_folder(base, settings.engines), with_model_from(base, settings.providers)
-    return settings.model_copy(update={"engines": engines, "providers": providers})
+    return settings
 
 
 def _missing(section: str, settings: Settings) -> Iterator[str]:
