@@ -16,6 +16,7 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -131,13 +132,11 @@ def read_tables(
         except InvalidFile as error:
             failures.append(str(error))
     reading.warnings += [f"{table.path}:{each.line}: {each.text}" for table in tables for each in table.remarks]
-    for columns, read in ((ENTITIES, reading.entities), (RELATIONSHIPS, reading.relationships)):
-        for table in tables:
-            if table.columns is columns:
-                try:
-                    read(table)
-                except InvalidFile as error:
-                    failures.append(str(error))
+    for table in sorted(tables, key=lambda table: table.columns is RELATIONSHIPS):
+        try:
+            reading.read(table)
+        except InvalidFile as error:
+            failures.append(str(error))
     if failures:
         raise InvalidInput("\n".join(failures))
     made = Tables(tuple(reading.made), tuple(reading.edges))
@@ -171,14 +170,20 @@ class _Reading:
     edges: list[Relationship] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def entities(self, table: LocatedCsv) -> None:
+    def read(self, table: LocatedCsv) -> None:
+        """Read the rows of a table. Raises: InvalidFile: With the first mistakes in them, each at its line."""
+        rows = self._entities if table.columns is ENTITIES else self._relationships
+        wrong_columns = (Problem(1, problem) for name in table.own if (problem := wrong_attribute(name)))
+        if problems := [*wrong_columns, *islice(rows(table), MOST_TOLD)]:
+            raise InvalidFile(table.path, problems)
+
+    def _entities(self, table: LocatedCsv) -> Iterator[Problem]:
         types = {*self.into.schema.entity_types, *self.entity_types, *(entity.type for entity in self.known.values())}
         if self.is_alone:  # the DM reviews the author's own types, but one that is nearly one of ours is a mistake
             named = {row.cells["type"] for row in table.rows}
             types |= {each for each in named if not nearest(each.casefold(), ENTITY_TYPES)}
         cased = by_case(types)
         ids = {entity.id: entity.name for entity in self.known.values()}
-        problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
         lines: dict[str, int] = {}
         for row in table.rows:
             name, kind = row.cells["name"], cased.get(row.cells["type"].casefold(), row.cells["type"])
@@ -199,9 +204,7 @@ class _Reading:
             known_by, hidden = self._scope(row, wrong)
             if hidden and any(npc.entity_id == entity_id for npc in self.into.npcs):
                 wrong.append(f"{name!r} is an NPC of the campaign file, and an NPC cannot be hidden from itself")
-            problems += [Problem(row.line, each) for each in wrong]
-            if len(problems) >= MOST_TOLD:
-                break
+            yield from (Problem(row.line, each) for each in wrong)
             attributes = {column: row.cells[column] for column in table.own if column in row.cells}
             entity = Entity(
                 entity_id,
@@ -214,13 +217,9 @@ class _Reading:
             )
             self._contradictions(entity, table, row)
             self.made.append(entity)
-        for entity in self.made:
             self.known.setdefault(entity.name.casefold(), entity)
-        if problems:
-            raise InvalidFile(table.path, problems)
 
-    def relationships(self, table: LocatedCsv) -> None:
-        problems = [Problem(1, problem) for name in table.own if (problem := wrong_attribute(name))]
+    def _relationships(self, table: LocatedCsv) -> Iterator[Problem]:
         lines: dict[str, int] = {}
         hinted: set[str] = set()
         relations = RelationWords.of(self.into)
@@ -240,16 +239,12 @@ class _Reading:
                 hinted.add(kind)
                 self.warnings.append(f"{table.path}:{row.line}: {hint}")
             known_by, hidden = self._scope(row, wrong)
-            problems += [Problem(row.line, each) for each in wrong]
-            if len(problems) >= MOST_TOLD:
-                break
+            yield from (Problem(row.line, each) for each in wrong)
             if source is not None and target is not None:
                 attributes = {column: row.cells[column] for column in table.own if column in row.cells}
                 self.edges.append(
                     Relationship(source.id, target.id, kind, attributes, known_by=known_by, hidden=hidden)
                 )
-        if problems:
-            raise InvalidFile(table.path, problems)
 
     def _entity(self, name: str, wrong: list[str]) -> Entity | None:
         entity = self.known.get(name.casefold())
