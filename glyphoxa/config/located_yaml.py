@@ -469,10 +469,9 @@ class _Composer:
         self.problems: list[Problem] = []
         self.remarks: list[Problem] = []
         self._text = text
-        self._anchors: dict[str, Node | None] = {}
-        """None: not complete yet."""
-        self._anchored_at: dict[str, int] = {}
+        self._anchors: dict[str, Node] = {}
         self._used: set[str] = set()
+        self._incomplete: set[str] = set()
         self._n_nodes = 0
 
     def root(self) -> Node | None:
@@ -488,18 +487,15 @@ class _Composer:
             raise _Refused(line, "a line that begins with % is not text; put the text in quotes")
         parser = _Parser(self._text)
         events: Iterator[Any] = iter(parser.get_event, None)
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                break
-            if isinstance(event, yaml.StreamEndEvent):
-                return None
+        next(events)  # the stream's start
+        if isinstance(next(events), yaml.StreamEndEvent):
+            return None
         root = self._node(next(events), events, 0)
         self._end(next(events).end_mark.index)
         next(events)  # what is no document is the parser's to refuse
         for anchor in self._anchors.keys() - self._used:
-            self._wrong(
-                self._anchored_at[anchor], f"`&{anchor}` names a value that nothing refers to; put text in quotes"
-            )
+            text = f"`&{anchor}` names a value that nothing refers to; put text in quotes"
+            self._wrong(self._anchors[anchor].line, text)
         return root
 
     def _end(self, index: int) -> None:
@@ -517,12 +513,11 @@ class _Composer:
             raise _Refused(line, f"has more than {MOST_VALUES} keys and values; load a larger world from tables (CSV)")
         if depth > DEEPEST:
             raise _Refused(line, f"nested too deeply: more than {DEEPEST} levels")
-        anchor = event.anchor
+        node, anchor = Node(line, event.start_mark.column), event.anchor
         if anchor is not None:
-            if anchor in self._anchors:
-                raise _Refused(line, f"`&{anchor}` is here twice, first on line {self._anchored_at[anchor]}")
-            self._anchors[anchor], self._anchored_at[anchor] = None, line
-        node = Node(line, event.start_mark.column)
+            if (first := self._anchors.setdefault(anchor, node)) is not node:
+                raise _Refused(line, f"`&{anchor}` is here twice, first on line {first.line}")
+            self._incomplete.add(anchor)
         if isinstance(event, yaml.ScalarEvent):
             self._scalar(node, event)
         elif isinstance(event, yaml.SequenceStartEvent):
@@ -531,18 +526,16 @@ class _Composer:
             self._mapping(node, event, events, depth)
         if node.n_characters > MOST_CHARACTERS:
             raise _Refused(line, _too_much(f"{MOST_CHARACTERS} characters"))
-        if anchor is not None:
-            self._anchors[anchor] = node
+        self._incomplete.discard(anchor)
         return node
 
     def _alias(self, anchor: str, line: int) -> Node:
         if anchor not in self._anchors:
             raise _Refused(line, f"`*{anchor}` refers to a value that nothing above names; put text in quotes")
-        self._used.add(anchor)
-        node = self._anchors[anchor]
-        if node is None:
+        if anchor in self._incomplete:
             raise _Refused(line, "this value contains itself")
-        return node
+        self._used.add(anchor)
+        return self._anchors[anchor]
 
     def _sequence(self, node: Node, event: Any, events: Iterator[Any], depth: int) -> None:
         _check_tag(event, "seq")
