@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from glyphoxa.config.campaign_checks import (
     CampaignDocument,
@@ -106,6 +106,7 @@ def _block_of(path: YamlPath) -> YamlPath:
     return path[:2] if len(path) > 1 and isinstance(path[1], int) else path[:1]
 
 
+_Known = TypeVar("_Known", Entity, Npc)
 _KNOWN: Final = frozenset({"campaign", "calendar", "entities", "relationships", "secrets"})
 """Sections whose blocks say who knows what: without a part of one, it would seem to have another mistake."""
 _NEEDED: Final = frozenset({"id", "name", "entity", "type", "source", "target", "location"})
@@ -336,20 +337,24 @@ class _Reading:
                     self._warn(("entities", i, "aliases", j), f"{alias!r} may mean {other!r} or {entity.name!r}")
 
     def _entity(self, name: str, by_name: Mapping[str, Entity], path: YamlPath) -> Entity | None:
-        entity = by_name.get(name.casefold())
-        if entity is None:
-            hint = self._alias(name, by_name.values()) or f"unknown entity {name!r}{self._hint(name, by_name.values())}"
-            self._wrong(path, hint)
-        return entity
+        return self._named(name, by_name, path, f"unknown entity {name!r}")
 
-    def _alias(self, name: str, known: Iterable[Entity | Npc]) -> str:
-        """Return what to write instead of an alias; "" if the name is none."""
-        called = [each.name for each in known if name.casefold() in map(str.casefold, each.aliases)]
-        return f"{name!r} is an alias of {called[0]!r}: write that name" if len(called) == 1 else ""
+    def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
+        npc = self._named(name, npcs, path, f"{name!r} is not listed under `npcs:`")
+        return None if npc is None else npc.id
 
-    def _hint(self, name: str, known: Iterable[Entity | Npc]) -> str:
-        """Return the nearest valid name, if the problem is reported: each compares thousands of names."""
-        return "" if len(self.problems) >= MOST_TOLD else ", " + did_you_mean(name, (each.name for each in known))
+    def _named(self, name: str, known: Mapping[str, _Known], path: YamlPath, fault: str) -> _Known | None:
+        """Return what has this name; if nothing has it, report the name that an alias stands for, or the nearest."""
+        found = known.get(name.casefold())
+        if found is not None:
+            return found
+        owners = [each.name for each in known.values() if name.casefold() in map(str.casefold, each.aliases)]
+        if len(owners) == 1:
+            fault = f"{name!r} is an alias of {owners[0]!r}: write that name"
+        elif len(self.problems) < MOST_TOLD:  # each hint compares thousands of names
+            fault = f"{fault}, {did_you_mean(name, (each.name for each in known.values()))}"
+        self._wrong(path, fault)
+        return None
 
     def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
         made: list[Relationship] = []
@@ -446,15 +451,6 @@ class _Reading:
             made.append(Player(PlayerId(self._id(own_id, name, (*at, "name"))), name, block.dm, block.table))
         self._unique("player", ((player.name, ("players", i, "name")) for i, player in enumerate(made)))
         return tuple(made)
-
-    def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
-        npc = npcs.get(name.casefold())
-        if npc is None:
-            listed = npcs.values()
-            hint = self._alias(name, listed) or f"{name!r} is not listed under `npcs:`{self._hint(name, listed)}"
-            self._wrong(path, hint)
-            return None
-        return npc.id
 
     def _scenes(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Scene, ...]:
         made: list[Scene] = []
