@@ -80,7 +80,7 @@ class Insertion:
     """
 
     place: YamlPath
-    value: str | Mapping[str, object]
+    value: str | dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Setting:
     """
 
     place: tuple[str, str]
-    value: Mapping[str, object]
+    value: dict[str, object]
 
 
 def insert_all(text: str, changes: Sequence[Insertion | Setting]) -> str:
@@ -126,7 +126,7 @@ def insert(text: str, change: Insertion | Setting) -> str:
         new_root = None
     if new_root is None or new_root.value != wanted:
         at = ".".join(str(step) for step in change.place)
-        block = _settings({at: dict(change.value)}) if isinstance(change, Setting) else _block(change.value)
+        block = _settings({at: change.value}) if isinstance(change, Setting) else _block(change.value)
         block = textwrap.indent(block.rstrip(), "  ")
         raise InvalidInput(f"no place under `{at}:` was found; add this there by hand:\n{block}")
     return made
@@ -139,15 +139,11 @@ def _root_of(text: str) -> Node | None:
 def _with(value: Any, insertion: Insertion) -> Any:
     """Return the expected value of the document."""
     if not insertion.place:
-        return [*(value or []), _plain(insertion.value)]
+        return [*(value or []), insertion.value]
     step, rest = insertion.place[0], Insertion(insertion.place[1:], insertion.value)
     if isinstance(step, int):
         return [_with(each, rest) if i == step else each for i, each in enumerate(value)]
     return {**value, step: _with(value.get(step), rest)}
-
-
-def _plain(value: str | Mapping[str, object]) -> object:
-    return value if isinstance(value, str) else dict(value)
 
 
 def _inserted(text: str, root: Node | None, insertion: Insertion) -> str:
@@ -184,7 +180,7 @@ def _with_setting(value: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
         before = {str(each): {} for each in before}
     if not isinstance(before, dict):
         raise ValueError("a section has names")
-    return {**value, section: {**before, name: dict(setting.value)}}
+    return {**value, section: {**before, name: setting.value}}
 
 
 def _set(text: str, root: Node | None, setting: Setting) -> str:
@@ -198,7 +194,7 @@ def _set(text: str, root: Node | None, setting: Setting) -> str:
         block = _settings({section: _with_setting(root.value, setting)[section]})
         end = owner.end if owner.is_flow else _end_of_line(text, _end(owner))
         return text[: _start_of_line(text, line)] + block.rstrip() + text[end:]
-    block = textwrap.indent(_settings({name: dict(setting.value)}), " " * owner.column).rstrip()
+    block = textwrap.indent(_settings({name: setting.value}), " " * owner.column).rstrip()
     if name not in owner.keys:
         at = _end_of_line(text, _end(owner))
         return f"{text[:at]}\n{block}{text[at:]}"
@@ -239,12 +235,12 @@ def _end_of_line(text: str, index: int) -> int:
     return len(text) if found < 0 else found
 
 
-def _block(value: str | Mapping[str, object]) -> str:
-    return yaml.safe_dump([_plain(value)], sort_keys=False, allow_unicode=True, width=_WIDTH)
+def _block(value: str | dict[str, object]) -> str:
+    return yaml.safe_dump([value], sort_keys=False, allow_unicode=True, width=_WIDTH)
 
 
-def _in_line(value: str | Mapping[str, object]) -> str:
-    dumped = yaml.safe_dump([_plain(value)], sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=True)
+def _in_line(value: str | dict[str, object]) -> str:
+    dumped = yaml.safe_dump([value], sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=True)
     return dumped.strip().removeprefix("[").removesuffix("]")
 
 
@@ -335,7 +331,7 @@ def _scene(form: Form, campaign: Campaign | None) -> Sequence[Insertion]:
 def _secret(form: Form, _: Campaign | None) -> Sequence[Insertion]:
     secret = {
         "text": _need(form, "text", "a secret has a text"),
-        "known_by": list(_names(form, "known_by")),
+        "known_by": _names(form, "known_by"),
         "about": _field(form, "about"),
     }
     return [Insertion(("secrets",), _filled(secret))]
@@ -346,7 +342,7 @@ def _type(form: Form, _: Campaign | None) -> Sequence[Setting]:
     name = _need(form, "name", "a type has a name")
     usual = _all_settings(DEFAULT_SCHEMA.named(name))
     limits = {key: _number(form, key) for key in asdict(Compression())}
-    given = {
+    given: dict[str, object] = {
         "fields": _names(form, "fields"),
         **{key: bool(form.get(key)) for key in ("appends", "always_inject", "active")},
         "instructions": _field(form, "instructions"),
