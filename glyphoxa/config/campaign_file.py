@@ -358,9 +358,12 @@ class _Reading:
 
     def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
         made: list[Relationship] = []
+        edges: list[tuple[str, YamlPath]] = []
         words = RelationWords(self.document.campaign.language, self.document.relation_types)
         for i, block in enumerate(self.document.relationships):
             at: YamlPath = ("relationships", i)
+            kind = words.spelled(block.type)
+            edges.append((edge_name(block.source, kind, block.target), at))
             source = self._entity(block.source, by_name, (*at, "source"))
             target = self._entity(block.target, by_name, (*at, "target"))
             if hint := hint_for(block.type, words):
@@ -375,7 +378,7 @@ class _Reading:
                 Relationship(
                     source=source.id,
                     target=target.id,
-                    type=words.spelled(block.type),
+                    type=kind,
                     attributes=block.attributes,
                     confidence=block.confidence,
                     origin=block.origin,
@@ -384,10 +387,6 @@ class _Reading:
                     hidden=block.hidden,
                 )
             )
-        edges = [
-            (edge_name(b.source, words.spelled(b.type), b.target), ("relationships", i))
-            for i, b in enumerate(self.document.relationships)
-        ]
         self._unique("relationship", edges)
         self._wrong_all(filled_twice(self.source, self.document, words))
         return tuple(made)
@@ -410,9 +409,7 @@ class _Reading:
                     name=entity.name,
                     persona=block.persona,
                     voice=VoiceSpec(block.voice.preset, block.voice.provider_voice),
-                    examples=tuple(
-                        Exchange(e.said, e.reply, e.facts, kept=e.kept, remembered=e.remembered) for e in block.examples
-                    ),
+                    examples=tuple(Exchange(**example.model_dump()) for example in block.examples),
                     fillers=block.fillers,
                     aliases=entity.aliases,
                     engine=block.engine,
