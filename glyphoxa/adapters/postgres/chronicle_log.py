@@ -190,8 +190,12 @@ class PostgresChronicleLog(CampaignQueries):
             rests_on += (effect.cause.utterance_id for effect in step.effects if effect.cause.utterance_id)
             if await rests_on_changed(world.connection, campaign, rests_on):
                 raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} has changed and is read again")
+            # What the DM decided on has stayed.
+            stated = await world.log.stated_from(rests_on) if step.rereads else set()
             for effect in step.effects:
-                await world.commit(effect.events, effect.cause)
+                line = effect.cause.utterance_id
+                new = [each for each in effect.events if (line, getattr(each, "claim", None)) not in stated]
+                await world.commit(new, effect.cause)
 
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         await self._fetch("failed", campaign, session, storable(error), MAX_ATTEMPTS, self._worker)

@@ -14,6 +14,7 @@ from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, UtteranceId
+from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, encode, state_of_parts, state_parts
 from glyphoxa.world.events import (
     Cause,
@@ -25,8 +26,10 @@ from glyphoxa.world.events import (
     UtteranceWithheld,
     WorldEvent,
     dropped,
+    remaining,
     replay,
 )
+from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import WorldRead
 from glyphoxa.world.state import WorldState
 
@@ -77,6 +80,12 @@ class WorldLog(CampaignStatements):
     async def undoing(self) -> list[WorldEvent]:
         """The undoing events, in order."""
         return await self._decoded(await self._fetch("undoing_events"))
+
+    async def stated_from(self, utterances: Sequence[UtteranceId]) -> set[tuple[UtteranceId | None, Claim]]:
+        """The claims that these utterances state, each with its utterance, without undone ones."""
+        stated = await self._decoded(await self._fetch("stated_from", utterances))
+        left = remaining([*stated, *await self.undoing()])
+        return {(each.cause.utterance_id, each.event.claim) for each in left if isinstance(each.event, FactStated)}
 
     async def names_changed(self, events: Collection[int]) -> None:
         """Notify open tables, at commit, of the names whose wrong forms these events concern."""

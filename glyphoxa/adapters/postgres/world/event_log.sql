@@ -28,6 +28,12 @@ SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, s
                                                        'utterance_corrected')
  ORDER BY seq;
 
+-- stated_from --
+-- Facts stated by the utterances $2. Served by idx_world_events_sources.
+SELECT seq, event_type, payload::text AS payload, at, by, session_id, ordinal, source_turn_id
+  FROM world_events WHERE campaign_id = $1 AND by = 'talk' AND event_type = 'fact_stated' AND sources && $2
+ ORDER BY seq;
+
 -- first_after --
 -- The first event later than $2.
 SELECT min(seq) FROM world_events WHERE campaign_id = $1 AND at > $2;

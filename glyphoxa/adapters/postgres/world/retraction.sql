@@ -32,12 +32,40 @@ SELECT seq
  ORDER BY seq;
 
 -- learned_from_any --
--- The same for the utterances $2, without steps of wrong forms of names and lines that the DM chose to be facts: these do
--- not come from reading an utterance. Served by idx_world_events_sources.
+-- The same for the utterances $2, without steps of wrong forms of names: these do not come from reading an utterance.
+-- Also without facts on which the DM has decided, and the entities that these are about: reading a line again takes no
+-- decision back. Served by idx_world_events_sources.
+WITH learned AS (
+    SELECT seq, payload #>> '{provenance,origin}' AS origin, payload #>> '{claim,predicate}' AS predicate,
+           payload #>> '{claim,subject}' AS subject, payload #>> '{claim,object}' AS object,
+           CASE event_type WHEN 'entity_added' THEN payload ->> 'entity' END AS entity
+      FROM world_events
+     WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard') AND sources && $2
+), decided AS (
+    SELECT seq, subject, object
+      FROM learned l
+     WHERE origin = 'dm'
+        OR EXISTS (SELECT FROM relationships f
+                    WHERE f.campaign_id = $1 AND f.source_id = l.subject AND f.rel_type = l.predicate AND f.seq = l.seq
+                      AND (f.scope IN ('secret', 'hidden') OR f.provenance @> '{"dm_confirmed": true}'))
+        OR EXISTS (SELECT FROM attribute_facts f
+                    WHERE f.campaign_id = $1 AND f.entity_id = l.subject AND f.attribute = l.predicate AND f.seq = l.seq
+                      AND (f.scope IN ('secret', 'hidden') OR f.provenance @> '{"dm_confirmed": true}'))
+        OR EXISTS (SELECT FROM fact_history f
+                    WHERE f.campaign_id = $1 AND f.subject_id = l.subject AND f.predicate = l.predicate
+                      AND f.seq = l.seq AND f.ended_as IN ('rejected', 'edited', 'retconned', 'closed'))
+)
 SELECT seq
-  FROM world_events w
- WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard')
-   AND sources && $2 AND payload #>> '{provenance,origin}' IS DISTINCT FROM 'dm'
+  FROM learned l
+ WHERE NOT EXISTS (SELECT FROM decided d WHERE d.seq = l.seq OR l.entity IN (d.subject, d.object))
+   AND NOT EXISTS (SELECT FROM relationships f
+                    WHERE f.campaign_id = $1 AND (f.source_id = l.entity OR f.target_id = l.entity)
+                      AND (f.scope IN ('secret', 'hidden') OR f.provenance @> '{"dm_confirmed": true}'))
+   AND NOT EXISTS (SELECT FROM attribute_facts f
+                    WHERE f.campaign_id = $1 AND f.entity_id = l.entity
+                      AND (f.scope IN ('secret', 'hidden') OR f.provenance @> '{"dm_confirmed": true}'))
+   AND NOT EXISTS (SELECT FROM entities e
+                    WHERE e.campaign_id = $1 AND e.id = l.entity AND e.scope IN ('secret', 'hidden'))
  ORDER BY seq;
 
 -- utterance --
